@@ -1,0 +1,407 @@
+//! Addresses of actors, and what can be sent to them.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::actor::Actor;
+use crate::cell::{ActorId, AnyCell, Cell, Phase};
+use crate::event::Event;
+use crate::exit::Exit;
+use crate::info::ActorInfo;
+use crate::mailbox::{Refused, System};
+use crate::metric::Count;
+use crate::path::Path;
+use crate::recipient::{Recipient, Turn};
+use crate::reply::{self, Answer, Ask, Request, Unanswered};
+use crate::supervision::DynamicRef;
+
+/// Says that an actor's message type takes messages of type `T`.
+///
+/// A message type takes itself. An enum takes each of its cases by an implementation of three
+/// lines. A request arrives as an [`Ask`].
+///
+/// `wrap` runs while the mailbox is locked, and only once there is room, so that a message that
+/// is refused comes back as the caller gave it: build the value and do nothing else.
+#[diagnostic::on_unimplemented(
+    message = "actors with messages of type `{Self}` do not take `{T}`",
+    label = "not a message of this actor",
+    note = "implement `Accepts<{T}>` for `{Self}`; requests need `Accepts<Ask<Request>>`"
+)]
+pub trait Accepts<T>: Sized + Send + 'static {
+    /// Makes the actor's own message.
+    fn wrap(message: T) -> Self;
+}
+
+impl<M: Send + 'static> Accepts<M> for M {
+    fn wrap(message: M) -> M {
+        message
+    }
+}
+
+/// A message that was not delivered, with the message.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError<T> {
+    /// The actor has ended.
+    #[error("the actor has ended")]
+    Closed(T),
+    /// The mailbox has no room.
+    #[error("the mailbox is full")]
+    Full(T),
+}
+
+impl<T> SendError<T> {
+    /// The message that was not delivered.
+    pub fn into_message(self) -> T {
+        match self {
+            Self::Closed(message) | Self::Full(message) => message,
+        }
+    }
+}
+
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed(_) => "Closed",
+            Self::Full(_) => "Full",
+        })
+    }
+}
+
+impl<T> From<Refused<T>> for SendError<T> {
+    fn from(refused: Refused<T>) -> Self {
+        match refused {
+            Refused::Closed(message) => Self::Closed(message),
+            Refused::Full(message) => Self::Full(message),
+        }
+    }
+}
+
+/// Why a request brought no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The actor has ended.
+    #[error("the actor has ended")]
+    Closed,
+    /// The mailbox has no room, and its rule is not to wait.
+    #[error("the mailbox is full")]
+    Full,
+    /// The deadline passed.
+    #[error("no answer within the deadline")]
+    TimedOut,
+    /// The reply was dropped without an answer.
+    #[error("the reply was dropped without an answer")]
+    Dropped,
+    /// The actor panicked before it answered.
+    #[error("the actor panicked before it answered")]
+    Panicked,
+}
+
+impl From<Unanswered> for AskError {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Dropped => Self::Dropped,
+            Unanswered::Panicked => Self::Panicked,
+        }
+    }
+}
+
+/// The address of an actor that takes messages of type `M`.
+///
+/// It stays valid over restarts; once the actor has ended for good, every send fails and hands
+/// the message back. Holding it does not keep the actor alive.
+pub struct ActorRef<M>(pub(crate) Arc<Cell<M>>);
+
+impl<M> Clone for ActorRef<M> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<M> fmt::Debug for ActorRef<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ActorRef({})", self.0.node.path())
+    }
+}
+
+impl<M> PartialEq for ActorRef<M> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<M> Eq for ActorRef<M> {}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Sends a message without waiting.
+    ///
+    /// # Errors
+    /// Hands the message back: `Full` without room, `Closed` after the actor's end.
+    #[inline]
+    pub fn try_tell<T>(&self, message: T) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        self.0.send(message)
+    }
+
+    /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
+    ///
+    /// Dropping the future before it is done gives the turn up and sends nothing.
+    ///
+    /// # Errors
+    /// Hands the message back: `Full` if the rule is to fail, `Closed` after the actor's end.
+    #[inline]
+    pub async fn tell<T>(&self, message: T) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        match self.try_tell(message) {
+            Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
+                let mut turn = Turn::new(&*self.0);
+                if !turn.reserve().await {
+                    return Err(SendError::Closed(message));
+                }
+                self.0.fill(turn.take(), M::wrap(message));
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Sends a request and waits for its answer, up to the default deadline of the system.
+    ///
+    /// # Errors
+    /// See [`AskError`]; every case is final, and the request may have been handled.
+    pub async fn ask<R: Request>(&self, request: R) -> Result<R::Reply, AskError>
+    where
+        M: Accepts<Ask<R>>,
+    {
+        self.ask_within(request, self.0.node.shared.ask_deadline)
+            .await
+    }
+
+    /// Sends a request and waits for its answer, up to a deadline that covers the wait for room.
+    ///
+    /// # Errors
+    /// See [`AskError`]; every case is final, and the request may have been handled.
+    pub async fn ask_within<R: Request>(
+        &self,
+        request: R,
+        within: Duration,
+    ) -> Result<R::Reply, AskError>
+    where
+        M: Accepts<Ask<R>>,
+    {
+        let (reply, answer) = reply::slot();
+        let exchange = async {
+            match self.tell(Ask { request, reply }).await {
+                Ok(()) => wait_for(&answer).await,
+                Err(SendError::Closed(_)) => Err(AskError::Closed),
+                Err(SendError::Full(_)) => Err(AskError::Full),
+            }
+        };
+        let mut exchange = pin!(exchange);
+        // The clock is read, and the timer armed, only if the first poll is not the last.
+        let mut deadline = pin!(None::<tokio::time::Sleep>);
+        poll_fn(|cx| {
+            if let Poll::Ready(result) = exchange.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            if deadline.is_none() {
+                deadline.set(Some(tokio::time::sleep(within)));
+            }
+            let deadline = deadline.as_mut().as_pin_mut().expect("it was just set");
+            deadline.poll(cx).map(|()| Err(AskError::TimedOut))
+        })
+        .await
+    }
+
+    /// An address for messages of one type only.
+    #[must_use]
+    pub fn recipient<T>(&self) -> Recipient<T>
+    where
+        M: Accepts<T>,
+        T: Send + 'static,
+    {
+        Recipient::new(Arc::clone(&self.0))
+    }
+
+    /// The actor's identifier.
+    #[must_use]
+    pub fn id(&self) -> ActorId {
+        self.0.node.id
+    }
+
+    /// Where the actor lives in the tree.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.0.node.path()
+    }
+
+    /// Whether the actor has not ended for good.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        !self.0.node.is_over()
+    }
+
+    /// Asks the actor to stop: it ends with [`Exit::Shutdown`] once it has handled the message
+    /// that it is at, before all that waits.
+    pub fn stop(&self) {
+        self.0.mailbox.system(System::Stop(Exit::Shutdown), None);
+    }
+
+    /// Ends the actor at its next await, without `post_stop`.
+    pub fn kill(&self) {
+        self.0.node.kill();
+    }
+
+    /// Waits for the actor's end, over all restarts.
+    pub async fn stopped(&self) -> Exit {
+        ended(&self.0.node).await
+    }
+
+    /// The same address without its message type.
+    #[must_use]
+    pub fn erase(&self) -> AnyRef {
+        AnyRef(Arc::clone(&self.0) as Arc<dyn AnyCell>)
+    }
+}
+
+async fn wait_for<T>(answer: &Answer<T>) -> Result<T, AskError> {
+    poll_fn(|cx| answer.poll(cx)).await.map_err(AskError::from)
+}
+
+async fn ended(node: &crate::cell::Node) -> Exit {
+    node.reached(|phase| phase == Phase::Ended).await;
+    node.last_exit().expect("an actor that ended has an exit")
+}
+
+impl<M: Send + 'static> Cell<M> {
+    #[inline]
+    pub(crate) fn send<T>(&self, message: T) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        match self.mailbox.push(message, M::wrap) {
+            Ok(0) => Ok(()),
+            Ok(dropped) => {
+                self.overflowed(dropped);
+                Ok(())
+            }
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    /// Puts a message in a place that was reserved. An end in this moment loses it, as it loses
+    /// all that waits.
+    pub(crate) fn fill(&self, ticket: u64, message: M) {
+        if !self.mailbox.fill(ticket, message) {
+            let node = &self.node;
+            node.shared
+                .events
+                .emit(Count::DeadLetters(1), || Event::DeadLetter {
+                    path: node.path(),
+                    count: 1,
+                    exit: node.last_exit().unwrap_or(Exit::Shutdown),
+                });
+        }
+    }
+
+    #[cold]
+    fn overflowed(&self, count: u64) {
+        let node = &self.node;
+        node.shared
+            .events
+            .emit(Count::Overflow(count), || Event::Overflow {
+                path: node.path(),
+                count,
+            });
+    }
+}
+
+/// The address of an actor without its message type.
+#[derive(Clone)]
+pub struct AnyRef(pub(crate) Arc<dyn AnyCell>);
+
+impl fmt::Debug for AnyRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AnyRef({})", self.path())
+    }
+}
+
+impl AnyRef {
+    /// The actor's identifier.
+    #[must_use]
+    pub fn id(&self) -> ActorId {
+        self.0.node().id
+    }
+
+    /// Where the actor lives in the tree.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.0.node().path()
+    }
+
+    /// Whether the actor has not ended for good.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        !self.0.node().is_over()
+    }
+
+    /// Asks the actor to stop; see [`ActorRef::stop`].
+    pub fn stop(&self) {
+        self.0.system(System::Stop(Exit::Shutdown), None);
+    }
+
+    /// Ends the actor at its next await, without `post_stop`.
+    pub fn kill(&self) {
+        self.0.node().kill();
+    }
+
+    /// Makes the actor panic with this message before it takes the next one; for tests and
+    /// drills of its supervision.
+    pub fn inject_panic(&self, message: &str) {
+        self.0.system(System::Panic(Arc::from(message)), None);
+    }
+
+    /// Waits for the actor's end, over all restarts.
+    pub async fn stopped(&self) -> Exit {
+        ended(self.0.node()).await
+    }
+
+    /// The actor's figures at this moment.
+    #[must_use]
+    pub fn info(&self) -> ActorInfo {
+        self.0.node().info(self.0.figures(), self.0.spec())
+    }
+
+    /// The address as that of a dynamic supervisor of children of type `A`, if it is one.
+    #[must_use]
+    pub fn dynamic<A: Actor>(&self) -> Option<DynamicRef<A>> {
+        DynamicRef::of(self)
+    }
+
+    /// The address with its message type, if that is `M`.
+    #[must_use]
+    pub fn downcast<M: Send + 'static>(&self) -> Option<ActorRef<M>> {
+        Arc::clone(&self.0).into_any().downcast().ok().map(ActorRef)
+    }
+}
+
+impl<M: Send + 'static> From<&ActorRef<M>> for AnyRef {
+    fn from(actor: &ActorRef<M>) -> Self {
+        actor.erase()
+    }
+}
+
+impl From<&Self> for AnyRef {
+    fn from(actor: &Self) -> Self {
+        actor.clone()
+    }
+}

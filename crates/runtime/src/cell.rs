@@ -1,0 +1,472 @@
+//! What stands behind an address: the part of an actor that survives its restarts.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::branch::Branch;
+use crate::event::Event;
+use crate::exit::Exit;
+use crate::info::{ActorInfo, State};
+use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
+use crate::metric::Count;
+use crate::monitor::{MonitorId, Signal};
+use crate::path::Path;
+use crate::reply::{Completion, Sink};
+use crate::supervision::Shutdown;
+use crate::system::Shared;
+
+/// Identifies an actor in its system for as long as its address is valid.
+///
+/// The slot is used again after the actor's end, with another generation; so an identifier never
+/// names two actors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActorId {
+    /// The place in the system's table.
+    pub slot: u32,
+    /// How often that place was used before.
+    pub generation: u32,
+}
+
+impl std::fmt::Display for ActorId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
+
+/// The cell of an actor that takes messages of type `M`.
+pub(crate) struct Cell<M> {
+    pub(crate) node: Node,
+    pub(crate) mailbox: Mailbox<M>,
+}
+
+/// A cell without its message type, as the tree, supervisors and the registry see it.
+pub(crate) trait AnyCell: Send + Sync {
+    fn node(&self) -> &Node;
+    fn system(&self, system: System, incarnation: Option<u32>) -> bool;
+    fn incarnation(&self) -> u32;
+    fn figures(&self) -> Figures;
+    fn spec(&self) -> MailboxSpec;
+    fn close(&self) -> u64;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<M: Send + 'static> AnyCell for Cell<M> {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn system(&self, system: System, incarnation: Option<u32>) -> bool {
+        self.mailbox.system(system, incarnation)
+    }
+
+    fn incarnation(&self) -> u32 {
+        self.mailbox.incarnation()
+    }
+
+    fn figures(&self) -> Figures {
+        self.mailbox.figures()
+    }
+
+    fn spec(&self) -> MailboxSpec {
+        self.mailbox.spec()
+    }
+
+    fn close(&self) -> u64 {
+        self.mailbox.close()
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// A lane's way into a cell: the wrapping of completions is fixed when the lane is made.
+pub(crate) struct LaneSink<M, T> {
+    pub(crate) cell: Weak<Cell<M>>,
+    pub(crate) incarnation: u32,
+    pub(crate) wrap: fn(Completion<T>) -> M,
+}
+
+impl<M: Send + 'static, T> Sink<T> for LaneSink<M, T> {
+    fn complete(&self, completion: Completion<T>) {
+        if let Some(cell) = self.cell.upgrade() {
+            cell.mailbox
+                .complete(self.incarnation, (self.wrap)(completion));
+        }
+    }
+}
+
+/// Where an actor stands in the life of its incarnations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Starting,
+    Running,
+    Stopping,
+    /// The incarnation ended; the owner decides what follows.
+    Down,
+    Ended,
+}
+
+/// What cells of all message types have.
+pub(crate) struct Node {
+    pub(crate) id: ActorId,
+    pub(crate) key: Arc<str>,
+    pub(crate) kind: &'static str,
+    pub(crate) owner: Owner,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) children: Branch,
+    killed: AtomicBool,
+    life: Mutex<Life>,
+}
+
+/// Who holds an actor.
+pub(crate) enum Owner {
+    /// The system: the actor stands at the top of the tree.
+    System,
+    /// An actor that lets its children end, and is told.
+    Parent {
+        cell: Arc<dyn AnyCell>,
+        incarnation: u32,
+    },
+    /// A supervisor, which decides after each exit.
+    Supervisor {
+        cell: Arc<dyn AnyCell>,
+        incarnation: u32,
+    },
+}
+
+impl Owner {
+    pub(crate) fn cell(&self) -> Option<&Arc<dyn AnyCell>> {
+        match self {
+            Self::System => None,
+            Self::Parent { cell, .. } | Self::Supervisor { cell, .. } => Some(cell),
+        }
+    }
+}
+
+struct Life {
+    phase: Phase,
+    /// Whether somebody sees to the end for good; the phase is `Ended` when that is done.
+    over: bool,
+    restarts: u32,
+    last_exit: Option<Exit>,
+    /// Wakes the task of the running incarnation, wherever it waits.
+    task: Option<Waker>,
+    waiting: Vec<(u64, Waker)>,
+    next_wait: u64,
+    monitors: Vec<Watcher>,
+    links: Vec<Link>,
+    names: Vec<Arc<str>>,
+    /// What the actor shows to those who know its type.
+    attached: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+struct Watcher {
+    id: MonitorId,
+    cell: Weak<dyn AnyCell>,
+    incarnation: u32,
+}
+
+/// The other end of a link.
+pub(crate) struct Link {
+    pub(crate) id: ActorId,
+    pub(crate) cell: Weak<dyn AnyCell>,
+    pub(crate) incarnation: u32,
+}
+
+/// What a node is made of.
+pub(crate) struct NodeParts {
+    pub(crate) id: ActorId,
+    pub(crate) key: Arc<str>,
+    pub(crate) kind: &'static str,
+    pub(crate) owner: Owner,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Node {
+    pub(crate) fn new(parts: NodeParts) -> Self {
+        let NodeParts {
+            id,
+            key,
+            kind,
+            owner,
+            shared,
+            shutdown,
+        } = parts;
+        Self {
+            id,
+            key,
+            kind,
+            owner,
+            shared,
+            shutdown,
+            children: Branch::default(),
+            killed: AtomicBool::new(false),
+            life: Mutex::new(Life {
+                phase: Phase::Starting,
+                over: false,
+                restarts: 0,
+                last_exit: None,
+                task: None,
+                waiting: Vec::new(),
+                next_wait: 0,
+                monitors: Vec::new(),
+                links: Vec::new(),
+                names: Vec::new(),
+                attached: None,
+            }),
+        }
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        let mut keys = vec![Arc::clone(&self.key)];
+        let mut above = self.owner.cell();
+        while let Some(cell) = above {
+            keys.push(Arc::clone(&cell.node().key));
+            above = cell.node().owner.cell();
+        }
+        Path::from_keys_upward(&keys)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.life.lock().phase
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.life.lock().over
+    }
+
+    pub(crate) fn last_exit(&self) -> Option<Exit> {
+        self.life.lock().last_exit.clone()
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
+    /// Ends the incarnation at its next await.
+    pub(crate) fn kill(&self) {
+        let life = self.life.lock();
+        if life.over || life.phase == Phase::Down {
+            return;
+        }
+        self.killed.store(true, Ordering::Release);
+        let task = life.task.clone();
+        drop(life);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Makes the node ready for another incarnation.
+    pub(crate) fn rise(&self) {
+        let mut life = self.life.lock();
+        self.killed.store(false, Ordering::Release);
+        life.restarts += u32::from(life.phase == Phase::Down);
+        life.phase = Phase::Starting;
+        drop(life);
+        self.children.open();
+    }
+
+    pub(crate) fn attach_task(&self, task: &Waker) {
+        self.life.lock().task = Some(task.clone());
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        let mut life = self.life.lock();
+        life.phase = phase;
+        let waiting = mem::take(&mut life.waiting);
+        drop(life);
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Notes the end of an incarnation; returns the links that it had.
+    pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
+        let mut life = self.life.lock();
+        life.last_exit = Some(exit.clone());
+        life.task = None;
+        mem::take(&mut life.links)
+    }
+
+    /// Waits until the phase satisfies `ready`.
+    pub(crate) async fn reached(&self, ready: fn(Phase) -> bool) {
+        let mut wait = PhaseWait {
+            node: self,
+            ticket: None,
+            ready,
+        };
+        poll_fn(|cx| wait.poll(cx)).await;
+    }
+
+    /// Adds a watcher; returns the exit at once when the actor has ended.
+    pub(crate) fn watch(
+        &self,
+        id: MonitorId,
+        cell: Weak<dyn AnyCell>,
+        incarnation: u32,
+    ) -> Option<Exit> {
+        let mut life = self.life.lock();
+        if life.over {
+            return life.last_exit.clone();
+        }
+        life.monitors.push(Watcher {
+            id,
+            cell,
+            incarnation,
+        });
+        None
+    }
+
+    pub(crate) fn unwatch(&self, id: MonitorId) {
+        self.life.lock().monitors.retain(|watcher| watcher.id != id);
+    }
+
+    /// Adds a link; returns the exit when the actor has ended.
+    pub(crate) fn link(&self, link: Link) -> Option<Exit> {
+        let mut life = self.life.lock();
+        if life.over {
+            return life.last_exit.clone();
+        }
+        life.links.push(link);
+        None
+    }
+
+    pub(crate) fn unlink(&self, id: ActorId) {
+        self.life.lock().links.retain(|link| link.id != id);
+    }
+
+    /// Notes a registered name, to be freed at the end; false when the actor has ended.
+    pub(crate) fn named(&self, name: Arc<str>) -> bool {
+        let mut life = self.life.lock();
+        let alive = !life.over;
+        if alive {
+            life.names.push(name);
+        }
+        alive
+    }
+
+    pub(crate) fn attach(&self, value: Arc<dyn Any + Send + Sync>) {
+        self.life.lock().attached = Some(value);
+    }
+
+    pub(crate) fn attached(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.life.lock().attached.clone()
+    }
+
+    pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec) -> ActorInfo {
+        let life = self.life.lock();
+        let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit.clone());
+        drop(life);
+        ActorInfo {
+            path: self.path(),
+            id: self.id,
+            kind: self.kind,
+            state: State::from(phase),
+            depth: figures.depth,
+            capacity: spec.capacity(),
+            high_water: figures.high_water,
+            dropped: figures.dropped,
+            handled: figures.handled,
+            busy: figures.busy,
+            waited: figures.waited,
+            restarts,
+            last_exit,
+            children: self.children.len(),
+        }
+    }
+}
+
+struct PhaseWait<'a> {
+    node: &'a Node,
+    ticket: Option<u64>,
+    ready: fn(Phase) -> bool,
+}
+
+impl PhaseWait<'_> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let mut life = self.node.life.lock();
+        let ticket = self.ticket.take();
+        life.waiting.retain(|(waiting, _)| Some(*waiting) != ticket);
+        if (self.ready)(life.phase) {
+            return Poll::Ready(());
+        }
+        let ticket = life.next_wait;
+        life.next_wait += 1;
+        life.waiting.push((ticket, cx.waker().clone()));
+        self.ticket = Some(ticket);
+        Poll::Pending
+    }
+}
+
+impl Drop for PhaseWait<'_> {
+    fn drop(&mut self) {
+        if self.ticket.is_some() {
+            let ticket = self.ticket;
+            self.node
+                .life
+                .lock()
+                .waiting
+                .retain(|(waiting, _)| Some(*waiting) != ticket);
+        }
+    }
+}
+
+/// Ends an actor for good: its address is closed, its names are free, all who watch are told.
+pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
+    let node = cell.node();
+    let mut life = node.life.lock();
+    if life.over {
+        return;
+    }
+    life.over = true;
+    life.last_exit = Some(exit.clone());
+    life.task = None;
+    let monitors = mem::take(&mut life.monitors);
+    let names = mem::take(&mut life.names);
+    drop(life);
+    let left = cell.close();
+    let shared = &node.shared;
+    shared.forget(node.id, &names);
+    match node.owner.cell() {
+        Some(parent) => parent.node().children.remove(node),
+        None => shared.root.remove(node),
+    }
+    if left > 0 {
+        shared
+            .events
+            .emit(Count::DeadLetters(left), || Event::DeadLetter {
+                path: node.path(),
+                count: left,
+                exit: exit.clone(),
+            });
+    }
+    shared.events.emit(Count::Stopped(exit), || Event::Stopped {
+        path: node.path(),
+        exit: exit.clone(),
+    });
+    for watcher in monitors {
+        if let Some(to) = watcher.cell.upgrade() {
+            let down = down(watcher.id, node, exit);
+            to.system(System::Signal(down), Some(watcher.incarnation));
+        }
+    }
+    // Those who wait for the end find all of the above done.
+    node.enter(Phase::Ended);
+}
+
+pub(crate) fn down(id: MonitorId, node: &Node, exit: &Exit) -> Signal {
+    Signal::Down {
+        id,
+        actor: node.id,
+        path: node.path(),
+        exit: exit.clone(),
+    }
+}

@@ -1,0 +1,379 @@
+//! What an incarnation can do: its own place in the system.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::time::Instant;
+
+use crate::actor::Actor;
+use crate::address::{Accepts, ActorRef, AnyRef};
+use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, Link, Node, Owner};
+use crate::clock;
+use crate::exit::Exit;
+use crate::mailbox::{Next, Receiver, System};
+use crate::monitor::{MonitorId, Signal};
+use crate::path::Path;
+use crate::reply::{Completion, Lane};
+use crate::run;
+use crate::schedule::TaskHandle;
+use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
+use crate::system::{ActorSystem, StartError};
+use crate::timer::{TimerKey, Timers};
+
+/// The actor's own side of the runtime, given to every hook.
+///
+/// All that is made through it (timers, tasks, monitors, links, children, lanes) belongs to the
+/// incarnation and ends with it.
+pub struct Context<A: Actor> {
+    cell: Arc<Cell<A::Msg>>,
+    incarnation: u32,
+    /// Never locked: the mutexes make contexts shareable though messages need not be.
+    receiver: Mutex<Receiver<A::Msg>>,
+    timers: Mutex<Timers<A::Msg>>,
+    since_timers: u32,
+    tasks: Vec<OwnedTask>,
+    next_task: u64,
+    monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
+    /// Set by the actor itself: end after this hook.
+    pub(crate) exit: Option<Exit>,
+    /// Whether a message is being handled, or was when the hook did not come back.
+    pub(crate) handling: bool,
+}
+
+struct OwnedTask {
+    number: u64,
+    name: Arc<str>,
+    handle: TaskHandle,
+}
+
+/// Timers are looked at after so many messages, or when none waits.
+const TIMER_STRIDE: u32 = 64;
+
+impl<A: Actor> fmt::Debug for Context<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Context({})", self.cell.node.path())
+    }
+}
+
+impl<A: Actor> Context<A> {
+    pub(crate) fn new(cell: Arc<Cell<A::Msg>>) -> Self {
+        Self {
+            incarnation: cell.mailbox.incarnation(),
+            receiver: Mutex::new(Receiver::new(&cell.mailbox)),
+            timers: Mutex::new(Timers::new()),
+            since_timers: 0,
+            tasks: Vec::new(),
+            next_task: 0,
+            monitors: FxHashMap::default(),
+            exit: None,
+            handling: false,
+            cell,
+        }
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.cell.node
+    }
+
+    pub(crate) fn cell(&self) -> Arc<Cell<A::Msg>> {
+        Arc::clone(&self.cell)
+    }
+
+    pub(crate) const fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    pub(crate) fn any(&self) -> Arc<dyn AnyCell> {
+        Arc::<Cell<A::Msg>>::clone(&self.cell)
+    }
+
+    /// The actor's own address.
+    #[must_use]
+    pub fn me(&self) -> ActorRef<A::Msg> {
+        ActorRef(Arc::clone(&self.cell))
+    }
+
+    /// The system in which the actor lives.
+    #[must_use]
+    pub fn system(&self) -> ActorSystem {
+        ActorSystem::from_shared(&self.cell.node.shared)
+    }
+
+    /// The actor's identifier.
+    #[must_use]
+    pub fn id(&self) -> ActorId {
+        self.cell.node.id
+    }
+
+    /// Where the actor lives in the tree.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.cell.node.path()
+    }
+
+    /// The time of the system's clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.cell.node.shared.now()
+    }
+
+    /// How many messages wait.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.cell.mailbox.figures().depth
+    }
+
+    /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
+    pub fn stop(&mut self) {
+        self.exit = Some(Exit::Normal);
+    }
+
+    /// Starts a child. It ends before this actor does, and is not restarted; for that, give it a
+    /// supervisor with [`Context::supervise`].
+    ///
+    /// # Errors
+    /// When the key is taken, or this actor is ending.
+    pub fn spawn<B: Actor>(
+        &mut self,
+        key: impl Into<Arc<str>>,
+        args: B::Args,
+    ) -> Result<ActorRef<B::Msg>, StartError> {
+        let owner = Owner::Parent {
+            cell: self.any(),
+            incarnation: self.incarnation,
+        };
+        self.cell.node.shared.spawn::<B>(owner, key.into(), args)
+    }
+
+    /// Starts a supervisor below this actor and waits until its children have started.
+    ///
+    /// # Errors
+    /// When the key is taken, this actor is ending, or a child ends while it starts.
+    pub async fn supervise(
+        &mut self,
+        key: impl Into<Arc<str>>,
+        supervisor: Supervisor,
+    ) -> Result<SupervisorRef, StartError> {
+        let owner = Owner::Parent {
+            cell: self.any(),
+            incarnation: self.incarnation,
+        };
+        let shared = Arc::clone(&self.cell.node.shared);
+        shared.supervise(owner, key.into(), supervisor).await
+    }
+
+    /// Starts a supervisor of many children of one kind below this actor.
+    ///
+    /// # Errors
+    /// When the key is taken, or this actor is ending.
+    pub fn dynamic<B: Actor>(
+        &mut self,
+        key: impl Into<Arc<str>>,
+        dynamic: Dynamic<B>,
+    ) -> Result<DynamicRef<B>, StartError> {
+        let owner = Owner::Parent {
+            cell: self.any(),
+            incarnation: self.incarnation,
+        };
+        DynamicRef::start(&self.cell.node.shared, owner, key.into(), dynamic)
+    }
+
+    /// Watches an actor: exactly one [`Signal::Down`] comes when it ends, or at once if it has.
+    pub fn monitor(&mut self, actor: impl Into<AnyRef>) -> MonitorId {
+        let AnyRef(target) = actor.into();
+        let id = self.cell.node.shared.next_monitor();
+        let any = self.any();
+        self.monitors.insert(id, Arc::downgrade(&target));
+        if let Some(exit) = target
+            .node()
+            .watch(id, Arc::downgrade(&any), self.incarnation)
+        {
+            let down = cell::down(id, target.node(), &exit);
+            any.system(System::Signal(down), Some(self.incarnation));
+        }
+        id
+    }
+
+    /// Ends a monitor; no [`Signal::Down`] comes from it any more.
+    pub fn demonitor(&mut self, id: MonitorId) {
+        if let Some(target) = self.monitors.remove(&id).and_then(|weak| weak.upgrade()) {
+            target.node().unwatch(id);
+        }
+    }
+
+    /// Ties this incarnation's fate to that of another actor: when an incarnation of either ends
+    /// in disorder, the other ends too, with [`Exit::Linked`].
+    pub fn link(&mut self, actor: impl Into<AnyRef>) {
+        let AnyRef(other) = actor.into();
+        let any = self.any();
+        if other.node().id == any.node().id {
+            return;
+        }
+        let mine = Link {
+            id: self.id(),
+            cell: Arc::downgrade(&any),
+            incarnation: self.incarnation,
+        };
+        if let Some(exit) = other.node().link(mine) {
+            if !exit.is_orderly() {
+                let exit = Exit::Linked {
+                    path: other.node().path(),
+                    exit: Arc::new(exit),
+                };
+                any.system(System::Stop(exit), Some(self.incarnation));
+            }
+            return;
+        }
+        let theirs = Link {
+            id: other.node().id,
+            cell: Arc::downgrade(&other),
+            incarnation: other.incarnation(),
+        };
+        self.cell.node.link(theirs);
+    }
+
+    /// Unties what [`Context::link`] tied.
+    pub fn unlink(&mut self, actor: impl Into<AnyRef>) {
+        let AnyRef(other) = actor.into();
+        other.node().unlink(self.id());
+        self.cell.node.unlink(other.node().id);
+    }
+
+    /// Delivers a message to this incarnation after a time.
+    pub fn send_after(&mut self, after: Duration, message: A::Msg) -> TimerKey {
+        let at = clock::later(self.now(), after);
+        self.timers.get_mut().once(at, message)
+    }
+
+    /// Delivers a message to this incarnation again and again. Ticks that a busy actor missed
+    /// are skipped.
+    pub fn send_every(
+        &mut self,
+        period: Duration,
+        make: impl FnMut() -> A::Msg + Send + 'static,
+    ) -> TimerKey {
+        let first = clock::later(self.now(), period);
+        self.timers.get_mut().every(first, period, Box::new(make))
+    }
+
+    /// Cancels a timer; whether it was still to come.
+    pub fn cancel(&mut self, timer: TimerKey) -> bool {
+        self.timers.get_mut().cancel(timer)
+    }
+
+    /// Runs a future beside the actor, as a task that ends with the incarnation at the latest.
+    ///
+    /// Its return is a [`Signal::TaskEnded`]; its panic is the actor's exit.
+    pub fn task(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let name = name.into();
+        let cell = Arc::downgrade(&self.any());
+        let incarnation = self.incarnation;
+        let number = self.next_task;
+        self.next_task += 1;
+        let place = || self.cell.node.path();
+        let handle = self.cell.node.shared.scheduler.spawn(place, async move {
+            let outcome = run::caught(AssertUnwindSafe(future)).await;
+            let Some(cell) = cell.upgrade() else { return };
+            let news = match outcome {
+                Ok(()) => System::TaskEnded(number),
+                Err(message) => System::Stop(Exit::Panicked(message)),
+            };
+            cell.system(news, Some(incarnation));
+        });
+        self.tasks.push(OwnedTask {
+            number,
+            name,
+            handle,
+        });
+    }
+
+    /// Makes a source of replies whose answers come back to this incarnation as messages.
+    #[must_use]
+    pub fn lane<T: Send + 'static>(&self) -> Lane<T>
+    where
+        A::Msg: Accepts<Completion<T>>,
+    {
+        Lane::new(Arc::new(LaneSink {
+            cell: Arc::downgrade(&self.cell),
+            incarnation: self.incarnation,
+            wrap: A::Msg::wrap,
+        }))
+    }
+
+    /// Takes the next thing to do: signals first, then timers that are due, then messages.
+    pub(crate) fn poll_next(&mut self, task: &mut std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+        if self.timers.get_mut().is_empty() {
+            return self.receiver.get_mut().poll_next(&self.cell.mailbox, task);
+        }
+        if self.since_timers == 0
+            && !self.cell.mailbox.is_calling()
+            && let Poll::Ready(message) = self.poll_timers(task)
+        {
+            return Poll::Ready(Next::Message(message));
+        }
+        let next = self.receiver.get_mut().poll_next(&self.cell.mailbox, task);
+        if next.is_ready() {
+            self.since_timers = (self.since_timers + 1) % TIMER_STRIDE;
+            return next;
+        }
+        self.since_timers = 0;
+        self.poll_timers(task).map(Next::Message)
+    }
+
+    fn poll_timers(&mut self, task: &mut std::task::Context<'_>) -> Poll<A::Msg> {
+        let due = self
+            .timers
+            .get_mut()
+            .poll_due(self.cell.node.shared.now(), task);
+        if due.is_ready() {
+            self.since_timers = 1;
+        }
+        due
+    }
+
+    /// Keeps the books before a signal is handed to the actor; false if it is out of date.
+    pub(crate) fn admit(&mut self, signal: &Signal) -> bool {
+        match signal {
+            Signal::Down { id, .. } => self.monitors.remove(id).is_some(),
+            Signal::ChildEnded { .. } | Signal::TaskEnded { .. } => true,
+        }
+    }
+
+    /// Forgets a task that returned; the news for the actor.
+    pub(crate) fn task_ended(&mut self, number: u64) -> Option<Signal> {
+        let place = self.tasks.iter().position(|task| task.number == number)?;
+        let name = self.tasks.swap_remove(place).name;
+        Some(Signal::TaskEnded { name })
+    }
+
+    /// Aborts the incarnation's tasks and sees their end.
+    pub(crate) async fn end_tasks(&mut self) {
+        for task in &self.tasks {
+            task.handle.abort();
+        }
+        for task in self.tasks.drain(..) {
+            task.handle.await;
+        }
+    }
+
+    /// Gives back what belongs to the incarnation.
+    pub(crate) fn end(self) {
+        for (id, target) in self.monitors {
+            if let Some(target) = target.upgrade() {
+                target.node().unwatch(id);
+            }
+        }
+        self.timers.into_inner().end();
+        self.receiver.into_inner().end(&self.cell.mailbox);
+    }
+}

@@ -1,0 +1,203 @@
+//! What happens to actors, for those who want to know.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::exit::Exit;
+use crate::metric::{self, Count};
+use crate::path::Path;
+
+/// Something that happened to an actor.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// An actor started for the first time.
+    Started {
+        /// The actor.
+        path: Path,
+    },
+    /// An actor ended for good.
+    Stopped {
+        /// The actor.
+        path: Path,
+        /// Why it ended.
+        exit: Exit,
+    },
+    /// An actor is started again.
+    Restarted {
+        /// The actor.
+        path: Path,
+        /// Why its last incarnation ended.
+        exit: Exit,
+    },
+    /// A supervisor gave up.
+    Escalated {
+        /// The supervisor.
+        path: Path,
+        /// Why its child ended.
+        exit: Exit,
+    },
+    /// Messages were lost with their actor: the one that it was handling, or all that waited.
+    DeadLetter {
+        /// The actor.
+        path: Path,
+        /// How many messages.
+        count: u64,
+        /// Why the actor ended.
+        exit: Exit,
+    },
+    /// Messages were dropped because there was no room.
+    Overflow {
+        /// The actor.
+        path: Path,
+        /// How many messages.
+        count: u64,
+    },
+}
+
+impl Event {
+    /// The actor that the event is about.
+    #[must_use]
+    pub const fn path(&self) -> &Path {
+        match self {
+            Self::Started { path }
+            | Self::Stopped { path, .. }
+            | Self::Restarted { path, .. }
+            | Self::Escalated { path, .. }
+            | Self::DeadLetter { path, .. }
+            | Self::Overflow { path, .. } => path,
+        }
+    }
+}
+
+/// How many events may wait for one subscriber.
+const CAPACITY: usize = 1024;
+
+#[derive(Default)]
+pub(crate) struct Events {
+    /// Read before an event is made, so that events nobody wants cost one load.
+    subscribers: AtomicUsize,
+    queues: Mutex<Vec<Arc<Mutex<Queue>>>>,
+    closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<Event>,
+    lost: u64,
+    waker: Option<Waker>,
+    closed: bool,
+}
+
+impl Events {
+    /// Counts a turn, and tells it to those who want events.
+    pub(crate) fn emit(&self, turn: Count<'_>, make: impl FnOnce() -> Event) {
+        metric::count(turn);
+        if self.subscribers.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let event = make();
+        let queues = self.queues.lock().clone();
+        for queue in queues {
+            let mut queue = queue.lock();
+            let full = queue.events.len() == CAPACITY;
+            let oldest = if full { queue.events.pop_front() } else { None };
+            queue.lost += u64::from(full);
+            queue.events.push_back(event.clone());
+            let waker = queue.waker.take();
+            drop(queue);
+            drop(oldest);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    pub(crate) fn subscribe(self: &Arc<Self>) -> EventStream {
+        let queue = Arc::new(Mutex::new(Queue::default()));
+        self.queues.lock().push(Arc::clone(&queue));
+        // Read after it is in the list, so that a close in this moment is not missed.
+        if self.closed.load(Ordering::SeqCst) {
+            queue.lock().closed = true;
+        }
+        self.subscribers.fetch_add(1, Ordering::Relaxed);
+        EventStream {
+            queue,
+            hub: Arc::clone(self),
+        }
+    }
+
+    /// Ends all streams once they are read out.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let queues = self.queues.lock().clone();
+        for queue in queues {
+            let mut queue = queue.lock();
+            queue.closed = true;
+            let waker = queue.waker.take();
+            drop(queue);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// A subscription to events. Holds the last 1024 that were not read; older ones are lost, and
+/// counted.
+pub struct EventStream {
+    queue: Arc<Mutex<Queue>>,
+    hub: Arc<Events>,
+}
+
+impl EventStream {
+    /// Waits for the next event; `None` when the system has shut down.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|cx| {
+            let mut queue = self.queue.lock();
+            if let Some(event) = queue.events.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            if queue.closed {
+                return Poll::Ready(None);
+            }
+            queue.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next event, if one waits.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.queue.lock().events.pop_front()
+    }
+
+    /// How many events were lost because they were not read in time.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.queue.lock().lost
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.hub
+            .queues
+            .lock()
+            .retain(|queue| !Arc::ptr_eq(queue, &self.queue));
+        self.hub.subscribers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventStream")
+            .field("lost", &self.lost())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! Why an actor ended.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::path::Path;
+
+/// An error of any type, as actors return it.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The reason for which an incarnation of an actor ended.
+///
+/// Every end has one: a panic in any hook, an error, a kill, the end of a linked actor and an
+/// ordered stop are all exits, and supervisors, monitors and events speak of nothing else.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Exit {
+    /// The actor ended itself.
+    Normal,
+    /// The actor was asked to stop, by its supervisor, by its parent or from outside.
+    Shutdown,
+    /// The actor was ended at its next await, without `post_stop`.
+    Killed,
+    /// A hook returned an error.
+    Failed(Arc<dyn Error + Send + Sync>),
+    /// A hook panicked, with this message.
+    Panicked(Arc<str>),
+    /// An actor that was linked to this one ended.
+    Linked {
+        /// Where the linked actor lives in the tree.
+        path: Path,
+        /// Why the linked actor ended.
+        exit: Arc<Self>,
+    },
+    /// A supervisor gave up on a child.
+    Escalated {
+        /// The child whose exit was one too many.
+        child: Path,
+        /// Why that child ended.
+        exit: Arc<Self>,
+    },
+}
+
+impl Exit {
+    /// Whether the end was wanted: [`Exit::Normal`] or [`Exit::Shutdown`].
+    #[must_use]
+    pub const fn is_orderly(&self) -> bool {
+        matches!(self, Self::Normal | Self::Shutdown)
+    }
+
+    /// Makes an exit from an error that a hook returned.
+    pub fn failed(error: impl Into<BoxError>) -> Self {
+        Self::Failed(Arc::from(error.into()))
+    }
+
+    /// One word for the kind of the exit, for listings and labels.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Shutdown => "shutdown",
+            Self::Killed => "killed",
+            Self::Failed(_) => "failed",
+            Self::Panicked(_) => "panicked",
+            Self::Linked { .. } => "linked",
+            Self::Escalated { .. } => "escalated",
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Normal | Self::Shutdown | Self::Killed => f.write_str(self.kind()),
+            Self::Failed(error) => write!(f, "failed: {error}"),
+            Self::Panicked(message) => write!(f, "panicked: {message}"),
+            Self::Linked { path, exit } => write!(f, "linked {path} ended: {exit}"),
+            Self::Escalated { child, exit } => write!(f, "gave up on {child}: {exit}"),
+        }
+    }
+}
+
+/// The message of a panic.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> Arc<str> {
+    let text = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    Arc::from(text.unwrap_or("a value that is not text"))
+}
+
+/// Drops values of foreign types one by one: a destructor that panics is logged, and takes
+/// neither the rest of them nor the caller along.
+pub(crate) fn discard<T>(values: impl IntoIterator<Item = T>) {
+    for value in values {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            let panic = panic_text(payload.as_ref());
+            tracing::error!(kind = std::any::type_name::<T>(), %panic, "panic in a destructor");
+        }
+    }
+}

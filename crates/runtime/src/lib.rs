@@ -1,0 +1,125 @@
+//! Supervised actors on tokio.
+//!
+//! An *actor* is a value that handles one message at a time. Others hold its address, never the
+//! value. Each life of an actor is an *incarnation*: it is made from the actor's arguments, and
+//! every end of it (a return, an error, a panic, a kill) is an [`Exit`] with a reason. A
+//! [`Supervisor`] answers to the exits of its running children and starts them again: at the
+//! same address, with fresh state, and with all that waits for them still in order.
+//!
+//! ```
+//! use strowger::{Actor, ActorSystem, BoxError, ChildSpec, Context, Strategy, Supervisor};
+//!
+//! struct Exchange(u32);
+//!
+//! impl Actor for Exchange {
+//!     type Msg = u32;
+//!     type Args = u32;
+//!     type Error = BoxError;
+//!
+//!     async fn pre_start(first: u32, _: &mut Context<Self>) -> Result<Self, BoxError> {
+//!         Ok(Self(first))
+//!     }
+//!
+//!     async fn handle(&mut self, line: u32, cx: &mut Context<Self>) -> Result<(), BoxError> {
+//!         self.0 = self.0.checked_add(line).ok_or("no such line")?; // An error restarts it.
+//!         if self.0 > 9 { cx.stop() } // Transient: an orderly end is the end.
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let system = ActorSystem::new("office")?;
+//! let child = ChildSpec::new::<Exchange>("exchange", 1).restart(strowger::Restart::Transient);
+//! let office = Supervisor::new(Strategy::OneForOne).child(child);
+//! let office = system.supervise("office", office).await?;
+//! let exchange = office.child::<u32>("exchange").ok_or("it was started")?;
+//! exchange.tell(u32::MAX).await?;
+//! exchange.tell(9).await?;
+//! assert_eq!(exchange.stopped().await.to_string(), "normal");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What holds
+//!
+//! - **Delivery** is at most once, and in order from each sender. The message that was being
+//!   handled when its actor failed is gone, and reported as a dead letter.
+//! - **Mailboxes** are bounded unless asked otherwise, to the message: what the actor took out but
+//!   has not handled counts. What happens beyond is the actor's choice: [`Overflow`].
+//! - **A refused message comes back** as the caller gave it: [`SendError`].
+//! - **Signals overtake** messages: a stop, a [`Signal::Down`], the end of a child or a task.
+//! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer.
+//! - **Incarnations do not overlap**: children end first, then tasks, then `post_stop` runs, and
+//!   only then does the next `pre_start`. What belongs to one (timers, tasks, monitors, links,
+//!   lanes) never reaches the next.
+//! - **Nothing outlives its owner**: children end with their parent, all with their system.
+//!
+//! # The tree
+//!
+//! ```text
+//! ActorSystem
+//! ├─ Supervisor "n4"          children by name, restarted as its strategy says
+//! │   ├─ Endpoint "socket"
+//! │   └─ Dynamic "sessions"   many children of one kind, started by a call
+//! │       ├─ Session "0x2a"   path: /n4/sessions/0x2a
+//! │       └─ Session "0x2b"
+//! └─ Watcher "watcher"        not restarted: at the top, or a child of an actor
+//! ```
+//!
+//! Any part of it can be read while it runs ([`ActorSystem::tree`], [`ActorInfo`]), and what
+//! happens in it can be subscribed to ([`ActorSystem::events`]).
+//!
+//! The crate runs inside any tokio program; it starts no runtime of its own. With the feature
+//! `testing` there are systems on virtual time whose schedule follows from a seed.
+
+mod actor;
+mod address;
+mod branch;
+mod cell;
+mod clock;
+mod context;
+mod event;
+mod exit;
+mod info;
+mod mailbox;
+mod metric;
+mod monitor;
+mod path;
+mod recipient;
+mod registry;
+mod reply;
+mod run;
+mod schedule;
+mod splitmix;
+mod supervision;
+mod system;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod timer;
+mod topic;
+
+pub use actor::Actor;
+pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
+pub use cell::ActorId;
+pub use context::Context;
+pub use event::{Event, EventStream};
+pub use exit::{BoxError, Exit};
+pub use info::{ActorInfo, State, TreeNode};
+pub use mailbox::{MailboxSpec, Overflow};
+pub use monitor::{MonitorId, Signal};
+pub use path::Path;
+pub use recipient::Recipient;
+pub use registry::RegisterError;
+pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};
+pub use supervision::{
+    Backoff, ChildError, ChildInfo, ChildSpec, Dynamic, DynamicRef, Restart, Shutdown, Strategy,
+    Supervisor, SupervisorRef,
+};
+pub use system::{ActorSystem, BuildError, Builder, ShutdownReport, StartError};
+pub use timer::TimerKey;
+pub use topic::{Topic, TopicInfo};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,494 @@
+//! What waits for an actor.
+//!
+//! One mutex guards the three lanes of a mailbox: *system* (stop, down, links), *completion*
+//! (answers for which the actor minted a token) and *user*. The receiver takes the whole user lane
+//! out at once and so locks once for a batch, but the batch still counts:
+//!
+//! - **Capacity is exact.** The receiver publishes what remains of its batch; a sender adds it.
+//! - **Signals overtake.** One relaxed flag, read for each message, sends the receiver back to the
+//!   lock, also in the middle of a batch.
+//! - **Nothing that waits is lost.** The batch outlives a panic and goes back to the front.
+//! - **Parked means waker present.** Only a sender that finds the waker wakes.
+
+mod receiver;
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::exit::{Exit, discard};
+use crate::monitor::Signal;
+pub(crate) use receiver::Receiver;
+
+/// What happens to a message for which there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// `tell` waits for room, in turn; `try_tell` fails.
+    #[default]
+    Wait,
+    /// Both fail and hand the message back.
+    Fail,
+    /// The new message is dropped.
+    DropNewest,
+    /// The message that has waited longest is dropped.
+    DropOldest,
+    /// All that waits is dropped in favour of the new message.
+    KeepLatest,
+}
+
+/// How much may wait for an actor, and what happens beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MailboxSpec {
+    capacity: usize,
+    overflow: Overflow,
+}
+
+impl MailboxSpec {
+    /// Room for 1024 messages, then senders wait.
+    pub const DEFAULT: Self = Self::bounded(1024);
+
+    /// Room for `capacity` messages, at least one.
+    #[must_use]
+    pub const fn bounded(capacity: usize) -> Self {
+        let capacity = if capacity == 0 { 1 } else { capacity };
+        Self {
+            capacity,
+            overflow: Overflow::Wait,
+        }
+    }
+
+    /// No bound: memory is the limit. Only for senders that something else bounds.
+    #[must_use]
+    pub const fn unbounded() -> Self {
+        Self {
+            capacity: usize::MAX,
+            overflow: Overflow::Wait,
+        }
+    }
+
+    /// Says what happens to a message for which there is no room.
+    #[must_use]
+    pub const fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
+        self
+    }
+
+    /// The number of messages that may wait; `None` without a bound.
+    #[must_use]
+    pub const fn capacity(&self) -> Option<usize> {
+        if self.capacity == usize::MAX {
+            None
+        } else {
+            Some(self.capacity)
+        }
+    }
+
+    /// Rules that drop what waits must reach all of it, so nothing may be taken out ahead.
+    const fn batches(self) -> bool {
+        matches!(self.overflow, Overflow::Wait | Overflow::Fail)
+    }
+
+    pub(crate) const fn waits(self) -> bool {
+        matches!(self.overflow, Overflow::Wait)
+    }
+}
+
+impl Default for MailboxSpec {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What overtakes every message.
+#[derive(Debug)]
+pub(crate) enum System {
+    Stop(Exit),
+    Signal(Signal),
+    Panic(Arc<str>),
+    TaskEnded(u64),
+}
+
+/// Why a message was not taken, with the message.
+#[derive(Debug)]
+pub(crate) enum Refused<T> {
+    Closed(T),
+    Full(T),
+}
+
+/// What the receiver takes next.
+#[derive(Debug)]
+pub(crate) enum Next<M> {
+    System(System),
+    Message(M),
+}
+
+/// A mailbox: the half that senders share.
+pub(crate) struct Mailbox<M> {
+    lanes: Mutex<Lanes<M>>,
+    spec: MailboxSpec,
+    /// How much of its batch the receiver has not handled; written by the receiver only.
+    batched: AtomicUsize,
+    /// Tells the receiver that a lane other than its batch needs it.
+    attention: AtomicBool,
+    handled: AtomicU64,
+    /// Nanoseconds at work, and of the last batch that was measured.
+    busy: AtomicU64,
+    waited: AtomicU64,
+}
+
+struct Lanes<M> {
+    system: VecDeque<System>,
+    completions: VecDeque<M>,
+    user: VecDeque<M>,
+    waker: Option<Waker>,
+    waiting: Option<Box<Waiting>>,
+    incarnation: u32,
+    closed: bool,
+    high_water: usize,
+    dropped: u64,
+}
+
+/// Senders that wait for room, oldest first; the first `granted` of them have a place.
+#[derive(Default)]
+struct Waiting {
+    senders: VecDeque<(u64, Waker)>,
+    granted: usize,
+    next_ticket: u64,
+}
+
+impl Waiting {
+    fn remove(&mut self, ticket: u64) -> Option<bool> {
+        let at = self
+            .senders
+            .binary_search_by_key(&ticket, |(ticket, _)| *ticket)
+            .ok()?;
+        self.senders.remove(at);
+        let granted = at < self.granted;
+        self.granted -= usize::from(granted);
+        Some(granted)
+    }
+}
+
+impl<M> Lanes<M> {
+    fn granted(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |waiting| waiting.granted)
+    }
+
+    fn has_ungranted(&self) -> bool {
+        self.waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.granted < waiting.senders.len())
+    }
+
+    fn push(&mut self, message: M, batched: usize) -> Option<Waker> {
+        self.user.push_back(message);
+        self.high_water = self.high_water.max(self.user.len() + batched);
+        self.waker.take()
+    }
+
+    /// Gives free places to the senders that have waited longest; returns whom to wake.
+    fn grant(&mut self, capacity: usize, batched: usize) -> Vec<Waker> {
+        let used = self.user.len() + batched;
+        let Some(waiting) = &mut self.waiting else {
+            return Vec::new();
+        };
+        let places = capacity.saturating_sub(used).min(waiting.senders.len());
+        let mut wakers = Vec::new();
+        while waiting.granted < places {
+            wakers.push(waiting.senders[waiting.granted].1.clone());
+            waiting.granted += 1;
+        }
+        wakers
+    }
+
+    fn needs_attention(&self) -> bool {
+        !self.system.is_empty() || !self.completions.is_empty() || self.has_ungranted()
+    }
+}
+
+impl<M> Mailbox<M> {
+    pub(crate) fn new(spec: MailboxSpec) -> Self {
+        Self {
+            lanes: Mutex::new(Lanes {
+                system: VecDeque::new(),
+                completions: VecDeque::new(),
+                user: VecDeque::new(),
+                waker: None,
+                waiting: None,
+                incarnation: 0,
+                closed: false,
+                high_water: 0,
+                dropped: 0,
+            }),
+            spec,
+            batched: AtomicUsize::new(0),
+            attention: AtomicBool::new(false),
+            handled: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) const fn spec(&self) -> MailboxSpec {
+        self.spec
+    }
+
+    fn batched(&self) -> usize {
+        // A value that is too old is too large: a sender may then see a place late, never early.
+        self.batched.load(Ordering::Relaxed)
+    }
+
+    /// Puts a message in if there is room; `wrap` runs only then, under the lock.
+    /// Returns how many messages were dropped to obey the overflow rule.
+    #[inline]
+    pub(crate) fn push<T>(&self, message: T, wrap: impl FnOnce(T) -> M) -> Result<u64, Refused<T>> {
+        let mut lanes = self.lanes.lock();
+        if lanes.closed {
+            return Err(Refused::Closed(message));
+        }
+        let batched = self.batched();
+        if lanes.waiting.is_some() || lanes.user.len() + batched >= self.spec.capacity {
+            let used = lanes.user.len() + batched + lanes.granted();
+            if lanes.has_ungranted() || used >= self.spec.capacity {
+                return self.push_over(lanes, message, wrap);
+            }
+        }
+        let waker = lanes.push(wrap(message), batched);
+        drop(lanes);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(0)
+    }
+
+    #[cold]
+    fn push_over<T>(
+        &self,
+        mut lanes: MutexGuard<'_, Lanes<M>>,
+        message: T,
+        wrap: impl FnOnce(T) -> M,
+    ) -> Result<u64, Refused<T>> {
+        // What is displaced is dropped after the lock: its destructor is foreign code.
+        let displaced: VecDeque<M> = match self.spec.overflow {
+            Overflow::Wait | Overflow::Fail => return Err(Refused::Full(message)),
+            Overflow::DropNewest => {
+                lanes.dropped += 1;
+                drop(lanes);
+                drop(message);
+                return Ok(1);
+            }
+            Overflow::DropOldest => lanes.user.pop_front().into_iter().collect(),
+            Overflow::KeepLatest => mem::take(&mut lanes.user),
+        };
+        let count = displaced.len() as u64;
+        lanes.dropped += count;
+        let waker = lanes.push(wrap(message), self.batched());
+        drop(lanes);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        discard(displaced);
+        Ok(count)
+    }
+
+    /// Waits for a place. Ready with `true` when `ticket` holds one, with `false` when closed.
+    pub(crate) fn poll_reserve(&self, ticket: &mut Option<u64>, waker: &Waker) -> Poll<bool> {
+        let mut lanes = self.lanes.lock();
+        if lanes.closed {
+            return Poll::Ready(false);
+        }
+        let used = lanes.user.len() + self.batched() + lanes.granted();
+        let room = used < self.spec.capacity && !lanes.has_ungranted();
+        let waiting = lanes.waiting.get_or_insert_default();
+        if let Some(ticket) = *ticket {
+            let at = waiting
+                .senders
+                .binary_search_by_key(&ticket, |(ticket, _)| *ticket);
+            let at = at.expect("a ticket stays in line until it is used or given up");
+            if at < waiting.granted {
+                return Poll::Ready(true);
+            }
+            waiting.senders[at].1.clone_from(waker);
+            return Poll::Pending;
+        }
+        waiting
+            .senders
+            .push_back((waiting.next_ticket, waker.clone()));
+        *ticket = Some(waiting.next_ticket);
+        waiting.next_ticket += 1;
+        if room {
+            waiting.granted += 1;
+            return Poll::Ready(true);
+        }
+        self.attention.store(true, Ordering::Relaxed);
+        Poll::Pending
+    }
+
+    /// A place now, if there is one; `Ok(None)` where the rule always makes room.
+    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refused<()>> {
+        let mut lanes = self.lanes.lock();
+        if lanes.closed {
+            return Err(Refused::Closed(()));
+        }
+        if !self.spec.batches() {
+            return Ok(None);
+        }
+        let used = lanes.user.len() + self.batched() + lanes.granted();
+        if used >= self.spec.capacity || lanes.has_ungranted() {
+            return Err(Refused::Full(()));
+        }
+        let waiting = lanes.waiting.get_or_insert_default();
+        let ticket = waiting.next_ticket;
+        waiting.next_ticket += 1;
+        waiting.senders.push_back((ticket, Waker::noop().clone()));
+        waiting.granted += 1;
+        Ok(Some(ticket))
+    }
+
+    /// Puts a message in the place that `ticket` holds. A mailbox that has closed since drops it,
+    /// as it drops all that waits when its actor ends.
+    pub(crate) fn fill(&self, ticket: u64, message: M) -> bool {
+        let mut lanes = self.lanes.lock();
+        if lanes.closed {
+            drop(lanes);
+            return false;
+        }
+        if let Some(waiting) = &mut lanes.waiting {
+            waiting.remove(ticket);
+            if waiting.senders.is_empty() {
+                lanes.waiting = None;
+            }
+        }
+        let waker = lanes.push(message, self.batched());
+        drop(lanes);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Gives a place, or a turn, back.
+    pub(crate) fn give_up(&self, ticket: u64) {
+        let mut lanes = self.lanes.lock();
+        let Some(waiting) = &mut lanes.waiting else {
+            return;
+        };
+        waiting.remove(ticket);
+        if waiting.senders.is_empty() {
+            lanes.waiting = None;
+            return;
+        }
+        let wakers = lanes.grant(self.spec.capacity, self.batched());
+        drop(lanes);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Delivers an answer beyond the capacity, unless the incarnation that asked for it is gone.
+    pub(crate) fn complete(&self, incarnation: u32, message: M) -> bool {
+        let mut lanes = self.lanes.lock();
+        if lanes.closed || lanes.incarnation != incarnation {
+            drop(lanes);
+            return false;
+        }
+        lanes.completions.push_back(message);
+        self.call(lanes);
+        true
+    }
+
+    /// Puts something in the system lane: for whichever incarnation runs, or for one of them.
+    pub(crate) fn system(&self, system: System, incarnation: Option<u32>) -> bool {
+        let mut lanes = self.lanes.lock();
+        if lanes.closed || incarnation.is_some_and(|one| one != lanes.incarnation) {
+            drop(lanes);
+            return false;
+        }
+        lanes.system.push_back(system);
+        self.call(lanes);
+        true
+    }
+
+    fn call(&self, mut lanes: MutexGuard<'_, Lanes<M>>) {
+        self.attention.store(true, Ordering::Relaxed);
+        let waker = lanes.waker.take();
+        drop(lanes);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Refuses all from now on; what waited is returned as a count and dropped.
+    pub(crate) fn close(&self) -> u64 {
+        let mut lanes = self.lanes.lock();
+        lanes.closed = true;
+        let user = mem::take(&mut lanes.user);
+        let completions = mem::take(&mut lanes.completions);
+        let system = mem::take(&mut lanes.system);
+        let waiting = lanes.waiting.take();
+        drop(lanes);
+        let count = user.len() as u64;
+        discard(user.into_iter().chain(completions));
+        discard(system);
+        if let Some(waiting) = waiting {
+            waiting
+                .senders
+                .into_iter()
+                .for_each(|(_, waker)| waker.wake());
+        }
+        count
+    }
+
+    /// Waits until a stop waits for the receiver; for hooks of our own that wait for others.
+    pub(crate) fn poll_stop(&self, waker: &Waker) -> Poll<()> {
+        let mut lanes = self.lanes.lock();
+        if lanes
+            .system
+            .iter()
+            .any(|one| matches!(one, System::Stop(_)))
+        {
+            return Poll::Ready(());
+        }
+        lanes.waker = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// Whether something else than a message waits for the receiver.
+    pub(crate) fn is_calling(&self) -> bool {
+        self.attention.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn incarnation(&self) -> u32 {
+        self.lanes.lock().incarnation
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let lanes = self.lanes.lock();
+        Figures {
+            depth: lanes.user.len() + lanes.completions.len() + self.batched(),
+            high_water: lanes.high_water,
+            dropped: lanes.dropped,
+            handled: self.handled.load(Ordering::Relaxed),
+            busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
+            waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// Figures of a mailbox at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    pub(crate) depth: usize,
+    pub(crate) high_water: usize,
+    pub(crate) dropped: u64,
+    pub(crate) handled: u64,
+    pub(crate) busy: Duration,
+    pub(crate) waited: Duration,
+}
+
+#[cfg(test)]
+mod tests;

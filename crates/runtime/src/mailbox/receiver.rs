@@ -1,0 +1,183 @@
+//! The receiving half of a mailbox.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use tokio::time::Instant;
+
+use super::{Mailbox, Next};
+use crate::clock;
+use crate::exit::discard;
+
+/// The half of a mailbox that one incarnation of its actor holds.
+pub(crate) struct Receiver<M> {
+    batch: VecDeque<M>,
+    handled: u64,
+    budget: u32,
+    meter: Meter,
+}
+
+/// After so many messages an actor lets others run.
+pub(super) const BUDGET: u32 = 256;
+
+impl<M> Receiver<M> {
+    pub(crate) fn new(mailbox: &Mailbox<M>) -> Self {
+        let handled = mailbox.handled.load(Ordering::Relaxed);
+        Self {
+            batch: VecDeque::new(),
+            handled,
+            budget: BUDGET,
+            meter: Meter::default(),
+        }
+    }
+
+    /// Takes the next thing to do. Pending when there is none, or when it is another's turn.
+    #[inline]
+    pub(crate) fn poll_next(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
+        if self.budget == 0 {
+            self.budget = BUDGET;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if !mailbox.attention.load(Ordering::Relaxed)
+            && let Some(message) = self.batch.pop_front()
+        {
+            mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
+            return self.taken(message);
+        }
+        self.poll_lanes(mailbox, cx)
+    }
+
+    fn taken(&mut self, message: M) -> Poll<Next<M>> {
+        self.budget -= 1;
+        self.handled += 1;
+        Poll::Ready(Next::Message(message))
+    }
+
+    fn poll_lanes(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
+        mailbox.handled.store(self.handled, Ordering::Relaxed);
+        let measured = self.meter.lap();
+        let mut lanes = mailbox.lanes.lock();
+        let next = if let Some(system) = lanes.system.pop_front() {
+            Some(Next::System(system))
+        } else if let Some(message) = lanes.completions.pop_front() {
+            Some(Next::Message(message))
+        } else {
+            if self.batch.is_empty() && mailbox.spec.batches() {
+                mem::swap(&mut lanes.user, &mut self.batch);
+            }
+            let from = if mailbox.spec.batches() {
+                &mut self.batch
+            } else {
+                &mut lanes.user
+            };
+            from.pop_front().map(Next::Message)
+        };
+        mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
+        let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
+        mailbox
+            .attention
+            .store(lanes.needs_attention(), Ordering::Relaxed);
+        if next.is_none() {
+            lanes.waker = Some(cx.waker().clone());
+        }
+        drop(lanes);
+        wakers.into_iter().for_each(Waker::wake);
+        if let Some((took, weight)) = measured {
+            mailbox
+                .busy
+                .fetch_add(took.saturating_mul(weight), Ordering::Relaxed);
+            mailbox
+                .waited
+                .store(if next.is_some() { took } else { 0 }, Ordering::Relaxed);
+        }
+        match next {
+            Some(Next::Message(message)) => self.taken(message),
+            Some(system) => {
+                self.budget -= 1;
+                Poll::Ready(system)
+            }
+            None => {
+                self.budget = BUDGET;
+                self.meter.park();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Ends the incarnation: what it took out goes back to the front of the line, and what was
+    /// meant for it alone is dropped.
+    pub(crate) fn end(mut self, mailbox: &Mailbox<M>) {
+        mailbox.handled.store(self.handled, Ordering::Relaxed);
+        let mut lanes = mailbox.lanes.lock();
+        lanes.incarnation += 1;
+        lanes.waker = None;
+        if lanes.closed {
+            drop(lanes);
+            return;
+        }
+        mem::swap(&mut lanes.user, &mut self.batch);
+        lanes.user.append(&mut self.batch);
+        mailbox.batched.store(0, Ordering::Relaxed);
+        let completions = mem::take(&mut lanes.completions);
+        let system = mem::take(&mut lanes.system);
+        mailbox
+            .attention
+            .store(lanes.needs_attention(), Ordering::Relaxed);
+        drop(lanes);
+        discard(completions);
+        discard(system);
+    }
+}
+
+/// Measures how long batches take: all of them while they are long, else one of sixteen, so that
+/// a short one does not pay for the clock.
+#[derive(Default)]
+struct Meter {
+    since: Option<Instant>,
+    long: bool,
+    skipped: u64,
+}
+
+/// A batch of at least so many nanoseconds is long.
+const LONG: u64 = 10_000;
+
+/// One of so many short batches is measured.
+const STRIDE: u64 = 16;
+
+impl Meter {
+    /// Between two batches: what the first took, if it was measured, and for how many it stands.
+    fn lap(&mut self) -> Option<(u64, u64)> {
+        let started = self.since.take();
+        self.skipped += 1;
+        let measure = self.long || self.skipped >= STRIDE;
+        if started.is_none() && !measure {
+            return None;
+        }
+        let now = clock::now();
+        let lap = started.map(|since| {
+            let took = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
+            let weight = if self.long { 1 } else { STRIDE };
+            self.long = took >= LONG;
+            // A long batch among short ones is no sample: it stands for itself.
+            (took, if self.long { 1 } else { weight })
+        });
+        if measure {
+            self.skipped = 0;
+            self.since = Some(now);
+        }
+        lap
+    }
+
+    /// There is no next batch: what was started is the wait for one.
+    fn park(&mut self) {
+        let began = self.since.take().is_some();
+        self.skipped = if began {
+            STRIDE
+        } else {
+            self.skipped.saturating_sub(1)
+        };
+    }
+}

@@ -1,0 +1,345 @@
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::AtomicU32;
+use std::task::{Context, Wake};
+
+use proptest::prelude::*;
+
+use super::receiver::BUDGET;
+use super::*;
+
+fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
+    match receiver.poll_next(mailbox, &Context::from_waker(Waker::noop())) {
+        Poll::Ready(Next::Message(message)) => Some(message),
+        Poll::Ready(Next::System(_)) => panic!("no signal was sent"),
+        Poll::Pending => None,
+    }
+}
+
+fn push(mailbox: &Mailbox<u32>, message: u32) -> bool {
+    mailbox.push(message, |message| message).is_ok()
+}
+
+fn drain(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Vec<u32> {
+    std::iter::from_fn(|| poll(receiver, mailbox)).collect()
+}
+
+fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
+    let mailbox = Mailbox::new(spec);
+    let receiver = Receiver::new(&mailbox);
+    (mailbox, receiver)
+}
+
+#[derive(Default)]
+struct Count(AtomicU32);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn capacity_counts_what_was_taken_out_and_not_handled() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(4));
+    assert!((0..4).all(|n| push(&mailbox, n)));
+    assert!(!push(&mailbox, 4));
+    // All four are taken out now; one is being handled.
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    assert!(push(&mailbox, 4));
+    assert!(!push(&mailbox, 5));
+    assert_eq!(mailbox.figures().depth, 4);
+    assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3, 4]);
+    assert_eq!(mailbox.figures().high_water, 4);
+    assert_eq!(mailbox.figures().handled, 5);
+}
+
+#[test]
+fn signal_overtakes_the_rest_of_a_batch() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!((0..3).all(|n| push(&mailbox, n)));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    mailbox.system(System::Stop(Exit::Shutdown), None);
+    let next = receiver.poll_next(&mailbox, &Context::from_waker(Waker::noop()));
+    assert!(matches!(next, Poll::Ready(Next::System(System::Stop(_)))));
+    assert_eq!(drain(&mut receiver, &mailbox), [1, 2]);
+}
+
+#[test]
+fn answers_come_before_messages_and_beyond_the_capacity() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
+    assert!(push(&mailbox, 1) && push(&mailbox, 2));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(1));
+    assert!(mailbox.complete(0, 10) && mailbox.complete(0, 11));
+    assert!(push(&mailbox, 3), "answers take no place");
+    assert_eq!(drain(&mut receiver, &mailbox), [10, 11, 2, 3]);
+}
+
+#[test]
+fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!((0..3).all(|n| push(&mailbox, n)));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    assert!(push(&mailbox, 3));
+    assert!(mailbox.complete(0, 10));
+    assert!(mailbox.system(System::Stop(Exit::Shutdown), None));
+    receiver.end(&mailbox);
+    assert!(!mailbox.complete(0, 11), "its answers come too late");
+    assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
+    assert_eq!(mailbox.figures().depth, 3);
+    let mut receiver = Receiver::new(&mailbox);
+    assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
+}
+
+#[test]
+fn stop_between_incarnations_reaches_the_next() {
+    let (mailbox, receiver) = made(MailboxSpec::DEFAULT);
+    receiver.end(&mailbox);
+    mailbox.system(System::Stop(Exit::Shutdown), None);
+    let next = Receiver::new(&mailbox).poll_next(&mailbox, &Context::from_waker(Waker::noop()));
+    assert!(matches!(next, Poll::Ready(Next::System(System::Stop(_)))));
+}
+
+#[test]
+fn overflow_rules_keep_what_they_say() {
+    let cases: [(Overflow, &[u32], u64); 3] = [
+        (Overflow::DropNewest, &[0, 1, 2], 2),
+        (Overflow::DropOldest, &[2, 3, 4], 2),
+        (Overflow::KeepLatest, &[3, 4], 3),
+    ];
+    for (rule, left, dropped) in cases {
+        let (mailbox, mut receiver) = made(MailboxSpec::bounded(3).overflow(rule));
+        assert!((0..5).all(|n| push(&mailbox, n)), "{rule:?} takes all");
+        assert_eq!(drain(&mut receiver, &mailbox), left, "{rule:?}");
+        assert_eq!(mailbox.figures().dropped, dropped, "{rule:?}");
+    }
+}
+
+#[test]
+fn rules_that_drop_reach_all_that_waits() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(2).overflow(Overflow::DropOldest));
+    assert!(push(&mailbox, 0) && push(&mailbox, 1) && push(&mailbox, 2));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(1));
+    assert!(push(&mailbox, 3) && push(&mailbox, 4));
+    assert_eq!(drain(&mut receiver, &mailbox), [3, 4]);
+}
+
+#[test]
+fn closed_mailbox_hands_back_and_counts_what_waited() {
+    let (mailbox, _) = made(MailboxSpec::DEFAULT);
+    assert!(push(&mailbox, 1));
+    assert_eq!(mailbox.close(), 1);
+    assert!(matches!(mailbox.push(2, |n| n), Err(Refused::Closed(2))));
+    assert!(matches!(mailbox.try_reserve(), Err(Refused::Closed(()))));
+    assert!(!mailbox.complete(0, 3));
+}
+
+#[test]
+fn waiting_senders_are_served_in_turn_and_before_newcomers() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
+    assert!(push(&mailbox, 0));
+    let (count, other) = (Arc::new(Count::default()), Arc::new(Count::default()));
+    let (first_waker, second_waker) = (Waker::from(Arc::clone(&count)), Waker::from(other));
+    let (mut first, mut second) = (None, None);
+    assert!(mailbox.poll_reserve(&mut first, &first_waker).is_pending());
+    assert!(
+        mailbox
+            .poll_reserve(&mut second, &second_waker)
+            .is_pending()
+    );
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    assert!(!push(&mailbox, 9), "the place is another's");
+    assert!(
+        mailbox
+            .poll_reserve(&mut second, &second_waker)
+            .is_pending()
+    );
+    assert_eq!(
+        mailbox.poll_reserve(&mut first, &first_waker),
+        Poll::Ready(true)
+    );
+    assert!(mailbox.fill(first.unwrap(), 1));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(1));
+    assert_eq!(
+        mailbox.poll_reserve(&mut second, &second_waker),
+        Poll::Ready(true)
+    );
+}
+
+#[test]
+fn place_that_is_given_up_goes_to_the_next() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
+    assert!(push(&mailbox, 0));
+    let (mut first, mut second) = (None, None);
+    assert!(mailbox.poll_reserve(&mut first, Waker::noop()).is_pending());
+    assert!(
+        mailbox
+            .poll_reserve(&mut second, Waker::noop())
+            .is_pending()
+    );
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    mailbox.give_up(first.unwrap());
+    assert_eq!(
+        mailbox.poll_reserve(&mut second, Waker::noop()),
+        Poll::Ready(true)
+    );
+    mailbox.give_up(second.unwrap());
+    assert!(push(&mailbox, 1), "nobody waits any more");
+    assert_eq!(drain(&mut receiver, &mailbox), [1]);
+}
+
+#[test]
+fn slow_batch_lets_waiting_senders_in_one_by_one() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(3));
+    assert!((0..3).all(|n| push(&mailbox, n)));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    assert!(push(&mailbox, 3));
+    let mut ticket = None;
+    assert!(
+        mailbox
+            .poll_reserve(&mut ticket, Waker::noop())
+            .is_pending()
+    );
+    // The batch still holds messages when its next one makes room.
+    assert_eq!(poll(&mut receiver, &mailbox), Some(1));
+    assert_eq!(
+        mailbox.poll_reserve(&mut ticket, Waker::noop()),
+        Poll::Ready(true)
+    );
+}
+
+#[test]
+fn closing_wakes_those_who_wait_for_room() {
+    let (mailbox, _) = made(MailboxSpec::bounded(1));
+    assert!(push(&mailbox, 0));
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let mut ticket = None;
+    assert!(mailbox.poll_reserve(&mut ticket, &waker).is_pending());
+    mailbox.close();
+    assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    assert_eq!(
+        mailbox.poll_reserve(&mut ticket, &waker),
+        Poll::Ready(false)
+    );
+    assert!(!mailbox.fill(ticket.unwrap(), 1));
+}
+
+#[tokio::test]
+async fn busy_receiver_lets_others_run() {
+    let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
+    let all = BUDGET * 4;
+    assert!((0..all).all(|n| push(&mailbox, n)));
+    let mut pending = 0;
+    let mut taken = 0;
+    let mut work = pin!(poll_fn(|cx| {
+        while let Poll::Ready(Next::Message(_)) = receiver.poll_next(&mailbox, cx) {
+            taken += 1;
+        }
+        pending += 1;
+        if taken == all {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }));
+    work.as_mut().await;
+    assert_eq!(pending, 4);
+}
+
+#[test]
+fn senders_in_threads_keep_their_own_order_and_the_capacity() {
+    const SENDERS: u32 = 4;
+    const EACH: u32 = 2_000;
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(8));
+    let mut last = [None; SENDERS as usize];
+    let mut taken = 0;
+    std::thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let mailbox = &mailbox;
+            scope.spawn(move || {
+                for n in 0..EACH {
+                    while !push(mailbox, sender * EACH + n) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+        while taken < SENDERS * EACH {
+            let Some(message) = poll(&mut receiver, &mailbox) else {
+                std::thread::yield_now();
+                continue;
+            };
+            let before = last[(message / EACH) as usize].replace(message);
+            assert!(before.is_none_or(|before| before < message));
+            taken += 1;
+        }
+    });
+    assert!(mailbox.figures().high_water <= 8);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Push,
+    Take,
+    Wait,
+    Retry(usize),
+    GiveUp(usize),
+    NextIncarnation,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Push),
+        4 => Just(Step::Take),
+        2 => Just(Step::Wait),
+        2 => (0..4_usize).prop_map(Step::Retry),
+        1 => (0..4_usize).prop_map(Step::GiveUp),
+        1 => Just(Step::NextIncarnation),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_and_the_capacity_holds(
+        capacity in 1_usize..5,
+        steps in proptest::collection::vec(step(), 1..200),
+    ) {
+        let (mailbox, mut receiver) = made(MailboxSpec::bounded(capacity));
+        let mut sent = VecDeque::new();
+        let mut waiting: Vec<Option<u64>> = Vec::new();
+        for (next, step) in (0..).zip(steps) {
+            match step {
+                Step::Push => if push(&mailbox, next) { sent.push_back(next) },
+                Step::Take => prop_assert_eq!(poll(&mut receiver, &mailbox), sent.pop_front()),
+                Step::Wait => {
+                    let mut ticket = None;
+                    let _ = mailbox.poll_reserve(&mut ticket, Waker::noop());
+                    waiting.push(ticket);
+                }
+                Step::Retry(n) if n < waiting.len() => {
+                    if mailbox.poll_reserve(&mut waiting[n], Waker::noop()).is_ready() {
+                        mailbox.fill(waiting.remove(n).unwrap(), next);
+                        sent.push_back(next);
+                    }
+                }
+                Step::GiveUp(n) if n < waiting.len() => {
+                    mailbox.give_up(waiting.remove(n).unwrap());
+                }
+                Step::Retry(_) | Step::GiveUp(_) => {}
+                Step::NextIncarnation => {
+                    receiver.end(&mailbox);
+                    receiver = Receiver::new(&mailbox);
+                }
+            }
+            prop_assert_eq!(mailbox.figures().depth, sent.len());
+            prop_assert!(sent.len() <= capacity);
+        }
+        for ticket in waiting.into_iter().flatten() {
+            mailbox.give_up(ticket);
+        }
+        prop_assert_eq!(drain(&mut receiver, &mailbox), Vec::from(sent));
+        prop_assert!((0..capacity).all(|_| push(&mailbox, 0)), "no place was lost");
+    }
+}

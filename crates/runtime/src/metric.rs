@@ -1,0 +1,86 @@
+//! What is counted for the `metrics` facade: turns in the lives of actors, never single messages.
+
+use metrics::{counter, describe_counter, describe_gauge, gauge};
+
+use crate::exit::Exit;
+
+/// Something that is counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Count<'a> {
+    Started,
+    Stopped(&'a Exit),
+    Restarted,
+    Escalated,
+    DeadLetters(u64),
+    Overflow(u64),
+}
+
+const ACTORS: &str = "strowger_actors";
+const STARTED: &str = "strowger_actors_started_total";
+const STOPPED: &str = "strowger_actors_stopped_total";
+const RESTARTS: &str = "strowger_actor_restarts_total";
+const ESCALATIONS: &str = "strowger_escalations_total";
+const DEAD_LETTERS: &str = "strowger_dead_letters_total";
+const OVERFLOW: &str = "strowger_mailbox_overflow_total";
+
+/// Counts it. Without a recorder this costs a load.
+pub(crate) fn count(turn: Count<'_>) {
+    match turn {
+        Count::Started => {
+            counter!(STARTED).increment(1);
+            gauge!(ACTORS).increment(1);
+        }
+        Count::Stopped(exit) => {
+            counter!(STOPPED, "exit" => exit.kind()).increment(1);
+            gauge!(ACTORS).decrement(1);
+        }
+        Count::Restarted => counter!(RESTARTS).increment(1),
+        Count::Escalated => counter!(ESCALATIONS).increment(1),
+        Count::DeadLetters(letters) => counter!(DEAD_LETTERS).increment(letters),
+        Count::Overflow(messages) => counter!(OVERFLOW).increment(messages),
+    }
+}
+
+/// Tells the recorder what the names mean.
+pub(crate) fn describe() {
+    describe_gauge!(ACTORS, "Actors that live, supervisors included.");
+    describe_counter!(
+        STARTED,
+        "Actors that were started; a restart does not count."
+    );
+    describe_counter!(
+        STOPPED,
+        "Actors that ended for good, by the kind of their exit."
+    );
+    describe_counter!(RESTARTS, "Restarts of actors by their supervisors.");
+    describe_counter!(ESCALATIONS, "Supervisors that gave up on a child.");
+    describe_counter!(DEAD_LETTERS, "Messages that nobody handled.");
+    describe_counter!(
+        OVERFLOW,
+        "Messages that a full mailbox or a full subscriber dropped."
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_in_the_document_and_no_other() {
+        let document = include_str!("../../../docs/metrics.md");
+        let named: Vec<&str> = document
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        let all = [
+            ACTORS,
+            STARTED,
+            STOPPED,
+            RESTARTS,
+            ESCALATIONS,
+            DEAD_LETTERS,
+            OVERFLOW,
+        ];
+        assert_eq!(named, all);
+    }
+}

@@ -1,0 +1,79 @@
+//! Where an actor lives in the tree.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The place of an actor in the tree: the keys from the root to it, as in `/n4/smf-1/0x2a`.
+///
+/// An actor does not store its path; it is built from its parent and its key when it is asked for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(Arc<str>);
+
+impl Path {
+    /// The path of the root, `/`.
+    #[must_use]
+    pub fn root() -> Self {
+        Self(Arc::from("/"))
+    }
+
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The keys from the root down.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|key| !key.is_empty())
+    }
+
+    /// The last key, or the empty string for the root.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Builds a path from keys that are listed from the actor up to the root.
+    pub(crate) fn from_keys_upward(keys: &[Arc<str>]) -> Self {
+        if keys.is_empty() {
+            return Self::root();
+        }
+        let mut text = String::with_capacity(keys.iter().map(|key| key.len() + 1).sum());
+        for key in keys.iter().rev() {
+            text.push('/');
+            text.push_str(key);
+        }
+        Self(text.into())
+    }
+}
+
+impl From<&str> for Path {
+    /// Takes a path with or without the leading slash.
+    fn from(text: &str) -> Self {
+        let keys: Vec<Arc<str>> = text
+            .split('/')
+            .rev()
+            .filter(|key| !key.is_empty())
+            .map(Arc::from)
+            .collect();
+        Self::from_keys_upward(&keys)
+    }
+}
+
+impl AsRef<str> for Path {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,276 @@
+//! Answers: to one who waits, or back into the mailbox of an actor.
+
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+/// A message that is answered.
+///
+/// ```
+/// struct Get;
+/// impl strowger::Request for Get {
+///     type Reply = u64;
+/// }
+/// ```
+pub trait Request: Send + 'static {
+    /// What the answer carries.
+    type Reply: Send + 'static;
+}
+
+/// A request on its way to an actor, with the means to answer it.
+#[derive(Debug)]
+pub struct Ask<R: Request> {
+    /// What is asked.
+    pub request: R,
+    /// Where the answer goes.
+    pub reply: Reply<R::Reply>,
+}
+
+/// Why a request stayed without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unanswered {
+    /// The reply was dropped.
+    #[error("the reply was dropped without an answer")]
+    Dropped,
+    /// The reply was dropped by a panic.
+    #[error("the actor panicked before it answered")]
+    Panicked,
+}
+
+/// An answer, or the lack of one, for a [`Lane`].
+#[derive(Debug)]
+pub struct Completion<T> {
+    /// The number that the lane's owner gave to [`Lane::reply`].
+    pub token: u64,
+    /// The answer.
+    pub result: Result<T, Unanswered>,
+}
+
+/// The right to answer once. Dropping it is an answer too: [`Unanswered`].
+///
+/// A reply is a sink: it ends in the slot of one who waits in `ask`, or in the mailbox of an
+/// actor ([`Lane`]). It may be sent on to others; no task waits for it.
+#[must_use = "dropping a reply answers that there is no answer"]
+pub struct Reply<T>(Target<T>);
+
+enum Target<T> {
+    Slot(Arc<Slot<T>>),
+    Lane { sink: Arc<dyn Sink<T>>, token: u64 },
+    Done,
+}
+
+/// Takes completions in; implemented by the cells of actors.
+pub(crate) trait Sink<T>: Send + Sync {
+    fn complete(&self, completion: Completion<T>);
+}
+
+impl<T> Reply<T> {
+    /// Answers.
+    pub fn send(mut self, answer: T) {
+        self.settle(Ok(answer));
+    }
+
+    /// A reply to nobody, for a request that is made without interest in its answer.
+    pub const fn ignored() -> Self {
+        Self(Target::Done)
+    }
+
+    fn settle(&mut self, result: Result<T, Unanswered>) {
+        match mem::replace(&mut self.0, Target::Done) {
+            Target::Slot(slot) => slot.settle(result),
+            Target::Lane { sink, token } => sink.complete(Completion { token, result }),
+            Target::Done => {}
+        }
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    fn drop(&mut self) {
+        if !matches!(self.0, Target::Done) {
+            let panicking = std::thread::panicking();
+            let why = if panicking {
+                Unanswered::Panicked
+            } else {
+                Unanswered::Dropped
+            };
+            self.settle(Err(why));
+        }
+    }
+}
+
+impl<T> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+/// A source of replies whose answers come back as messages of the actor that made it.
+///
+/// The owner mints a token for each request; answers come as [`Completion`]s beyond the capacity
+/// of the mailbox, so a full mailbox never blocks an answer. Answers for an incarnation that has
+/// ended are dropped.
+pub struct Lane<T> {
+    sink: Arc<dyn Sink<T>>,
+}
+
+impl<T> Lane<T> {
+    pub(crate) fn new(sink: Arc<dyn Sink<T>>) -> Self {
+        Self { sink }
+    }
+
+    /// Makes a reply whose answer carries this token.
+    pub fn reply(&self, token: u64) -> Reply<T> {
+        Reply(Target::Lane {
+            sink: Arc::clone(&self.sink),
+            token,
+        })
+    }
+}
+
+impl<T> Clone for Lane<T> {
+    fn clone(&self) -> Self {
+        Self {
+            sink: Arc::clone(&self.sink),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Lane<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lane")
+    }
+}
+
+/// Where one who asks waits for the answer.
+struct Slot<T>(Mutex<State<T>>);
+
+enum State<T> {
+    Empty(Option<Waker>),
+    Settled(Result<T, Unanswered>),
+    Gone,
+}
+
+impl<T> Slot<T> {
+    fn settle(&self, result: Result<T, Unanswered>) {
+        let mut state = self.0.lock();
+        match &mut *state {
+            State::Empty(waker) => {
+                let waker = waker.take();
+                *state = State::Settled(result);
+                drop(state);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+            State::Settled(_) | State::Gone => drop(state),
+        }
+    }
+}
+
+/// The waiting side of a slot. Dropping it discards the answer.
+pub(crate) struct Answer<T>(Arc<Slot<T>>);
+
+/// Makes a reply and the place where its answer arrives.
+pub(crate) fn slot<T>() -> (Reply<T>, Answer<T>) {
+    let slot = Arc::new(Slot(Mutex::new(State::Empty(None))));
+    (Reply(Target::Slot(Arc::clone(&slot))), Answer(slot))
+}
+
+impl<T> Answer<T> {
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
+        let mut state = self.0.0.lock();
+        match mem::replace(&mut *state, State::Gone) {
+            State::Settled(result) => Poll::Ready(result),
+            State::Empty(_) => {
+                *state = State::Empty(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+            State::Gone => Poll::Ready(Err(Unanswered::Dropped)),
+        }
+    }
+}
+
+impl<T> Drop for Answer<T> {
+    fn drop(&mut self) {
+        let answer = mem::replace(&mut *self.0.0.lock(), State::Gone);
+        drop(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll<T>(answer: &Answer<T>) -> Poll<Result<T, Unanswered>> {
+        answer.poll(&Context::from_waker(Waker::noop()))
+    }
+
+    #[derive(Default)]
+    struct Taken(Mutex<Vec<(u64, Result<u32, Unanswered>)>>);
+
+    impl Sink<u32> for Taken {
+        fn complete(&self, completion: Completion<u32>) {
+            self.0.lock().push((completion.token, completion.result));
+        }
+    }
+
+    #[test]
+    fn an_answer_arrives_once() {
+        let (reply, answer) = slot();
+        assert_eq!(poll(&answer), Poll::Pending);
+        reply.send(7);
+        assert_eq!(poll(&answer), Poll::Ready(Ok(7)));
+    }
+
+    #[test]
+    fn dropping_a_reply_is_an_answer() {
+        let (reply, answer) = slot::<u32>();
+        drop(reply);
+        assert_eq!(poll(&answer), Poll::Ready(Err(Unanswered::Dropped)));
+    }
+
+    #[test]
+    fn a_reply_that_a_panic_drops_says_so() {
+        let (reply, answer) = slot::<u32>();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _reply = reply;
+            std::panic::resume_unwind(Box::new(()));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(poll(&answer), Poll::Ready(Err(Unanswered::Panicked)));
+    }
+
+    #[test]
+    fn late_answer_is_dropped() {
+        let payload = Arc::new(());
+        let (reply, answer) = slot();
+        drop(answer);
+        reply.send(Arc::clone(&payload));
+        assert_eq!(Arc::strong_count(&payload), 1);
+    }
+
+    #[test]
+    fn answer_that_nobody_took_goes_with_the_slot() {
+        let payload = Arc::new(());
+        let (reply, answer) = slot();
+        reply.send(Arc::clone(&payload));
+        drop(answer);
+        assert_eq!(Arc::strong_count(&payload), 1);
+    }
+
+    #[test]
+    fn a_lane_gives_each_answer_its_token() {
+        let taken = Arc::new(Taken::default());
+        let lane = Lane::new(Arc::<Taken>::clone(&taken));
+        let (first, second) = (lane.reply(1), lane.reply(2));
+        second.send(20);
+        drop(first);
+        Reply::ignored().send(0_u32);
+        let expected = [(2, Ok(20)), (1, Err(Unanswered::Dropped))];
+        assert_eq!(*taken.0.lock(), expected);
+    }
+}

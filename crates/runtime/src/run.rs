@@ -1,0 +1,349 @@
+//! One incarnation of an actor, from `pre_start` to `post_stop`.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::actor::Actor;
+use crate::cell::{self, AnyCell, Cell, Node, Owner, Phase};
+use crate::clock;
+use crate::context::Context;
+use crate::event::Event;
+#[cfg(feature = "testing")]
+use crate::exit::BoxError;
+use crate::exit::{Exit, discard, panic_text};
+use crate::mailbox::{Next, System};
+use crate::metric::Count;
+use crate::monitor::Signal;
+#[cfg(feature = "testing")]
+use crate::testing::Hook;
+
+/// Starts an incarnation as a task.
+pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
+    cell.node.rise();
+    let scheduler = cell.node.shared.scheduler.clone();
+    // The owner sees the end through the cell: `Ended` or `Down`, and a signal.
+    let place = Arc::clone(&cell);
+    // A root, or spans would nest for as long as actors start actors. Its fields are only made
+    // when somebody wants the span.
+    let span = tracing::debug_span!(
+        target: "strowger",
+        parent: None,
+        "actor",
+        path = %cell.node.path(),
+        id = %cell.node.id,
+    );
+    // Made here: a task that is dropped before its first poll ends its actor as well.
+    let unfinished = Unfinished(Some(Arc::<Cell<A::Msg>>::clone(&cell)));
+    let life = incarnation::<A>(cell, args, unfinished).instrument(span);
+    drop(scheduler.spawn(|| place.node.path(), life));
+}
+
+async fn incarnation<A: Actor>(
+    cell: Arc<Cell<A::Msg>>,
+    args: A::Args,
+    mut unfinished: Unfinished,
+) {
+    let any: Arc<dyn AnyCell> = Arc::<Cell<A::Msg>>::clone(&cell);
+    let mut cx = Context::<A>::new(Arc::clone(&cell));
+    let mut value = None;
+    let node = &cell.node;
+    poll_fn(|task| {
+        node.attach_task(task.waker());
+        Poll::Ready(())
+    })
+    .await;
+    let life = live(args, &mut value, &mut cx);
+    let mut exit = guard(node, life).await.unwrap_or_else(|exit| exit);
+    node.enter(Phase::Stopping);
+    if cx.handling {
+        let shared = &node.shared;
+        let exit = &exit;
+        shared
+            .events
+            .emit(Count::DeadLetters(1), || Event::DeadLetter {
+                path: node.path(),
+                count: 1,
+                exit: exit.clone(),
+            });
+    }
+    end_children(node).await;
+    cx.end_tasks().await;
+    if let Some(value) = value {
+        exit = post_stop(value, exit, &mut cx).await;
+    }
+    if node.is_killed() {
+        exit = Exit::Killed;
+    }
+    cx.end();
+    if !exit.is_orderly() {
+        tracing::warn!(path = %node.path(), %exit, "actor ended");
+    }
+    unfinished.0 = None;
+    settle(&any, &exit);
+}
+
+/// Ends an actor whose task is dropped on its way: its tokio runtime is going down.
+struct Unfinished(Option<Arc<dyn AnyCell>>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(cell) = &self.0 {
+            cell::finish(cell, &Exit::Killed);
+        }
+    }
+}
+
+/// The life of the value: all hooks but the last.
+async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A>) -> Exit {
+    #[cfg(feature = "testing")]
+    if let Err(error) = struck(cx.node(), Hook::PreStart).await {
+        return Exit::failed(error);
+    }
+    let actor = match A::pre_start(args, cx).await {
+        Ok(actor) => value.insert(actor),
+        // A supervisor that was stopped before all children had started did not fail.
+        Err(_) if matches!(cx.exit, Some(Exit::Shutdown)) => return Exit::Shutdown,
+        Err(error) => return Exit::failed(error),
+    };
+    cx.node().enter(Phase::Running);
+    loop {
+        if let Some(exit) = cx.exit.take() {
+            return exit;
+        }
+        if cx.node().is_killed() {
+            return Exit::Killed;
+        }
+        let result = match poll_fn(|task| cx.poll_next(task)).await {
+            Next::Message(message) => {
+                cx.handling = true;
+                #[cfg(feature = "testing")]
+                if let Err(error) = struck(cx.node(), Hook::Handle).await {
+                    return Exit::failed(error);
+                }
+                let result = actor.handle(message, cx).await;
+                cx.handling = result.is_err();
+                result
+            }
+            Next::System(System::Stop(exit)) => return exit,
+            // Past the panic hook: an ordered panic is no news.
+            Next::System(System::Panic(message)) => {
+                resume_unwind(Box::new(String::from(&*message)))
+            }
+            Next::System(System::Signal(signal)) if cx.admit(&signal) => {
+                #[cfg(feature = "testing")]
+                if let Err(error) = struck(cx.node(), Hook::Signal).await {
+                    return Exit::failed(error);
+                }
+                actor.signal(signal, cx).await
+            }
+            Next::System(System::Signal(_)) => Ok(()),
+            Next::System(System::TaskEnded(number)) => match cx.task_ended(number) {
+                Some(signal) => actor.signal(signal, cx).await,
+                None => Ok(()),
+            },
+        };
+        if let Err(error) = result {
+            return Exit::failed(error);
+        }
+    }
+}
+
+/// Gives the value to `post_stop`, or drops it after a kill or a panic. Panics are logged.
+async fn post_stop<A: Actor>(value: A, exit: Exit, cx: &mut Context<A>) -> Exit {
+    let path = cx.path();
+    let cell = cx.cell();
+    let lost = matches!(exit, Exit::Panicked(_)) && !A::SURVIVES_PANIC;
+    if lost || cell.node.is_killed() {
+        discard([value]);
+        return exit;
+    }
+    let last = async {
+        #[cfg(feature = "testing")]
+        let _ignored = struck(&cell.node, Hook::PostStop).await;
+        value.post_stop(&exit, cx).await;
+    };
+    if let Err(Exit::Panicked(message)) = guard(&cell.node, last).await {
+        tracing::error!(%path, panic = %message, "panic in post_stop");
+    }
+    exit
+}
+
+/// Where a test may let a hook fail before it runs.
+#[cfg(feature = "testing")]
+async fn struck(node: &Node, hook: Hook) -> Result<(), BoxError> {
+    node.shared.faults.strike(|| node.path(), hook).await
+}
+
+/// Drives foreign code: a panic becomes an exit, and a kill ends it at its next await.
+pub(crate) async fn guard<T>(node: &Node, future: impl Future<Output = T>) -> Result<T, Exit> {
+    let mut slot = pin!(Some(future));
+    let result = poll_fn(|cx| {
+        if node.is_killed() {
+            return Poll::Ready(Err(Exit::Killed));
+        }
+        let Some(future) = slot.as_mut().as_pin_mut() else {
+            return Poll::Ready(Err(Exit::Killed));
+        };
+        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+            Ok(Poll::Pending) if node.is_killed() => Poll::Ready(Err(Exit::Killed)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(payload) => Poll::Ready(Err(Exit::Panicked(panic_text(payload.as_ref())))),
+        }
+    })
+    .await;
+    // What a killed or panicked future still held may panic when it is dropped.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| slot.set(None))) {
+        let panic = panic_text(payload.as_ref());
+        tracing::error!(path = %node.path(), %panic, "panic while a hook was dropped");
+    }
+    result
+}
+
+/// Tells the owner, or ends the actor if the owner has no say.
+fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
+    let node = cell.node();
+    for link in node.fall(exit) {
+        let Some(other) = link.cell.upgrade() else {
+            continue;
+        };
+        other.node().unlink(node.id);
+        if !exit.is_orderly() {
+            let linked = Exit::Linked {
+                path: node.path(),
+                exit: Arc::new(exit.clone()),
+            };
+            other.system(System::Stop(linked), Some(link.incarnation));
+        }
+    }
+    let ended = || Signal::ChildEnded {
+        actor: node.id,
+        key: Arc::clone(&node.key),
+        exit: exit.clone(),
+    };
+    match &node.owner {
+        Owner::System => cell::finish(cell, exit),
+        Owner::Parent {
+            cell: parent,
+            incarnation,
+        } => {
+            cell::finish(cell, exit);
+            parent.system(System::Signal(ended()), Some(*incarnation));
+        }
+        Owner::Supervisor {
+            cell: parent,
+            incarnation,
+        } => {
+            node.enter(Phase::Down);
+            if !parent.system(System::Signal(ended()), Some(*incarnation)) {
+                cell::finish(cell, exit);
+            }
+        }
+    }
+}
+
+/// Ends all children of a node, each within its limit: the last started first, or all at once.
+async fn end_children(node: &Node) {
+    let children = node.children.shut();
+    if node.children.stops_together() {
+        for child in &children {
+            ask_to_stop(child, node.is_killed());
+        }
+    }
+    let since = node.shared.now();
+    for child in children.iter().rev() {
+        if node.children.stops_together() {
+            await_down(child, since, || node.is_killed()).await;
+            finish_down(child).await;
+        } else {
+            end_child(node, child).await;
+        }
+    }
+}
+
+/// Ends one child for good: stops it, and kills it when its limit passes or its parent is killed.
+pub(crate) async fn end_child(parent: &Node, child: &Arc<dyn AnyCell>) {
+    down_child(parent, child).await;
+    finish_down(child).await;
+}
+
+async fn finish_down(child: &Arc<dyn AnyCell>) {
+    let exit = child.node().last_exit().unwrap_or(Exit::Shutdown);
+    cell::finish(child, &exit);
+    // Somebody else may be at it.
+    child.node().reached(|phase| phase == Phase::Ended).await;
+}
+
+/// Ends the incarnation of a child, and leaves its cell to its owner.
+pub(crate) async fn down_child(parent: &Node, child: &Arc<dyn AnyCell>) {
+    ask_to_stop(child, parent.is_killed());
+    await_down(child, parent.shared.now(), || parent.is_killed()).await;
+}
+
+/// Ends an actor at the top of the tree.
+pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
+    ask_to_stop(cell, false);
+    await_down(cell, cell.node().shared.now(), || false).await;
+}
+
+fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
+    let node = cell.node();
+    if hurry || node.shutdown.limit().is_some_and(|limit| limit.is_zero()) {
+        node.kill();
+    } else {
+        cell.system(System::Stop(Exit::Shutdown), None);
+    }
+}
+
+/// Waits for the end of an incarnation, and kills it when its limit passes or `hurry` says so.
+async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
+    let node = cell.node();
+    let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
+    let limit = node
+        .shutdown
+        .limit()
+        .map(|limit| clock::later(since, limit));
+    let mut sleep = pin!(None::<tokio::time::Sleep>);
+    let mut killed = false;
+    poll_fn(|cx| {
+        if down.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if killed {
+            return Poll::Pending;
+        }
+        if let Some(limit) = limit
+            && sleep.is_none()
+        {
+            sleep.set(Some(tokio::time::sleep_until(limit)));
+        }
+        let late = sleep
+            .as_mut()
+            .as_pin_mut()
+            .is_some_and(|sleep| sleep.poll(cx).is_ready());
+        if late || hurry() {
+            killed = true;
+            node.kill();
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Runs a future; a panic comes back as its message.
+pub(crate) async fn caught(future: impl Future<Output = ()>) -> Result<(), Arc<str>> {
+    let mut future = pin!(future);
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(payload) => Poll::Ready(Err(panic_text(payload.as_ref()))),
+        },
+    )
+    .await
+}

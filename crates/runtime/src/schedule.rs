@@ -1,0 +1,122 @@
+//! How the futures of actors are run: the only door to an executor.
+//!
+//! On tokio, a task is a tokio task. Under the test kit it is an entry in a run queue of our own,
+//! whose order follows from a seed (`seeded`).
+
+#[cfg(feature = "testing")]
+pub(crate) mod seeded;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::path::Path;
+#[cfg(feature = "testing")]
+use seeded::{RunQueue, Task};
+
+/// Runs futures as tasks.
+#[derive(Debug, Clone)]
+pub(crate) enum Scheduler {
+    Tokio(Handle),
+    #[cfg(feature = "testing")]
+    Seeded(Arc<RunQueue>),
+}
+
+impl Scheduler {
+    /// Runs tasks on the tokio runtime that the caller is in.
+    pub(crate) fn current() -> Option<Self> {
+        Handle::try_current().ok().map(Self::Tokio)
+    }
+
+    /// Starts a task. The path of the actor that it belongs to is read for traces only.
+    pub(crate) fn spawn(
+        &self,
+        path: impl FnOnce() -> Path,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> TaskHandle {
+        match self {
+            Self::Tokio(handle) => {
+                // Only traces name tasks.
+                drop(path);
+                TaskHandle(Inner::Tokio(handle.spawn(future)))
+            }
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => TaskHandle(Inner::Seeded(queue.spawn(path(), future))),
+        }
+    }
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Finished,
+    Aborted,
+    /// It panicked, with this message.
+    Panicked(Arc<str>),
+}
+
+/// A task; ready when it has ended, however it did. Dropping the handle does not end the task.
+#[derive(Debug)]
+pub(crate) struct TaskHandle(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Tokio(JoinHandle<()>),
+    #[cfg(feature = "testing")]
+    Seeded(Arc<Task>),
+}
+
+impl TaskHandle {
+    /// Ends the task at its next turn: its future is dropped, not driven on.
+    pub(crate) fn abort(&self) {
+        match &self.0 {
+            Inner::Tokio(handle) => handle.abort(),
+            #[cfg(feature = "testing")]
+            Inner::Seeded(task) => task.abort(),
+        }
+    }
+}
+
+impl Future for TaskHandle {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        match &mut self.0 {
+            Inner::Tokio(handle) => Pin::new(handle).poll(cx).map(|joined| match joined {
+                Ok(()) => Ended::Finished,
+                Err(error) => error.try_into_panic().map_or(Ended::Aborted, |payload| {
+                    Ended::Panicked(crate::exit::panic_text(payload.as_ref()))
+                }),
+            }),
+            #[cfg(feature = "testing")]
+            Inner::Seeded(task) => task.poll_ended(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_kind_of_end_is_seen_by_the_owner() {
+        let scheduler = Scheduler::current().expect("the test runs in tokio");
+        assert_eq!(scheduler.spawn(Path::root, async {}).await, Ended::Finished);
+        let stuck = scheduler.spawn(Path::root, std::future::pending());
+        stuck.abort();
+        assert_eq!(stuck.await, Ended::Aborted);
+        let task = scheduler.spawn(Path::root, async {
+            std::panic::resume_unwind(Box::new("boom"));
+        });
+        assert_eq!(task.await, Ended::Panicked("boom".into()));
+    }
+
+    #[test]
+    fn outside_tokio_there_is_nothing_to_run_on() {
+        assert!(Scheduler::current().is_none());
+    }
+}

@@ -1,0 +1,18 @@
+//! Supervision of running actors.
+
+mod address;
+mod backoff;
+mod child;
+mod dynamic;
+mod intensity;
+mod spec;
+mod strategy;
+mod supervisor;
+
+pub use address::{ChildError, ChildInfo, SupervisorRef};
+pub use backoff::Backoff;
+pub use child::ChildSpec;
+pub use dynamic::{Dynamic, DynamicRef};
+pub use spec::{Restart, Shutdown, Strategy};
+pub use supervisor::Supervisor;
+pub(crate) use supervisor::SupervisorActor;

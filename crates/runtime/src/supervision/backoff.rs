@@ -1,0 +1,209 @@
+//! How long to wait before a child that keeps failing is started again.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::splitmix::SplitMix64;
+
+/// The pause before a restart, which grows while a child keeps failing.
+///
+/// The first restart is never delayed: most faults are gone with the state that they were in.
+/// The second waits `initial`, each further one `factor` times longer, up to `max`. A child that
+/// has run for longer than `max`, and at least a second, counts as recovered.
+///
+/// ```
+/// use std::time::Duration;
+/// use strowger::Backoff;
+///
+/// let backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(10)).jitter(0.2);
+/// # let _ = backoff;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Backoff {
+    initial: Duration,
+    max: Duration,
+    factor: f64,
+    jitter: f64,
+}
+
+impl Backoff {
+    /// No pause, ever.
+    pub const NONE: Self = Self {
+        initial: Duration::ZERO,
+        max: Duration::ZERO,
+        factor: 1.0,
+        jitter: 0.0,
+    };
+
+    /// Waits `initial` before the second restart and doubles the pause up to `max`.
+    #[must_use]
+    pub const fn new(initial: Duration, max: Duration) -> Self {
+        Self {
+            initial,
+            max,
+            factor: 2.0,
+            jitter: 0.0,
+        }
+    }
+
+    /// Sets by what each pause is longer than the one before; what is not at least one is one.
+    #[must_use]
+    pub const fn factor(mut self, factor: f64) -> Self {
+        self.factor = if factor > 1.0 { factor } else { 1.0 };
+        self
+    }
+
+    /// Shortens each pause by up to this part of it, so that children that failed together do
+    /// not come back together. Between zero and one.
+    #[must_use]
+    pub const fn jitter(mut self, jitter: f64) -> Self {
+        self.jitter = if jitter > 1.0 {
+            1.0
+        } else if jitter > 0.0 {
+            jitter
+        } else {
+            0.0
+        };
+        self
+    }
+
+    /// The pause before the restart that follows `earlier` restarts in a row.
+    pub(crate) fn pause(&self, earlier: u32, seed: u64) -> Duration {
+        if earlier == 0 {
+            return Duration::ZERO;
+        }
+        let exponent = i32::try_from(earlier - 1).unwrap_or(i32::MAX);
+        let seconds = self.initial.as_secs_f64() * self.factor.powi(exponent);
+        let whole = Duration::try_from_secs_f64(seconds).map_or(self.max, |d| d.min(self.max));
+        let mut numbers = SplitMix64::new(seed ^ u64::from(earlier).rotate_left(32));
+        whole.mul_f64(1.0 - self.jitter * numbers.fraction())
+    }
+
+    fn recovery(&self) -> Duration {
+        self.max.max(Duration::from_secs(1))
+    }
+}
+
+impl Default for Backoff {
+    /// [`Backoff::NONE`], as in OTP: the intensity alone ends a row of restarts.
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// The restarts of one child that followed each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Row {
+    restarts: u32,
+    /// When the latest of them was to start the child.
+    since: Option<Instant>,
+}
+
+impl Row {
+    /// Adds a restart and returns how long to wait before it.
+    pub(crate) fn extend(&mut self, backoff: &Backoff, now: Instant, seed: u64) -> Duration {
+        if self
+            .since
+            .is_some_and(|since| now.duration_since(since) > backoff.recovery())
+        {
+            self.restarts = 0;
+        }
+        let pause = backoff.pause(self.restarts, seed);
+        self.restarts = self.restarts.saturating_add(1);
+        self.since = Some(now + pause);
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn first_restart_is_not_delayed_and_the_pause_doubles_up_to_its_maximum() {
+        let backoff = Backoff::new(ms(50), ms(300));
+        let pauses: Vec<_> = (0..6).map(|earlier| backoff.pause(earlier, 1)).collect();
+        assert_eq!(pauses, [ms(0), ms(50), ms(100), ms(200), ms(300), ms(300)]);
+    }
+
+    #[test]
+    fn a_child_that_ran_longer_than_the_maximum_is_restarted_at_once() {
+        let backoff = Backoff::new(ms(50), ms(3000));
+        let mut row = Row::default();
+        let start = Instant::now();
+        assert_eq!(row.extend(&backoff, start, 0), ms(0));
+        assert_eq!(row.extend(&backoff, start + ms(10), 0), ms(50));
+        // It came back at 60 ms: exactly the maximum later is not yet longer than it.
+        assert_eq!(row.extend(&backoff, start + ms(3060), 0), ms(100));
+        assert_eq!(row.extend(&backoff, start + ms(6161), 0), ms(0));
+        assert_eq!(row.extend(&backoff, start + ms(6170), 0), ms(50));
+    }
+
+    #[test]
+    fn each_pause_is_by_the_factor_longer() {
+        let backoff = Backoff::new(ms(10), ms(1000)).factor(3.0);
+        let pauses: Vec<_> = (0..5).map(|earlier| backoff.pause(earlier, 1)).collect();
+        assert_eq!(pauses, [ms(0), ms(10), ms(30), ms(90), ms(270)]);
+    }
+
+    #[test]
+    fn a_child_has_not_recovered_before_it_ran_for_a_second() {
+        let backoff = Backoff::new(ms(10), ms(20));
+        let mut row = Row::default();
+        let start = Instant::now();
+        assert_eq!(row.extend(&backoff, start, 0), ms(0));
+        assert_eq!(row.extend(&backoff, start + ms(900), 0), ms(10));
+        assert_eq!(row.extend(&backoff, start + ms(1911), 0), ms(0));
+    }
+
+    #[test]
+    fn without_backoff_no_restart_waits() {
+        assert!((0..100).all(|earlier| Backoff::NONE.pause(earlier, 7).is_zero()));
+    }
+
+    #[test]
+    fn factors_and_jitters_out_of_range_are_brought_into_it() {
+        let odd = [f64::NAN, -1.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e300];
+        for factor in odd {
+            for jitter in odd {
+                let backoff = Backoff::new(ms(1), ms(9)).factor(factor).jitter(jitter);
+                assert!(
+                    [0, 1, 2, u32::MAX]
+                        .iter()
+                        .all(|n| backoff.pause(*n, 3) <= ms(9))
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pauses_stay_between_what_jitter_leaves_and_the_maximum(
+            initial in 0u64..10_000, max in 0u64..100_000, factor in 1.0f64..5.0,
+            jitter in 0.0f64..=1.0, earlier in any::<u32>(), seed in any::<u64>(),
+        ) {
+            let plain = Backoff::new(ms(initial), ms(max)).factor(factor);
+            let shaken = plain.jitter(jitter);
+            let (whole, pause) = (plain.pause(earlier, seed), shaken.pause(earlier, seed));
+            prop_assert!(whole <= ms(max));
+            prop_assert!(pause <= whole);
+            prop_assert!(pause + Duration::from_nanos(2) >= whole.mul_f64(1.0 - jitter));
+            prop_assert_eq!(pause, shaken.pause(earlier, seed));
+        }
+
+        #[test]
+        fn pauses_never_shrink_without_jitter(
+            initial in 0u64..1000, max in 0u64..10_000, factor in 1.0f64..4.0, earlier in 0u32..99,
+        ) {
+            let backoff = Backoff::new(ms(initial), ms(max)).factor(factor);
+            prop_assert!(backoff.pause(earlier, 0) <= backoff.pause(earlier + 1, 0));
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! A supervisor of many children of one kind, that come and go.
+//!
+//! Its table of children is shared with those who hold its address: starting a child is a call on
+//! the table, not a message. Children are restarted one for one, and stop all at once.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::actor::Actor;
+use crate::address::{ActorRef, AnyRef};
+use crate::cell::{self, ActorId, AnyCell, Cell, Owner, Phase};
+use crate::context::Context;
+use crate::event::Event;
+use crate::exit::Exit;
+use crate::mailbox::MailboxSpec;
+use crate::metric::Count;
+use crate::monitor::Signal;
+use crate::path::Path;
+use crate::run;
+use crate::supervision::backoff::Backoff;
+use crate::supervision::intensity::Intensity;
+use crate::supervision::spec::{Restart, Shutdown, Strategy};
+use crate::supervision::strategy::{Child, Policy, Verdict};
+use crate::system::{CellSettings, Shared, StartError};
+
+/// What a dynamic supervisor does with children of type `A`.
+///
+/// Unless said otherwise they are temporary, get five seconds to stop, have no limit in number,
+/// and one restart more than three in five seconds is one too many.
+#[must_use = "a specification starts nothing by itself"]
+pub struct Dynamic<A> {
+    restart: Restart,
+    shutdown: Shutdown,
+    intensity: (u32, Duration),
+    backoff: Backoff,
+    max_children: usize,
+    mailbox: Option<MailboxSpec>,
+    kind: std::marker::PhantomData<fn() -> A>,
+}
+
+impl<A: Actor> Dynamic<A> {
+    /// A dynamic supervisor without children.
+    pub const fn new() -> Self {
+        Self {
+            restart: Restart::Temporary,
+            shutdown: Shutdown::Graceful(Duration::from_secs(5)),
+            intensity: (3, Duration::from_secs(5)),
+            backoff: Backoff::NONE,
+            max_children: usize::MAX,
+            mailbox: None,
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    /// Says after which exits a child is started again.
+    pub const fn restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// Says how long a child may take to stop.
+    pub const fn shutdown(mut self, shutdown: Shutdown) -> Self {
+        self.shutdown = shutdown;
+        self
+    }
+
+    /// Says how many restarts within a period the supervisor carries out; with one more it ends
+    /// its children and itself.
+    pub const fn intensity(mut self, restarts: u32, period: Duration) -> Self {
+        self.intensity = (restarts, period);
+        self
+    }
+
+    /// Says how long to wait before a restart.
+    pub const fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Says how many children there may be at a time.
+    pub const fn max_children(mut self, limit: usize) -> Self {
+        self.max_children = limit;
+        self
+    }
+
+    /// Gives the children another mailbox than their type asks for.
+    pub const fn mailbox(mut self, mailbox: MailboxSpec) -> Self {
+        self.mailbox = Some(mailbox);
+        self
+    }
+
+    pub(crate) fn into_table(self) -> Arc<Table<A>> {
+        let (restarts, period) = self.intensity;
+        let intensity = Intensity::new(restarts, period);
+        let policy = Policy {
+            strategy: Strategy::OneForOne,
+            intensity,
+            backoff: self.backoff,
+        };
+        Arc::new(Table {
+            restart: self.restart,
+            settings: CellSettings {
+                shutdown: self.shutdown,
+                mailbox: self.mailbox.unwrap_or(A::MAILBOX),
+                limit: self.max_children,
+                place: None,
+            },
+            fresh: policy.clone(),
+            state: Mutex::new(State {
+                policy,
+                children: FxHashMap::default(),
+            }),
+        })
+    }
+}
+
+impl<A: Actor> Default for Dynamic<A> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<A> fmt::Debug for Dynamic<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dynamic")
+            .field("restart", &self.restart)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The table of children, shared by the supervisor and its addresses.
+pub(crate) struct Table<A: Actor> {
+    restart: Restart,
+    settings: CellSettings,
+    /// The policy of a new incarnation of the supervisor.
+    fresh: Policy,
+    state: Mutex<State<A>>,
+}
+
+struct State<A: Actor> {
+    policy: Policy,
+    /// Only children that may be restarted: of temporary ones nothing is kept.
+    children: FxHashMap<ActorId, Kept<A>>,
+}
+
+struct Kept<A: Actor> {
+    cell: Arc<Cell<A::Msg>>,
+    args: A::Args,
+    fact: Child,
+}
+
+impl<A: Actor> Kept<A> {
+    fn relaunch(&mut self) {
+        let node = &self.cell.node;
+        let exit = || node.last_exit().unwrap_or(Exit::Shutdown);
+        node.shared
+            .events
+            .emit(Count::Restarted, || Event::Restarted {
+                path: node.path(),
+                exit: exit(),
+            });
+        self.fact.running = true;
+        run::launch::<A>(Arc::clone(&self.cell), self.args.clone());
+    }
+}
+
+/// The address of a dynamic supervisor.
+pub struct DynamicRef<A: Actor> {
+    cell: Arc<Cell<DynamicMsg>>,
+    table: Arc<Table<A>>,
+}
+
+impl<A: Actor> Clone for DynamicRef<A> {
+    fn clone(&self) -> Self {
+        Self {
+            cell: Arc::clone(&self.cell),
+            table: Arc::clone(&self.table),
+        }
+    }
+}
+
+impl<A: Actor> fmt::Debug for DynamicRef<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DynamicRef({})", self.path())
+    }
+}
+
+impl<A: Actor> DynamicRef<A> {
+    /// Starts the supervisor.
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        owner: Owner,
+        key: Arc<str>,
+        dynamic: Dynamic<A>,
+    ) -> Result<Self, StartError> {
+        let settings = CellSettings {
+            shutdown: Shutdown::Infinity,
+            mailbox: DynamicActor::<A>::MAILBOX,
+            limit: usize::MAX,
+            place: None,
+        };
+        let table = dynamic.into_table();
+        let cell = shared.cell::<DynamicActor<A>>(owner, key, &settings)?;
+        shared.events.emit(Count::Started, || Event::Started {
+            path: cell.node.path(),
+        });
+        attach(&cell, &table);
+        run::launch::<DynamicActor<A>>(Arc::clone(&cell), Arc::clone(&table));
+        Ok(Self { cell, table })
+    }
+
+    /// The dynamic supervisor behind an address, if it is one for children of type `A`.
+    pub(crate) fn of(actor: &AnyRef) -> Option<Self> {
+        let table = actor.0.node().attached()?.downcast().ok()?;
+        let cell = Arc::clone(&actor.0).into_any().downcast().ok()?;
+        Some(Self { cell, table })
+    }
+
+    /// Starts a child. Messages that are sent before it has started wait.
+    ///
+    /// This is a call, not a message: it does not wait for the supervisor.
+    ///
+    /// # Errors
+    /// When the key is taken, there are too many children, or the supervisor is ending.
+    pub fn start_child(
+        &self,
+        key: impl Into<Arc<str>>,
+        args: A::Args,
+    ) -> Result<ActorRef<A::Msg>, StartError> {
+        let table = &self.table;
+        let cell: Arc<dyn AnyCell> = Arc::<Cell<DynamicMsg>>::clone(&self.cell);
+        let incarnation = self.cell.mailbox.incarnation();
+        let temporary = table.restart == Restart::Temporary;
+        let owner = if temporary {
+            Owner::Parent { cell, incarnation }
+        } else {
+            Owner::Supervisor { cell, incarnation }
+        };
+        let shared = &self.cell.node.shared;
+        let child = shared.cell::<A>(owner, key.into(), &table.settings)?;
+        shared.events.emit(Count::Started, || Event::Started {
+            path: child.node.path(),
+        });
+        if temporary {
+            run::launch::<A>(Arc::clone(&child), args);
+        } else {
+            let mut fact = Child::new(table.restart);
+            fact.running = true;
+            let first = args.clone();
+            let kept = Kept {
+                cell: Arc::clone(&child),
+                args,
+                fact,
+            };
+            // In the table before it can end, so that its exit finds it.
+            table.state.lock().children.insert(child.node.id, kept);
+            run::launch::<A>(Arc::clone(&child), first);
+        }
+        Ok(ActorRef(child))
+    }
+
+    /// The child with this key.
+    #[must_use]
+    pub fn child(&self, key: &str) -> Option<ActorRef<A::Msg>> {
+        AnyRef(self.cell.node.children.get(key)?).downcast()
+    }
+
+    /// All children, in the order of their start.
+    #[must_use]
+    pub fn children(&self) -> Vec<ActorRef<A::Msg>> {
+        let all = self.cell.node.children.all();
+        all.into_iter()
+            .filter_map(|cell| AnyRef(cell).downcast())
+            .collect()
+    }
+
+    /// Ends a child for good and waits for its end; false if there is none with this key.
+    pub async fn terminate_child(&self, key: &str) -> bool {
+        let Some(cell) = self.cell.node.children.get(key) else {
+            return false;
+        };
+        self.table.state.lock().children.remove(&cell.node().id);
+        run::end_child(&self.cell.node, &cell).await;
+        true
+    }
+
+    /// How many children there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cell.node.children.len()
+    }
+
+    /// Whether there is no child.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Asks the supervisor to stop, and so all its children.
+    pub fn stop(&self) {
+        self.erase().stop();
+    }
+
+    /// Waits for the supervisor's end, over all restarts.
+    pub async fn stopped(&self) -> Exit {
+        self.erase().stopped().await
+    }
+
+    /// Where the supervisor lives in the tree.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.cell.node.path()
+    }
+
+    /// The same address without its type.
+    #[must_use]
+    pub fn erase(&self) -> AnyRef {
+        AnyRef(Arc::<Cell<DynamicMsg>>::clone(&self.cell))
+    }
+}
+
+impl<A: Actor> From<&DynamicRef<A>> for AnyRef {
+    fn from(dynamic: &DynamicRef<A>) -> Self {
+        dynamic.erase()
+    }
+}
+
+/// Puts the table where addresses without a type find it.
+fn attach<A: Actor>(cell: &Cell<DynamicMsg>, table: &Arc<Table<A>>) {
+    cell.node.attach(Arc::<Table<A>>::clone(table));
+}
+
+/// The wait before the restart of a child is over.
+pub(crate) struct DynamicMsg(ActorId);
+
+/// The actor behind a [`DynamicRef`].
+pub(crate) struct DynamicActor<A: Actor>(Arc<Table<A>>);
+
+impl<A: Actor> Actor for DynamicActor<A> {
+    type Msg = DynamicMsg;
+    type Args = Arc<Table<A>>;
+    type Error = Infallible;
+
+    async fn pre_start(table: Arc<Table<A>>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+        attach(&cx.cell(), &table);
+        table.renew();
+        cx.node().children.stop_together();
+        Ok(Self(table))
+    }
+
+    async fn handle(
+        &mut self,
+        DynamicMsg(id): DynamicMsg,
+        _: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        let mut state = self.0.state.lock();
+        if let Some(kept) = state
+            .children
+            .get_mut(&id)
+            .filter(|kept| !kept.fact.running)
+        {
+            kept.relaunch();
+        }
+        Ok(())
+    }
+
+    async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Infallible> {
+        if let Signal::ChildEnded { actor, .. } = signal {
+            self.child_ended(actor, cx);
+        }
+        Ok(())
+    }
+}
+
+impl<A: Actor> Table<A> {
+    /// Forgets the children of an earlier incarnation. Those that callers started since stay.
+    fn renew(&self) {
+        let mut state = self.state.lock();
+        state.policy = self.fresh.clone();
+        state.children.retain(|_, kept| !kept.cell.node.is_over());
+    }
+}
+
+impl<A: Actor> DynamicActor<A> {
+    fn child_ended(&self, id: ActorId, cx: &mut Context<Self>) {
+        let mut guard = self.0.state.lock();
+        let state = &mut *guard;
+        let Some(kept) = state.children.get_mut(&id) else {
+            return;
+        };
+        let node = &kept.cell.node;
+        if !kept.fact.running || node.phase() != Phase::Down {
+            return;
+        }
+        let exit = node.last_exit().unwrap_or(Exit::Shutdown);
+        let (now, seed) = (cx.now(), node.shared.next_seed());
+        match state.policy.judge(&mut kept.fact, &exit, now, seed) {
+            Verdict::Restart { after } if after.is_zero() => {
+                kept.relaunch();
+            }
+            Verdict::Restart { after } => {
+                cx.send_after(after, DynamicMsg(id));
+            }
+            Verdict::Nothing | Verdict::Remove => {
+                let kept = state.children.remove(&id);
+                drop(guard);
+                if let Some(kept) = kept {
+                    let cell: Arc<dyn AnyCell> = kept.cell;
+                    cell::finish(&cell, &exit);
+                }
+            }
+            Verdict::Escalate => {
+                let child = node.path();
+                drop(guard);
+                let node = cx.node();
+                node.shared
+                    .events
+                    .emit(Count::Escalated, || Event::Escalated {
+                        path: node.path(),
+                        exit: exit.clone(),
+                    });
+                cx.exit = Some(Exit::Escalated {
+                    child,
+                    exit: Arc::new(exit),
+                });
+            }
+        }
+    }
+}

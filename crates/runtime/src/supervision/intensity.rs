@@ -1,0 +1,117 @@
+//! How many restarts a supervisor takes before it gives up.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The restarts of a supervisor within its period.
+///
+/// OTP: "If more than `MaxR` number of restarts occur within the last `MaxT` seconds, the
+/// supervisor terminates all the child processes and then itself." A restart that is exactly the
+/// period old still counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Intensity {
+    max_restarts: u32,
+    period: Duration,
+    /// Oldest first; never more than `max_restarts`.
+    recent: VecDeque<Instant>,
+}
+
+impl Intensity {
+    pub(crate) const fn new(max_restarts: u32, period: Duration) -> Self {
+        Self {
+            max_restarts,
+            period,
+            recent: VecDeque::new(),
+        }
+    }
+
+    /// Counts a restart. `false` when it is one too many: it must not take place.
+    pub(crate) fn allows(&mut self, now: Instant) -> bool {
+        while let Some(oldest) = self.recent.front() {
+            if now.duration_since(*oldest) <= self.period {
+                break;
+            }
+            self.recent.pop_front();
+        }
+        if self.recent.len() >= self.max_restarts as usize {
+            return false;
+        }
+        self.recent.push_back(now);
+        true
+    }
+}
+
+impl Default for Intensity {
+    /// One restart in five seconds, as in OTP.
+    fn default() -> Self {
+        Self::new(1, Duration::from_secs(5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn more_than_max_restarts_within_the_period_is_one_too_many() {
+        let start = Instant::now();
+        let mut intensity = Intensity::new(3, ms(5000));
+        assert!(intensity.allows(start));
+        assert!(intensity.allows(start + ms(10)));
+        assert!(intensity.allows(start + ms(20)));
+        assert!(!intensity.allows(start + ms(30)));
+    }
+
+    #[test]
+    fn a_restart_as_old_as_the_period_counts_and_an_older_one_does_not() {
+        let start = Instant::now();
+        let mut intensity = Intensity::new(1, ms(5000));
+        assert!(intensity.allows(start));
+        assert!(!intensity.clone().allows(start + ms(5000)));
+        assert!(intensity.allows(start + ms(5001)));
+    }
+
+    #[test]
+    fn an_intensity_of_zero_allows_no_restart() {
+        assert!(!Intensity::new(0, ms(5000)).allows(Instant::now()));
+    }
+
+    #[test]
+    fn the_default_is_one_restart_in_five_seconds() {
+        let start = Instant::now();
+        let mut intensity = Intensity::default();
+        assert!(intensity.allows(start));
+        assert!(!intensity.allows(start + ms(4999)));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_count_over_the_whole_history(
+            max_restarts in 0u32..6, period in 0u64..50,
+            gaps in prop::collection::vec(0u64..30, 0..60),
+        ) {
+            let mut intensity = Intensity::new(max_restarts, ms(period));
+            let mut now = Instant::now();
+            let mut allowed: Vec<Instant> = Vec::new();
+            for gap in gaps {
+                now += ms(gap);
+                let in_period =
+                    allowed.iter().filter(|at| now.duration_since(**at) <= ms(period)).count() + 1;
+                let expected = in_period <= max_restarts as usize;
+                prop_assert_eq!(intensity.allows(now), expected);
+                if expected {
+                    allowed.push(now);
+                }
+                prop_assert!(intensity.recent.len() <= max_restarts as usize);
+            }
+        }
+    }
+}

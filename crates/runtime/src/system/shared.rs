@@ -1,0 +1,334 @@
+//! What all actors of a system share.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::time::Instant;
+
+use super::{Builder, ShutdownReport};
+use crate::actor::Actor;
+use crate::address::ActorRef;
+use crate::branch::{Branch, Unfit};
+use crate::cell::{ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
+use crate::clock;
+use crate::event::{Event, Events};
+use crate::exit::Exit;
+use crate::mailbox::{Mailbox, MailboxSpec};
+use crate::metric::Count;
+use crate::monitor::MonitorId;
+use crate::path::Path;
+use crate::registry::Registry;
+use crate::run;
+use crate::schedule::Scheduler;
+use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
+
+/// Why an actor was not started.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Another child of the same parent has this key.
+    #[error("{path} exists already")]
+    Taken {
+        /// The path that the actor would have had.
+        path: Path,
+    },
+    /// The key is empty or contains a slash.
+    #[error("{key:?} is not a key: it must not be empty or contain a slash")]
+    BadKey {
+        /// The key.
+        key: Arc<str>,
+    },
+    /// The parent is ending, or has ended.
+    #[error("the parent of {path} is ending")]
+    Closed {
+        /// The path that the actor would have had.
+        path: Path,
+    },
+    /// The parent has as many children as it may.
+    #[error("the parent of {path} has its {limit} children")]
+    TooMany {
+        /// The path that the actor would have had.
+        path: Path,
+        /// How many children it may have.
+        limit: usize,
+    },
+    /// The actor ended while it started.
+    #[error("{path} did not start: {exit}")]
+    Failed {
+        /// The actor.
+        path: Path,
+        /// Why it ended.
+        exit: Exit,
+    },
+}
+
+/// What all actors of a system share.
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) ask_deadline: Duration,
+    pub(crate) root: Branch,
+    pub(crate) events: Arc<Events>,
+    pub(super) registry: Registry,
+    table: Mutex<Table>,
+    monitors: AtomicU64,
+    seed: AtomicU64,
+    extensions: Mutex<FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    #[cfg(feature = "testing")]
+    pub(crate) faults: crate::testing::Faults,
+}
+
+/// How long killed actors get to reach their next await.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Shared {
+    pub(super) fn new(settings: Builder, scheduler: Scheduler) -> Self {
+        Self {
+            name: settings.name,
+            scheduler,
+            ask_deadline: settings.ask_deadline,
+            root: Branch::default(),
+            events: Arc::default(),
+            registry: Registry::default(),
+            table: Mutex::default(),
+            monitors: AtomicU64::new(0),
+            seed: AtomicU64::new(settings.seed),
+            extensions: Mutex::default(),
+            #[cfg(feature = "testing")]
+            faults: crate::testing::Faults::default(),
+        }
+    }
+
+    /// The one clock of the system.
+    pub(crate) fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    pub(crate) fn next_monitor(&self) -> MonitorId {
+        MonitorId(self.monitors.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The one value of a type that belongs to the system.
+    pub(crate) fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut extensions = self.extensions.lock();
+        let any = extensions
+            .entry(TypeId::of::<T>())
+            .or_insert_with(|| Arc::new(T::default()));
+        Arc::clone(any)
+            .downcast()
+            .expect("stored under its own type")
+    }
+
+    /// Makes a cell in the tree, without an incarnation.
+    pub(crate) fn cell<A: Actor>(
+        self: &Arc<Self>,
+        owner: Owner,
+        key: Arc<str>,
+        settings: &CellSettings,
+    ) -> Result<Arc<Cell<A::Msg>>, StartError> {
+        if key.is_empty() || key.contains('/') {
+            return Err(StartError::BadKey { key });
+        }
+        let parent = owner.cell().cloned();
+        let branch = parent
+            .as_ref()
+            .map_or(&self.root, |cell| &cell.node().children);
+        let &CellSettings {
+            shutdown,
+            mailbox,
+            limit,
+            place,
+        } = settings;
+        let made = branch.insert(&key, limit, place, || {
+            let mut table = self.table.lock();
+            let id = table.reserve();
+            let parts = NodeParts {
+                id,
+                key: Arc::clone(&key),
+                kind: std::any::type_name::<A>(),
+                owner,
+                shared: Arc::clone(self),
+                shutdown,
+            };
+            let cell = Arc::new(Cell {
+                node: Node::new(parts),
+                mailbox: Mailbox::new(mailbox),
+            });
+            table.fill(id, Arc::<Cell<A::Msg>>::clone(&cell));
+            cell
+        });
+        made.map_err(|unfit| {
+            let path = parent.map_or_else(
+                || format!("/{key}"),
+                |cell| format!("{}/{key}", cell.node().path()),
+            );
+            let path = Path::from(path.as_str());
+            match unfit {
+                Unfit::Taken => StartError::Taken { path },
+                Unfit::Closed => StartError::Closed { path },
+                Unfit::TooMany => StartError::TooMany { path, limit },
+            }
+        })
+    }
+
+    pub(crate) fn spawn<A: Actor>(
+        self: &Arc<Self>,
+        owner: Owner,
+        key: Arc<str>,
+        args: A::Args,
+    ) -> Result<ActorRef<A::Msg>, StartError> {
+        let settings = CellSettings {
+            shutdown: Shutdown::default(),
+            mailbox: A::MAILBOX,
+            limit: usize::MAX,
+            place: None,
+        };
+        let cell = self.cell::<A>(owner, key, &settings)?;
+        self.events.emit(Count::Started, || Event::Started {
+            path: cell.node.path(),
+        });
+        run::launch::<A>(Arc::clone(&cell), args);
+        Ok(ActorRef(cell))
+    }
+
+    pub(crate) async fn supervise(
+        self: &Arc<Self>,
+        owner: Owner,
+        key: Arc<str>,
+        supervisor: Supervisor,
+    ) -> Result<SupervisorRef, StartError> {
+        let settings = CellSettings {
+            shutdown: Shutdown::Infinity,
+            mailbox: SupervisorActor::MAILBOX,
+            limit: usize::MAX,
+            place: None,
+        };
+        let cell = self.cell::<SupervisorActor>(owner, key, &settings)?;
+        self.events.emit(Count::Started, || Event::Started {
+            path: cell.node.path(),
+        });
+        run::launch::<SupervisorActor>(Arc::clone(&cell), Arc::new(supervisor));
+        let node = &cell.node;
+        node.reached(|phase| matches!(phase, Phase::Running | Phase::Ended))
+            .await;
+        if node.phase() == Phase::Ended {
+            let exit = node.last_exit().unwrap_or(Exit::Shutdown);
+            return Err(StartError::Failed {
+                path: node.path(),
+                exit,
+            });
+        }
+        Ok(SupervisorRef::new(ActorRef(cell)))
+    }
+
+    /// A number for jitter, another each time; the row of them follows from the system's seed.
+    pub(crate) fn next_seed(&self) -> u64 {
+        self.seed
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+    }
+
+    pub(super) fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+        self.table.lock().get(id)
+    }
+
+    /// Frees what an actor held that has ended.
+    pub(crate) fn forget(&self, id: ActorId, names: &[Arc<str>]) {
+        self.registry.free(id, names);
+        let removed = self.table.lock().remove(id);
+        drop(removed);
+    }
+
+    pub(super) async fn shutdown(&self, limit: Duration) -> ShutdownReport {
+        let before = self.table.lock().len();
+        let ordered = async {
+            for cell in self.root.shut().iter().rev() {
+                run::end_top(cell).await;
+            }
+        };
+        if tokio::time::timeout(limit, ordered).await.is_err() {
+            let cells = self.root.shut();
+            cells.iter().for_each(|cell| cell.node().kill());
+            let killed = async {
+                for cell in &cells {
+                    cell.node().reached(|phase| phase == Phase::Ended).await;
+                }
+            };
+            let _ = tokio::time::timeout(GRACE, killed).await;
+        }
+        let left = self.table.lock().all();
+        let not_stopped: Vec<Path> = left.iter().map(|cell| cell.node().path()).collect();
+        self.events.close();
+        ShutdownReport {
+            stopped: before.saturating_sub(not_stopped.len()),
+            not_stopped,
+        }
+    }
+}
+
+/// What a parent says about the cell of a child.
+pub(crate) struct CellSettings {
+    pub(crate) shutdown: Shutdown,
+    pub(crate) mailbox: MailboxSpec,
+    /// How many children the parent may have.
+    pub(crate) limit: usize,
+    /// The child's reserved place among its siblings.
+    pub(crate) place: Option<u64>,
+}
+
+/// All actors by identifier.
+#[derive(Default)]
+struct Table {
+    slots: Vec<(u32, Option<Arc<dyn AnyCell>>)>,
+    free: Vec<u32>,
+}
+
+impl Table {
+    fn reserve(&mut self) -> ActorId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push((0, None));
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 actors fit into memory")
+        });
+        ActorId {
+            slot,
+            generation: self.slots[slot as usize].0,
+        }
+    }
+
+    fn fill(&mut self, id: ActorId, cell: Arc<dyn AnyCell>) {
+        self.slots[id.slot as usize].1 = Some(cell);
+    }
+
+    fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+        let (generation, cell) = self.slots.get(id.slot as usize)?;
+        if *generation == id.generation {
+            cell.clone()
+        } else {
+            None
+        }
+    }
+
+    fn remove(&mut self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+        let (generation, cell) = self.slots.get_mut(id.slot as usize)?;
+        if *generation != id.generation {
+            return None;
+        }
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot);
+        cell.take()
+    }
+
+    fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn all(&self) -> Vec<Arc<dyn AnyCell>> {
+        self.slots
+            .iter()
+            .filter_map(|(_, cell)| cell.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,336 @@
+//! A test kit: systems on virtual time whose schedule follows from a seed.
+//!
+//! A [`TestSystem`] is a real [`ActorSystem`] on one thread. Time stands still while anything can
+//! run and jumps to the next timer when nothing can, so no test sleeps. Which actor runs next is
+//! drawn from the seed: one seed gives the same run each time, another seed another interleaving.
+//! A test that fails prints its seed.
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use std::time::Duration;
+//!
+//! use strowger::testing::TestSystem;
+//! use strowger::{Actor, Context, Recipient};
+//!
+//! /// Passes each number on after a second.
+//! struct Delay(Recipient<u32>);
+//!
+//! impl Actor for Delay {
+//!     type Msg = u32;
+//!     type Args = Recipient<u32>;
+//!     type Error = Infallible;
+//!
+//!     async fn pre_start(to: Recipient<u32>, _: &mut Context<Self>) -> Result<Self, Infallible> {
+//!         Ok(Self(to))
+//!     }
+//!
+//!     async fn handle(&mut self, number: u32, _: &mut Context<Self>) -> Result<(), Infallible> {
+//!         tokio::time::sleep(Duration::from_secs(1)).await;
+//!         let _ = self.0.try_tell(number);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! TestSystem::check(0..20, |system| {
+//!     let probe = system.probe::<u32>();
+//!     let delay = system.spawn::<Delay>("delay", probe.recipient());
+//!     delay.try_tell(7).expect("there is room");
+//!     probe.expect_none(Duration::from_millis(999));
+//!     assert_eq!(probe.expect(Duration::from_millis(1)), 7);
+//! });
+//! ```
+
+mod fault;
+mod probe;
+mod puppet;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use crate::actor::Actor;
+use crate::address::ActorRef;
+use crate::event::EventStream;
+use crate::path::Path;
+use crate::schedule::Scheduler;
+use crate::schedule::seeded::RunQueue;
+use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
+use crate::system::{ActorSystem, ShutdownReport};
+
+pub use crate::schedule::seeded::{Step, Trace};
+pub(crate) use fault::Faults;
+pub use fault::{Fault, Hook};
+pub use probe::{Probe, ProbeMsg};
+pub use puppet::{Chapter, Order, Puppet, Story};
+
+/// A system of actors on virtual time, whose schedule follows from a seed.
+///
+/// Its methods drive it from a plain `#[test]`; they must not be called from async code. Timers
+/// have a granularity of one millisecond.
+pub struct TestSystem {
+    driver: Arc<Driver>,
+    /// Dropped before the driver.
+    system: Option<ActorSystem>,
+}
+
+/// Virtual time within which whatever a test waits for must happen.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Turns without any progress of time after which a run is given up.
+const TURNS: u64 = 5_000_000;
+
+impl TestSystem {
+    /// Makes an empty system.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime with a timer and nothing else needs no resources");
+        let start = {
+            let _inside = runtime.enter();
+            Instant::now()
+        };
+        let queue = RunQueue::new(seed, start);
+        let scheduler = Scheduler::Seeded(Arc::clone(&queue));
+        let settings = ActorSystem::builder("test").seed(seed);
+        let system = Some(ActorSystem::with_scheduler(settings, scheduler));
+        Self {
+            driver: Arc::new(Driver {
+                runtime,
+                queue,
+                seed,
+                start,
+            }),
+            system,
+        }
+    }
+
+    /// Runs a scenario with each of these seeds. When it panics, the seed is printed; set the
+    /// variable `STROWGER_SEED` to run with that seed alone.
+    pub fn check(seeds: impl IntoIterator<Item = u64>, scenario: impl Fn(&Self)) {
+        let only = std::env::var("STROWGER_SEED").ok();
+        let only = only.map(|seed| seed.parse().expect("STROWGER_SEED must be a number"));
+        match only {
+            Some(seed) => scenario(&Self::new(seed)),
+            None => seeds
+                .into_iter()
+                .for_each(|seed| scenario(&Self::new(seed))),
+        }
+    }
+
+    /// The seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.driver.seed
+    }
+
+    /// The system under test.
+    #[must_use]
+    pub fn system(&self) -> &ActorSystem {
+        self.system
+            .as_ref()
+            .expect("it is taken out only when this is dropped")
+    }
+
+    /// Virtual time since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        let _inside = self.driver.runtime.enter();
+        self.driver.start.elapsed()
+    }
+
+    /// Starts an actor at the top of the tree, as [`ActorSystem::spawn`] does.
+    ///
+    /// # Panics
+    /// When the key is taken or not a key.
+    pub fn spawn<A: Actor>(&self, key: impl Into<Arc<str>>, args: A::Args) -> ActorRef<A::Msg> {
+        match self.system().spawn::<A>(key, args) {
+            Ok(actor) => actor,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts a supervisor at the top of the tree and runs the system until it and its children
+    /// have started.
+    ///
+    /// # Panics
+    /// When the key is taken or not a key, or a child fails to start.
+    pub fn supervise(&self, key: impl Into<Arc<str>>, supervisor: Supervisor) -> SupervisorRef {
+        match self.run(self.system().supervise(key, supervisor)) {
+            Ok(supervisor) => supervisor,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts a supervisor of many children of one kind at the top of the tree.
+    ///
+    /// # Panics
+    /// When the key is taken or not a key.
+    pub fn dynamic<A: Actor>(
+        &self,
+        key: impl Into<Arc<str>>,
+        dynamic: Dynamic<A>,
+    ) -> DynamicRef<A> {
+        match self.system().dynamic(key, dynamic) {
+            Ok(dynamic) => dynamic,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts an actor that records what it is sent.
+    #[must_use]
+    pub fn probe<T: Send + 'static>(&self) -> Probe<T> {
+        Probe::start(&self.driver, self.system())
+    }
+
+    /// Subscribes to the system's events from now on.
+    #[must_use]
+    pub fn events(&self) -> EventStream {
+        self.system().events()
+    }
+
+    /// Runs until nothing can run without a timer. Time does not move.
+    ///
+    /// Tasks that actors spawned on tokio themselves get their turns, but are not waited for.
+    ///
+    /// # Panics
+    /// When there is no end to it: after five million turns.
+    pub fn run_until_idle(&self) {
+        self.driver.settle();
+    }
+
+    /// Moves time forward, stopping at each timer on the way, and then runs until idle.
+    ///
+    /// # Panics
+    /// When actors run without end and without a timer: after five million turns.
+    pub fn advance(&self, by: Duration) {
+        self.driver.drive(async { tokio::time::sleep(by).await });
+        self.driver.settle();
+    }
+
+    /// Runs the system until a future is done. Time moves when only timers are left.
+    ///
+    /// # Panics
+    /// When the future is not done within an hour of virtual time.
+    pub fn run<F: Future>(&self, future: F) -> F::Output {
+        let Some(output) = self.driver.drive_within(LIMIT, future) else {
+            panic!("not done within {LIMIT:?} of virtual time");
+        };
+        output
+    }
+
+    /// Lets an actor fail: the `nth` time, counted from now and over its restarts, that the hook
+    /// of the actor at `path` is about to run. The first time is 1.
+    pub fn inject(&self, path: impl Into<Path>, hook: Hook, nth: u64, fault: Fault) {
+        self.system().faults().add(path.into(), hook, nth, fault);
+    }
+
+    /// Ends all actors in order; see [`ActorSystem::shutdown`].
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "most tests do not read the report"
+    )]
+    pub fn shutdown(&self, limit: Duration) -> ShutdownReport {
+        let report = self.run(self.system().shutdown(limit));
+        self.run_until_idle();
+        report
+    }
+
+    /// Which actor ran when, up to now. The same for the same seed and the same calls.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        self.driver.queue.trace()
+    }
+}
+
+impl Drop for TestSystem {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "failed with seed {0}: repeat with STROWGER_SEED={0}",
+                self.driver.seed
+            );
+        }
+        let _inside = self.driver.runtime.enter();
+        self.system = None;
+        self.driver.queue.clear();
+    }
+}
+
+impl fmt::Debug for TestSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestSystem")
+            .field("seed", &self.driver.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Drives the run queue inside a tokio runtime whose clock is paused.
+struct Driver {
+    runtime: Runtime,
+    queue: Arc<RunQueue>,
+    seed: u64,
+    start: Instant,
+}
+
+impl Driver {
+    /// Runs until the future is done. It is looked at only when no actor can run.
+    ///
+    /// When nothing can run, tokio parks; with a paused clock, that moves time to the next timer.
+    fn drive<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(async {
+            let mut future = pin!(future);
+            let mut turns = 0u64;
+            let mut since = Instant::now();
+            let driving = poll_fn(|cx| {
+                loop {
+                    while self.queue.run_one(cx.waker()) {
+                        turns += 1;
+                        if turns == TURNS {
+                            let now = Instant::now();
+                            assert!(now > since, "no end after {TURNS} turns without a timer");
+                            (turns, since) = (0, now);
+                        }
+                    }
+                    let polled = future.as_mut().poll(cx);
+                    if polled.is_ready() || self.queue.is_idle() {
+                        return polled;
+                    }
+                }
+            });
+            // All actors run inside this one future: tokio's budget for a task is not for them.
+            tokio::task::coop::unconstrained(driving).await
+        })
+    }
+
+    fn drive_within<F: Future>(&self, within: Duration, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        self.drive(async {
+            let mut deadline = pin!(tokio::time::sleep(within));
+            poll_fn(|cx| {
+                if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                    return Poll::Ready(Some(output));
+                }
+                deadline.as_mut().poll(cx).map(|()| None)
+            })
+            .await
+        })
+    }
+
+    fn settle(&self) {
+        self.drive(async {
+            // Each round gives those tasks a turn that are tokio's own.
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+}

@@ -1,0 +1,235 @@
+//! An actor that records what it is sent.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::Driver;
+use crate::actor::Actor;
+use crate::address::{Accepts, ActorRef, AnyRef};
+use crate::cell::ActorId;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::mailbox::MailboxSpec;
+use crate::monitor::Signal;
+use crate::recipient::Recipient;
+use crate::system::ActorSystem;
+
+/// The end of an actor that does what a test wants to see: it takes messages of type `T`, and
+/// keeps them until the test takes them out.
+///
+/// It may also monitor actors, and then records their ends. Its mailbox is unbounded.
+pub struct Probe<T> {
+    driver: Arc<Driver>,
+    actor: ActorRef<ProbeMsg<T>>,
+    record: Arc<Mutex<Record<T>>>,
+}
+
+struct Record<T> {
+    messages: VecDeque<T>,
+    downs: VecDeque<(ActorId, Exit)>,
+    waker: Option<Waker>,
+}
+
+impl<T: Send + 'static> Probe<T> {
+    pub(super) fn start(driver: &Arc<Driver>, system: &ActorSystem) -> Self {
+        let record = Arc::new(Mutex::new(Record {
+            messages: VecDeque::new(),
+            downs: VecDeque::new(),
+            waker: None,
+        }));
+        let mut number = 0;
+        let actor = loop {
+            let key = format!("probe-{number}");
+            match system.spawn::<Recorder<T>>(key, Arc::clone(&record)) {
+                Ok(actor) => break actor,
+                Err(crate::StartError::Taken { .. }) => number += 1,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        Self {
+            driver: Arc::clone(driver),
+            actor,
+            record,
+        }
+    }
+
+    /// The probe's address, for messages of its type.
+    #[must_use]
+    pub fn recipient(&self) -> Recipient<T> {
+        self.actor.recipient()
+    }
+
+    /// The probe's address without its message type.
+    #[must_use]
+    pub fn actor(&self) -> AnyRef {
+        self.actor.erase()
+    }
+
+    /// Monitors an actor: its end is recorded, and [`Probe::expect_down`] shows it.
+    pub fn monitor(&self, actor: impl Into<AnyRef>) {
+        let _sent = self.actor.try_tell(ProbeMsg(Inside::Monitor(actor.into())));
+        self.driver.settle();
+    }
+
+    /// Takes the next message, if one is there. Runs nothing.
+    #[must_use]
+    pub fn try_next(&self) -> Option<T> {
+        self.record.lock().messages.pop_front()
+    }
+
+    /// Runs until idle and takes all messages that are there.
+    #[must_use]
+    pub fn drain(&self) -> Vec<T> {
+        self.driver.settle();
+        self.record.lock().messages.drain(..).collect()
+    }
+
+    /// Waits for the next message. For use in async code, as in
+    /// [`TestSystem::run`](super::TestSystem::run).
+    pub async fn next(&self) -> T {
+        self.record(|record| record.messages.pop_front()).await
+    }
+
+    /// Runs the system until a message is there and returns it.
+    ///
+    /// # Panics
+    /// When there is none after this much virtual time.
+    #[must_use]
+    pub fn expect(&self, within: Duration) -> T {
+        let Some(message) = self.driver.drive_within(within, self.next()) else {
+            panic!("no message for {} within {within:?}", self.actor.path());
+        };
+        message
+    }
+
+    /// Runs the system for this much virtual time, in which no message may come.
+    ///
+    /// # Panics
+    /// When one comes.
+    pub fn expect_none(&self, within: Duration)
+    where
+        T: fmt::Debug,
+    {
+        if let Some(message) = self.driver.drive_within(within, self.next()) {
+            panic!("{} was sent {message:?}", self.actor.path());
+        }
+    }
+
+    /// Runs the system until the end of an actor that is monitored is recorded.
+    ///
+    /// # Panics
+    /// When it is not after this much virtual time.
+    #[must_use]
+    pub fn expect_down(&self, actor: impl Into<AnyRef>, within: Duration) -> Exit {
+        let actor = actor.into();
+        let id = actor.id();
+        let down = self.record(|record| {
+            let place = record.downs.iter().position(|(down, _)| *down == id)?;
+            record.downs.remove(place)
+        });
+        let Some((_, exit)) = self.driver.drive_within(within, down) else {
+            panic!("{} did not end within {within:?}", actor.path());
+        };
+        exit
+    }
+
+    /// Takes all ends that are recorded, in the order in which they came. Runs nothing.
+    #[must_use]
+    pub fn downs(&self) -> Vec<(ActorId, Exit)> {
+        self.record.lock().downs.drain(..).collect()
+    }
+
+    async fn record<R>(&self, mut take: impl FnMut(&mut Record<T>) -> Option<R>) -> R {
+        poll_fn(|cx| {
+            let mut record = self.record.lock();
+            if let Some(taken) = take(&mut record) {
+                return Poll::Ready(taken);
+            }
+            record.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl<T> fmt::Debug for Probe<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probe")
+            .field("waiting", &self.record.lock().messages.len())
+            .finish()
+    }
+}
+
+/// What the actor of a probe takes: a `T`, or orders from its probe.
+pub struct ProbeMsg<T>(Inside<T>);
+
+enum Inside<T> {
+    Message(T),
+    Monitor(AnyRef),
+}
+
+impl<T: Send + 'static> Accepts<T> for ProbeMsg<T> {
+    fn wrap(message: T) -> Self {
+        Self(Inside::Message(message))
+    }
+}
+
+impl<T> fmt::Debug for ProbeMsg<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProbeMsg")
+    }
+}
+
+struct Recorder<T>(Arc<Mutex<Record<T>>>);
+
+impl<T> Recorder<T> {
+    fn note(&self, note: impl FnOnce(&mut Record<T>)) {
+        let mut record = self.0.lock();
+        note(&mut record);
+        let waker = record.waker.take();
+        drop(record);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<T: Send + 'static> Actor for Recorder<T> {
+    type Msg = ProbeMsg<T>;
+    type Args = Arc<Mutex<Record<T>>>;
+    type Error = Infallible;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::unbounded();
+
+    async fn pre_start(args: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(args))
+    }
+
+    async fn handle(
+        &mut self,
+        ProbeMsg(message): ProbeMsg<T>,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        match message {
+            Inside::Message(message) => self.note(|record| record.messages.push_back(message)),
+            Inside::Monitor(actor) => {
+                cx.monitor(actor);
+            }
+        }
+        Ok(())
+    }
+
+    async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), Infallible> {
+        if let Signal::Down { actor, exit, .. } = signal {
+            self.note(|record| record.downs.push_back((actor, exit)));
+        }
+        Ok(())
+    }
+}

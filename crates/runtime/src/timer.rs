@@ -1,0 +1,166 @@
+//! Timers of an actor.
+//!
+//! A timer is an entry in its actor's own heap; the actor's receive loop waits for the earliest.
+//! So timers end with the incarnation that set them: there is no task and no message on its way
+//! that could reach the next one.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tokio::time::{Instant, Sleep};
+
+use crate::clock;
+use crate::exit::discard;
+
+/// Names a timer of one incarnation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TimerKey(u64);
+
+enum Kind<M> {
+    Once(M),
+    Every(Duration, Box<dyn FnMut() -> M + Send>),
+}
+
+#[derive(PartialEq, Eq)]
+struct Due {
+    at: Instant,
+    key: u64,
+}
+
+impl Ord for Due {
+    /// The earliest is the greatest, and of two at the same instant the one that was set first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.at.cmp(&self.at).then(other.key.cmp(&self.key))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+pub(crate) struct Timers<M> {
+    heap: BinaryHeap<Due>,
+    live: FxHashMap<u64, Kind<M>>,
+    next_key: u64,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl<M> Timers<M> {
+    pub(crate) fn new() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            live: FxHashMap::default(),
+            next_key: 0,
+            sleep: None,
+        }
+    }
+
+    pub(crate) fn once(&mut self, at: Instant, message: M) -> TimerKey {
+        self.insert(at, Kind::Once(message))
+    }
+
+    pub(crate) fn every(
+        &mut self,
+        first: Instant,
+        period: Duration,
+        make: Box<dyn FnMut() -> M + Send>,
+    ) -> TimerKey {
+        // A period of nothing would never let the actor do anything else.
+        self.insert(
+            first,
+            Kind::Every(period.max(Duration::from_millis(1)), make),
+        )
+    }
+
+    fn insert(&mut self, at: Instant, kind: Kind<M>) -> TimerKey {
+        let key = self.next_key;
+        self.next_key += 1;
+        self.heap.push(Due { at, key });
+        self.live.insert(key, kind);
+        TimerKey(key)
+    }
+
+    /// Removes a timer; whether it was still to come.
+    pub(crate) fn cancel(&mut self, key: TimerKey) -> bool {
+        let cancelled = self.live.remove(&key.0).is_some();
+        // Entries of cancelled timers leave the heap when due, or here when they outnumber.
+        if self.heap.len() > 64 && self.heap.len() > 2 * self.live.len() {
+            let live = &self.live;
+            self.heap.retain(|due| live.contains_key(&due.key));
+        }
+        cancelled
+    }
+
+    /// Drops all timers, with what they would have sent.
+    pub(crate) fn end(self) {
+        discard(self.live.into_values());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    /// The next message that is due, or pending with the waker set for the earliest timer.
+    pub(crate) fn poll_due(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<M> {
+        loop {
+            let Some(due) = self.heap.peek() else {
+                self.sleep = None;
+                return Poll::Pending;
+            };
+            if !self.live.contains_key(&due.key) {
+                self.heap.pop();
+            } else if due.at <= now {
+                return Poll::Ready(self.fire(now));
+            } else {
+                let at = due.at;
+                let sleep = self
+                    .sleep
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+                if sleep.deadline() != at {
+                    sleep.as_mut().reset(at);
+                }
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                return Poll::Ready(self.fire(at));
+            }
+        }
+    }
+
+    fn fire(&mut self, now: Instant) -> M {
+        let due = self.heap.pop().expect("the caller looked at it");
+        let kind = self
+            .live
+            .remove(&due.key)
+            .expect("the caller checked that it lives");
+        match kind {
+            Kind::Once(message) => message,
+            Kind::Every(period, mut make) => {
+                let message = make();
+                // Ticks that were missed are skipped, and the phase is kept.
+                let late = now.saturating_duration_since(due.at).as_nanos() / period.as_nanos();
+                let skipped = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
+                let at = clock::later(due.at, period.saturating_mul(skipped));
+                self.heap.push(Due { at, key: due.key });
+                self.live.insert(due.key, Kind::Every(period, make));
+                message
+            }
+        }
+    }
+}
+
+impl<M> fmt::Debug for Timers<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timers")
+            .field("live", &self.live.len())
+            .finish_non_exhaustive()
+    }
+}

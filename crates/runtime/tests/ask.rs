@@ -1,0 +1,258 @@
+//! Asking: an answer, or a reason why there is none, within a deadline.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use strowger::testing::TestSystem;
+use strowger::{
+    Accepts, Actor, ActorRef, Ask, AskError, Completion, Context, Lane, MailboxSpec, Overflow,
+    Reply, Request, Unanswered,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What the oracle does with a question.
+#[derive(Debug, Clone, Copy)]
+enum Question {
+    Answer(u32),
+    After(Duration),
+    Never,
+    Drop,
+    Panic,
+}
+
+impl Request for Question {
+    type Reply = u32;
+}
+
+type OracleMsg = Ask<Question>;
+
+#[derive(Default)]
+struct Oracle {
+    kept: Vec<Reply<u32>>,
+}
+
+impl Actor for Oracle {
+    type Msg = OracleMsg;
+    type Args = ();
+    type Error = Infallible;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self::default())
+    }
+
+    async fn handle(&mut self, ask: OracleMsg, _: &mut Context<Self>) -> Result<(), Infallible> {
+        match ask.request {
+            Question::Answer(n) => ask.reply.send(n),
+            Question::After(time) => {
+                tokio::time::sleep(time).await;
+                ask.reply.send(0);
+            }
+            Question::Never => self.kept.push(ask.reply),
+            Question::Drop => drop(ask.reply),
+            Question::Panic => {
+                let _reply = ask.reply;
+                std::panic::resume_unwind(Box::new("no answer"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn oracle(system: &TestSystem) -> ActorRef<OracleMsg> {
+    system.spawn::<Oracle>("oracle", ())
+}
+
+#[test]
+fn an_answer_comes_back() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    assert_eq!(system.run(oracle.ask(Question::Answer(7))), Ok(7));
+    assert_eq!(system.elapsed(), Duration::ZERO);
+}
+
+#[test]
+fn dropped_reply_is_an_answer() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    assert_eq!(
+        system.run(oracle.ask(Question::Drop)),
+        Err(AskError::Dropped)
+    );
+    assert_eq!(system.elapsed(), Duration::ZERO);
+}
+
+#[test]
+fn panic_is_told_to_the_one_who_asked() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    assert_eq!(
+        system.run(oracle.ask(Question::Panic)),
+        Err(AskError::Panicked)
+    );
+    assert_eq!(
+        system.run(oracle.ask(Question::Answer(1))),
+        Err(AskError::Closed)
+    );
+}
+
+#[test]
+fn every_ask_has_a_deadline() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    assert_eq!(
+        system.run(oracle.ask(Question::Never)),
+        Err(AskError::TimedOut)
+    );
+    assert_eq!(system.elapsed(), 5 * SECOND);
+    let quick = oracle.ask_within(Question::Never, SECOND);
+    assert_eq!(system.run(quick), Err(AskError::TimedOut));
+    assert_eq!(system.elapsed(), 6 * SECOND);
+}
+
+#[test]
+fn deadline_covers_the_wait_for_room() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let result = system.run(async {
+        let busy = oracle.ask_within(Question::After(10 * SECOND), 20 * SECOND);
+        let waits = oracle.ask_within(Question::Answer(1), 20 * SECOND);
+        let outside = oracle.ask_within(Question::Answer(2), SECOND);
+        tokio::join!(busy, waits, outside)
+    });
+    assert_eq!(result, (Ok(0), Ok(1), Err(AskError::TimedOut)));
+}
+
+#[test]
+fn end_of_the_actor_answers_all_who_wait() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let result = system.run(async {
+        let held = oracle.ask(Question::Never);
+        let killed = async {
+            tokio::time::sleep(SECOND).await;
+            oracle.kill();
+        };
+        tokio::join!(held, killed).0
+    });
+    assert_eq!(result, Err(AskError::Dropped));
+}
+
+#[test]
+fn late_answer_is_dropped() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let early = oracle.ask_within(Question::After(2 * SECOND), SECOND);
+    assert_eq!(system.run(early), Err(AskError::TimedOut));
+    assert_eq!(system.run(oracle.ask(Question::Answer(3))), Ok(3));
+}
+
+/// Asks the oracle through a lane and counts what comes back.
+struct Asker {
+    oracle: ActorRef<OracleMsg>,
+    lane: Lane<u32>,
+    answers: Vec<(u64, Result<u32, Unanswered>)>,
+}
+
+enum AskerMsg {
+    Put(u64, Question),
+    Answer(Completion<u32>),
+    Read(Reply<Vec<(u64, Result<u32, Unanswered>)>>),
+    Panic,
+}
+
+struct Read;
+
+impl Request for Read {
+    type Reply = Vec<(u64, Result<u32, Unanswered>)>;
+}
+
+impl Accepts<Completion<u32>> for AskerMsg {
+    fn wrap(completion: Completion<u32>) -> Self {
+        Self::Answer(completion)
+    }
+}
+
+impl Accepts<Ask<Read>> for AskerMsg {
+    fn wrap(ask: Ask<Read>) -> Self {
+        Self::Read(ask.reply)
+    }
+}
+
+impl Actor for Asker {
+    type Msg = AskerMsg;
+    type Args = ActorRef<OracleMsg>;
+    type Error = Infallible;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(1).overflow(Overflow::Fail);
+
+    async fn pre_start(oracle: Self::Args, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self {
+            oracle,
+            lane: cx.lane(),
+            answers: Vec::new(),
+        })
+    }
+
+    async fn handle(&mut self, msg: AskerMsg, _: &mut Context<Self>) -> Result<(), Infallible> {
+        match msg {
+            AskerMsg::Put(token, request) => {
+                let reply = self.lane.reply(token);
+                // A question that does not arrive is answered by its reply being dropped.
+                let _sent = self.oracle.try_tell(Ask { request, reply });
+            }
+            AskerMsg::Answer(Completion { token, result }) => self.answers.push((token, result)),
+            AskerMsg::Read(reply) => reply.send(self.answers.clone()),
+            AskerMsg::Panic => std::panic::resume_unwind(Box::new("asker")),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn answers_come_back_through_a_lane_with_their_tokens() {
+    let system = TestSystem::new(1);
+    let asker = system.spawn::<Asker>("asker", oracle(&system));
+    for (token, question) in [(1, Question::Answer(10)), (2, Question::Drop)] {
+        asker.try_tell(AskerMsg::Put(token, question)).unwrap();
+        system.run_until_idle();
+    }
+    let answers = vec![(1, Ok(10)), (2, Err(Unanswered::Dropped))];
+    assert_eq!(system.run(asker.ask(Read)), Ok(answers));
+}
+
+#[test]
+fn full_mailbox_never_blocks_an_answer() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let asker = system.spawn::<Asker>("asker", oracle);
+    asker
+        .try_tell(AskerMsg::Put(1, Question::After(SECOND)))
+        .unwrap();
+    system.run_until_idle();
+    // The question is with the oracle; the asker has no room when the answer comes.
+    let pause = AskerMsg::Put(2, Question::Never);
+    asker.try_tell(pause).unwrap();
+    assert!(asker.try_tell(AskerMsg::Put(3, Question::Never)).is_err());
+    system.advance(2 * SECOND);
+    assert_eq!(system.run(asker.ask(Read)).unwrap()[0], (1, Ok(0)));
+}
+
+#[test]
+fn answers_for_an_incarnation_that_ended_are_dropped() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let child = strowger::ChildSpec::new::<Asker>("asker", oracle);
+    let supervisor = strowger::Supervisor::new(strowger::Strategy::OneForOne).child(child);
+    let supervisor = system.supervise("s", supervisor);
+    let asker = supervisor.child::<AskerMsg>("asker").unwrap();
+    asker
+        .try_tell(AskerMsg::Put(1, Question::After(SECOND)))
+        .unwrap();
+    system.run_until_idle();
+    asker.try_tell(AskerMsg::Panic).unwrap();
+    system.advance(2 * SECOND);
+    assert_eq!(system.run(asker.ask(Read)), Ok(Vec::new()));
+}

@@ -1,0 +1,172 @@
+//! Destructors are foreign code: one that panics harms nobody else.
+
+use std::time::Duration;
+
+use strowger::testing::TestSystem;
+use strowger::{
+    Actor, ActorRef, BoxError, ChildSpec, Context, Exit, MailboxSpec, Overflow, Restart, Strategy,
+    Supervisor,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Panics when it is dropped, unless it was defused.
+struct Bomb(bool);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0 && !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new("bomb"));
+        }
+    }
+}
+
+enum Msg {
+    Bomb(Bomb),
+    Stop,
+    Wait,
+    Hold,
+    Later,
+}
+
+/// Waits, holds bombs in its value, and has room for two.
+struct Bearer {
+    held: Vec<Bomb>,
+}
+
+impl Actor for Bearer {
+    type Msg = Msg;
+    type Args = ();
+    type Error = BoxError;
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(2).overflow(Overflow::DropOldest);
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self { held: Vec::new() })
+    }
+
+    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        match msg {
+            Msg::Bomb(mut bomb) => bomb.0 = false,
+            Msg::Stop => cx.stop(),
+            Msg::Wait => tokio::time::sleep(SECOND).await,
+            Msg::Later => {
+                cx.send_after(SECOND, Msg::Bomb(Bomb(true)));
+            }
+            Msg::Hold => self.held.push(Bomb(true)),
+        }
+        Ok(())
+    }
+}
+
+fn tell(actor: &ActorRef<Msg>, msg: Msg) {
+    actor
+        .try_tell(msg)
+        .map_err(drop)
+        .expect("the oldest makes room");
+}
+
+#[test]
+fn a_message_that_panics_when_dropped_does_not_stop_the_end_of_its_actor() {
+    TestSystem::check(0..5, |system| {
+        let probe = system.probe::<()>();
+        let bearer = system.spawn::<Bearer>("b", ());
+        probe.monitor(&bearer);
+        tell(&bearer, Msg::Stop);
+        tell(&bearer, Msg::Bomb(Bomb(true)));
+        assert!(matches!(probe.expect_down(&bearer, SECOND), Exit::Normal));
+        assert!(matches!(system.run(bearer.stopped()), Exit::Normal));
+        system.spawn::<Bearer>("b", ());
+    });
+}
+
+#[test]
+fn a_supervisor_sees_the_end_of_a_child_whose_messages_panic_when_dropped() {
+    TestSystem::check(0..5, |system| {
+        let child = ChildSpec::new::<Bearer>("b", ()).restart(Restart::Transient);
+        let other = ChildSpec::new::<Bearer>("c", ());
+        let children = Supervisor::new(Strategy::OneForOne)
+            .child(child)
+            .child(other);
+        let supervisor = system.supervise("s", children);
+        let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
+        tell(&bearer, Msg::Stop);
+        tell(&bearer, Msg::Bomb(Bomb(true)));
+        system.run_until_idle();
+        assert!(!bearer.is_alive());
+        // The supervisor itself goes on.
+        let info = supervisor.erase().info();
+        assert_eq!(info.restarts, 0);
+        assert!(supervisor.any_child("c").is_some());
+        system
+            .run(supervisor.restart_child("b"))
+            .expect("it starts");
+    });
+}
+
+#[test]
+fn a_value_that_panics_when_dropped_ends_its_actor_all_the_same() {
+    TestSystem::check(0..5, |system| {
+        let children =
+            Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
+        let supervisor = system.supervise("s", children);
+        let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
+        tell(&bearer, Msg::Hold);
+        system.run_until_idle();
+        bearer.kill();
+        system.run_until_idle();
+        assert_eq!(bearer.erase().info().restarts, 1);
+        tell(&bearer, Msg::Hold);
+        tell(&bearer, Msg::Stop);
+        system.run_until_idle();
+        assert_eq!(bearer.erase().info().restarts, 2);
+        assert!(bearer.is_alive());
+    });
+}
+
+#[test]
+fn a_message_in_the_hand_of_a_killed_actor_may_panic_when_dropped() {
+    TestSystem::check(0..5, |system| {
+        let children =
+            Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
+        let supervisor = system.supervise("s", children);
+        let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
+        tell(&bearer, Msg::Wait);
+        system.run_until_idle();
+        tell(&bearer, Msg::Bomb(Bomb(true)));
+        tell(&bearer, Msg::Bomb(Bomb(false)));
+        bearer.kill();
+        system.run_until_idle();
+        assert_eq!(bearer.erase().info().restarts, 1);
+        assert_eq!(bearer.erase().info().depth, 0);
+    });
+}
+
+#[test]
+fn a_displaced_message_that_panics_when_dropped_is_no_fault_of_the_sender() {
+    let system = TestSystem::new(1);
+    let bearer = system.spawn::<Bearer>("b", ());
+    tell(&bearer, Msg::Wait);
+    system.run_until_idle();
+    (0..5).for_each(|_| tell(&bearer, Msg::Bomb(Bomb(true))));
+    assert_eq!(bearer.erase().info().dropped, 3);
+    system.advance(2 * SECOND);
+    assert_eq!(bearer.erase().info().depth, 0);
+    assert!(bearer.is_alive());
+}
+
+#[test]
+fn a_timer_whose_message_panics_when_dropped_ends_with_its_incarnation() {
+    TestSystem::check(0..5, |system| {
+        let children =
+            Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
+        let supervisor = system.supervise("s", children);
+        let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
+        tell(&bearer, Msg::Later);
+        tell(&bearer, Msg::Stop);
+        system.run_until_idle();
+        assert_eq!(bearer.erase().info().restarts, 1);
+        tell(&bearer, Msg::Wait);
+        system.advance(2 * SECOND);
+        assert!(bearer.is_alive());
+    });
+}

@@ -1,0 +1,307 @@
+//! Supervisors of many children of one kind, that come and go.
+
+use std::time::Duration;
+
+use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::{
+    Backoff, ChildSpec, Dynamic, DynamicRef, Exit, Restart, Shutdown, Strategy, Supervisor,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A dynamic supervisor `/d` with children `c0`, `c1` and `c2`, which have all started.
+fn three(
+    system: &TestSystem,
+    change: impl FnOnce(Dynamic<Puppet>) -> Dynamic<Puppet>,
+) -> (DynamicRef<Puppet>, Probe<Story>) {
+    let probe = system.probe();
+    let dynamic = system.dynamic("d", change(Dynamic::new()));
+    for key in ["c0", "c1", "c2"] {
+        dynamic
+            .start_child(key, probe.recipient())
+            .expect("a new key");
+    }
+    assert_eq!(probe.story().len(), 3);
+    (dynamic, probe)
+}
+
+fn tell(dynamic: &DynamicRef<Puppet>, key: &str, order: Order) {
+    dynamic
+        .child(key)
+        .expect("it runs")
+        .try_tell(order)
+        .expect("there is room");
+}
+
+/// OTP: "In a simple_one_for_one supervisor children are dynamically added instances of the same
+/// process type"; by default they are not restarted here.
+#[test]
+fn children_come_and_go() {
+    TestSystem::check(0..10, |system| {
+        let (dynamic, probe) = three(system, |d| d);
+        tell(&dynamic, "c1", Order::Stop);
+        assert_eq!(probe.story(), ["/d/c1 stopped: normal"]);
+        tell(&dynamic, "c2", Order::Panic);
+        assert_eq!(probe.story(), ["/d/c2 dropped"]);
+        assert_eq!(dynamic.len(), 1);
+        dynamic
+            .start_child("c1", probe.recipient())
+            .expect("its key is free again");
+        assert_eq!(probe.story(), ["/d/c1 started"]);
+        let paths: Vec<_> = dynamic
+            .children()
+            .iter()
+            .map(|c| c.path().to_string())
+            .collect();
+        assert_eq!(paths, ["/d/c0", "/d/c1"]);
+    });
+}
+
+#[test]
+fn a_key_is_taken_only_once() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d);
+    let taken = dynamic
+        .start_child("c1", probe.recipient())
+        .expect_err("it runs");
+    assert_eq!(taken.to_string(), "/d/c1 exists already");
+    for bad in ["", "a/b"] {
+        let refused = dynamic
+            .start_child(bad, probe.recipient())
+            .expect_err("not a key");
+        assert!(refused.to_string().contains("is not a key"), "{refused}");
+    }
+}
+
+#[test]
+fn there_are_no_more_children_than_allowed() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d.max_children(3));
+    let refused = dynamic
+        .start_child("c3", probe.recipient())
+        .expect_err("it is full");
+    assert_eq!(
+        refused.to_string(),
+        "the parent of /d/c3 has its 3 children"
+    );
+    tell(&dynamic, "c0", Order::Stop);
+    system.run_until_idle();
+    dynamic
+        .start_child("c3", probe.recipient())
+        .expect("there is a place again");
+}
+
+#[test]
+fn a_permanent_child_is_restarted_alone_from_its_own_arguments() {
+    TestSystem::check(0..10, |system| {
+        let own = system.probe::<Story>();
+        let (dynamic, probe) = three(system, |d| d.restart(Restart::Permanent));
+        dynamic
+            .start_child("own", own.recipient())
+            .expect("a new key");
+        let child = dynamic.child("own").expect("it runs");
+        tell(&dynamic, "own", Order::Panic);
+        tell(&dynamic, "own", Order::Note(1));
+        let expected = [
+            "/d/own started",
+            "/d/own dropped",
+            "/d/own started",
+            "/d/own noted 1",
+        ];
+        assert_eq!(own.story(), expected);
+        assert!(probe.story().is_empty());
+        assert!(child.is_alive());
+        assert_eq!(child.erase().info().restarts, 1);
+    });
+}
+
+#[test]
+fn a_transient_child_is_restarted_only_if_it_terminates_abnormally() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d.restart(Restart::Transient));
+    tell(&dynamic, "c0", Order::Fail);
+    assert_eq!(
+        probe.story(),
+        ["/d/c0 stopped: failed: as ordered", "/d/c0 started"]
+    );
+    tell(&dynamic, "c0", Order::Stop);
+    assert_eq!(probe.story(), ["/d/c0 stopped: normal"]);
+    assert_eq!(dynamic.len(), 2);
+}
+
+#[test]
+fn restarts_back_off_for_each_child() {
+    let system = TestSystem::new(1);
+    let backoff = Backoff::new(SECOND, 4 * SECOND);
+    let (dynamic, probe) = three(&system, |d| {
+        d.restart(Restart::Permanent)
+            .intensity(99, SECOND)
+            .backoff(backoff)
+    });
+    tell(&dynamic, "c0", Order::Panic);
+    tell(&dynamic, "c0", Order::Panic);
+    tell(&dynamic, "c1", Order::Panic);
+    let mut story = probe.story();
+    story.sort();
+    let expected = [
+        "/d/c0 dropped",
+        "/d/c0 dropped",
+        "/d/c0 started",
+        "/d/c1 dropped",
+        "/d/c1 started",
+    ];
+    assert_eq!(story, expected);
+    probe.expect_none(SECOND - Duration::from_millis(1));
+    assert_eq!(probe.expect(SECOND).to_string(), "/d/c0 started");
+}
+
+#[test]
+fn the_intensity_counts_the_restarts_of_all_children() {
+    TestSystem::check(0..10, |system| {
+        let (dynamic, probe) = three(system, |d| {
+            d.restart(Restart::Permanent).intensity(2, SECOND)
+        });
+        for key in ["c0", "c1", "c2"] {
+            tell(&dynamic, key, Order::Panic);
+            system.run_until_idle();
+        }
+        let exit = system.run(dynamic.stopped());
+        let Exit::Escalated { child, .. } = exit else {
+            panic!("{exit}")
+        };
+        assert_eq!(child.as_str(), "/d/c2");
+        assert!(dynamic.is_empty());
+        assert!(system.system().find("/d").is_none());
+        let stopped = probe
+            .story()
+            .iter()
+            .filter(|line| line.ends_with(": shutdown"))
+            .count();
+        assert_eq!(stopped, 2);
+    });
+}
+
+/// OTP: children of one kind are stopped asynchronously: their limits do not add up.
+#[test]
+fn children_stop_together_and_within_one_limit() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d.shutdown(Shutdown::Graceful(3 * SECOND)));
+    for key in ["c0", "c1", "c2"] {
+        let stall = Fault::Stall(if key == "c1" { 9 * SECOND } else { 2 * SECOND });
+        system.inject(format!("/d/{key}").as_str(), Hook::PostStop, 1, stall);
+    }
+    let before = system.elapsed();
+    dynamic.stop();
+    system.run(dynamic.stopped());
+    assert_eq!(system.elapsed() - before, 3 * SECOND);
+    let mut story = probe.story();
+    story.sort();
+    assert_eq!(
+        story,
+        [
+            "/d/c0 stopped: shutdown",
+            "/d/c1 dropped",
+            "/d/c2 stopped: shutdown"
+        ]
+    );
+}
+
+#[test]
+fn a_terminated_child_is_gone_for_good() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d.restart(Restart::Permanent));
+    assert!(system.run(dynamic.terminate_child("c1")));
+    assert!(!system.run(dynamic.terminate_child("c1")));
+    assert_eq!(probe.story(), ["/d/c1 stopped: shutdown"]);
+    system.advance(SECOND);
+    assert!(dynamic.child("c1").is_none());
+}
+
+#[test]
+fn a_child_that_waits_for_its_restart_can_be_terminated() {
+    let system = TestSystem::new(1);
+    let backoff = Backoff::new(SECOND, SECOND);
+    let (dynamic, probe) = three(&system, |d| d.restart(Restart::Permanent).backoff(backoff));
+    let child = dynamic.child("c1").expect("it runs");
+    tell(&dynamic, "c1", Order::Panic);
+    tell(&dynamic, "c1", Order::Panic);
+    assert_eq!(probe.story().len(), 3);
+    assert!(system.run(dynamic.terminate_child("c1")));
+    assert!(!child.is_alive());
+    system.advance(2 * SECOND);
+    assert!(probe.story().is_empty());
+    assert_eq!(dynamic.len(), 2);
+}
+
+#[test]
+fn a_stopped_dynamic_supervisor_takes_no_children() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d);
+    dynamic.stop();
+    system.run(dynamic.stopped());
+    assert!(dynamic.start_child("late", probe.recipient()).is_err());
+}
+
+#[test]
+fn a_dynamic_supervisor_below_another_comes_back_empty() {
+    TestSystem::check(0..10, |system| {
+        let probe = system.probe::<Story>();
+        let strict = Dynamic::<Puppet>::new()
+            .restart(Restart::Permanent)
+            .intensity(0, SECOND);
+        let top = Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic("d", strict));
+        let top = system.supervise("top", top);
+        let any = top.any_child("d").expect("it runs");
+        let dynamic = any.dynamic::<Puppet>().expect("it is one for puppets");
+        assert!(any.dynamic::<OtherKind>().is_none());
+        let (a, b) = (probe.recipient(), probe.recipient());
+        let a = dynamic.start_child("a", a).expect("a new key");
+        dynamic.start_child("b", b).expect("a new key");
+        assert_eq!(probe.story().len(), 2);
+        a.try_tell(Order::Panic).expect("there is room");
+        assert_eq!(
+            probe.story(),
+            ["/top/d/a dropped", "/top/d/b stopped: shutdown"]
+        );
+        assert!(!a.is_alive());
+        assert!(any.is_alive());
+        assert!(dynamic.is_empty());
+        dynamic
+            .start_child("a", probe.recipient())
+            .expect("the address survives");
+        assert_eq!(probe.story(), ["/top/d/a started"]);
+    });
+}
+
+struct OtherKind;
+
+impl strowger::Actor for OtherKind {
+    type Msg = ();
+    type Args = ();
+    type Error = std::convert::Infallible;
+
+    async fn pre_start((): (), _: &mut strowger::Context<Self>) -> Result<Self, Self::Error> {
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, (): (), _: &mut strowger::Context<Self>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn ten_thousand_children_come_and_go() {
+    let system = TestSystem::new(1);
+    let probe = system.probe::<Story>();
+    let dynamic = system.dynamic("d", Dynamic::<Puppet>::new());
+    for number in 0..10_000 {
+        dynamic
+            .start_child(number.to_string(), probe.recipient())
+            .expect("a new key");
+    }
+    assert_eq!(probe.drain().len(), 10_000);
+    assert_eq!(dynamic.len(), 10_000);
+    dynamic.stop();
+    system.run(dynamic.stopped());
+    assert_eq!(probe.drain().len(), 10_000);
+}

@@ -1,0 +1,311 @@
+//! What waits for an actor: room, turns, overflow, recipients.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
+
+use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::{
+    Accepts, Actor, ActorRef, ActorSystem, ChildSpec, Context, Event, Exit, MailboxSpec, Overflow,
+    Recipient, SendError, Strategy, Supervisor,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Passes numbers on; is busy for a second with each.
+struct Slow(Recipient<u32>);
+
+#[derive(Debug, PartialEq)]
+struct Number(u32);
+
+struct SlowMsg(u32);
+
+impl Accepts<Number> for SlowMsg {
+    fn wrap(number: Number) -> Self {
+        Self(number.0)
+    }
+}
+
+impl Actor for Slow {
+    type Msg = SlowMsg;
+    type Args = Recipient<u32>;
+    type Error = Infallible;
+
+    async fn pre_start(to: Recipient<u32>, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(to))
+    }
+
+    async fn handle(
+        &mut self,
+        SlowMsg(n): SlowMsg,
+        _: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        tokio::time::sleep(SECOND).await;
+        let _told = self.0.try_tell(n);
+        Ok(())
+    }
+}
+
+/// A slow actor with this mailbox, and what it passed on within ten seconds when it was told
+/// numbers from zero.
+fn passed_on(spec: MailboxSpec, numbers: u32) -> (Vec<u32>, strowger::ActorInfo) {
+    let system = TestSystem::new(1);
+    let (slow, probe) = slow(&system, spec);
+    slow.try_tell(Number(100)).expect("there is room");
+    system.run_until_idle();
+    for n in 0..numbers {
+        let _refused = slow.try_tell(Number(n));
+    }
+    system.advance(10 * SECOND);
+    (probe.drain(), slow.erase().info())
+}
+
+fn slow(
+    system: &TestSystem,
+    spec: MailboxSpec,
+) -> (ActorRef<SlowMsg>, strowger::testing::Probe<u32>) {
+    let probe = system.probe();
+    let child = ChildSpec::new::<Slow>("slow", probe.recipient()).mailbox(spec);
+    let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
+    (supervisor.child("slow").expect("it was started"), probe)
+}
+
+#[test]
+fn overflow_is_the_actors_choice() {
+    let bounded = MailboxSpec::bounded(2);
+    let cases: [(Overflow, &[u32], u64); 5] = [
+        (Overflow::Wait, &[100, 0, 1], 0),
+        (Overflow::Fail, &[100, 0, 1], 0),
+        (Overflow::DropNewest, &[100, 0, 1], 3),
+        (Overflow::DropOldest, &[100, 3, 4], 3),
+        (Overflow::KeepLatest, &[100, 4], 4),
+    ];
+    for (rule, passed, dropped) in cases {
+        let (numbers, info) = passed_on(bounded.overflow(rule), 5);
+        assert_eq!(numbers, passed, "{rule:?}");
+        assert_eq!((info.dropped, info.high_water), (dropped, 2), "{rule:?}");
+    }
+    let (numbers, info) = passed_on(MailboxSpec::unbounded(), 9);
+    assert_eq!(numbers.len(), 10);
+    assert_eq!(info.capacity, None);
+}
+
+#[test]
+fn what_is_refused_comes_back_as_it_was() {
+    let system = TestSystem::new(1);
+    let (slow, _) = slow(&system, MailboxSpec::bounded(1));
+    slow.try_tell(Number(1)).unwrap();
+    assert_eq!(slow.try_tell(Number(2)), Err(SendError::Full(Number(2))));
+    let doubled = slow.recipient::<Number>().contramap(|text: &'static str| {
+        assert_ne!(text, "refused", "what finds no room is not converted");
+        Number(u32::try_from(text.len()).unwrap())
+    });
+    assert_eq!(doubled.try_tell("refused"), Err(SendError::Full("refused")));
+    slow.kill();
+    system.run_until_idle();
+}
+
+#[test]
+fn overflow_is_an_event_with_its_count() {
+    let system = TestSystem::new(1);
+    let (slow, _) = slow(
+        &system,
+        MailboxSpec::bounded(1).overflow(Overflow::DropOldest),
+    );
+    let mut events = system.events();
+    slow.try_tell(Number(1)).unwrap();
+    slow.try_tell(Number(2)).unwrap();
+    let event = events.try_next().unwrap();
+    assert!(matches!(event, Event::Overflow { path, count: 1 } if path.as_str() == "/s/slow"));
+}
+
+#[test]
+fn tell_waits_for_room_in_turn() {
+    let system = TestSystem::new(1);
+    let (slow, probe) = slow(&system, MailboxSpec::bounded(1));
+    system.run(async {
+        let (a, b, c) = (
+            slow.tell(Number(1)),
+            slow.tell(Number(2)),
+            slow.tell(Number(3)),
+        );
+        let (a, b, c) = tokio::join!(a, b, c);
+        a.and(b).and(c).unwrap();
+    });
+    system.advance(5 * SECOND);
+    assert_eq!(probe.drain(), [1, 2, 3]);
+}
+
+#[test]
+fn tell_that_is_given_up_sends_nothing_and_blocks_nobody() {
+    let system = TestSystem::new(1);
+    let (slow, probe) = slow(&system, MailboxSpec::bounded(1));
+    slow.try_tell(Number(1)).unwrap();
+    {
+        let mut given_up = pin!(slow.tell(Number(2)));
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        assert!(given_up.as_mut().poll(&mut cx).is_pending());
+        system.run_until_idle();
+        // It has a place by now, and is dropped all the same.
+    }
+    assert_eq!(slow.try_tell(Number(3)), Ok(()));
+    system.advance(5 * SECOND);
+    assert_eq!(probe.drain(), [1, 3]);
+}
+
+#[test]
+fn those_who_wait_get_their_message_back_at_the_end() {
+    let system = TestSystem::new(1);
+    let (slow, _) = slow(&system, MailboxSpec::bounded(1));
+    slow.try_tell(Number(1)).unwrap();
+    let mut waits = pin!(slow.tell(Number(2)));
+    let mut cx = TaskContext::from_waker(Waker::noop());
+    assert!(waits.as_mut().poll(&mut cx).is_pending());
+    system.run(system.system().shutdown(SECOND / 2));
+    let result = waits.as_mut().poll(&mut cx);
+    assert_eq!(result, Poll::Ready(Err(SendError::Closed(Number(2)))));
+}
+
+#[test]
+fn recipient_waits_and_converts() {
+    let system = TestSystem::new(1);
+    let (slow, probe) = slow(&system, MailboxSpec::bounded(1));
+    let lengths = slow
+        .recipient::<Number>()
+        .contramap(|text: String| Number(u32::try_from(text.len()).unwrap()));
+    assert_eq!(lengths.actor().path(), slow.path());
+    system.run(async {
+        for text in ["a", "bb", "ccc"] {
+            lengths.tell(text.to_owned()).await.unwrap();
+        }
+    });
+    system.advance(5 * SECOND);
+    assert_eq!(probe.drain(), [1, 2, 3]);
+}
+
+#[test]
+fn stop_overtakes_all_that_waits() {
+    let system = TestSystem::new(1);
+    let (slow, probe) = slow(&system, MailboxSpec::DEFAULT);
+    let mut events = system.events();
+    for n in 0..10 {
+        slow.try_tell(Number(n)).unwrap();
+    }
+    system.advance(SECOND / 2);
+    let info = slow.erase().info();
+    assert_eq!((info.depth, info.high_water), (9, 10));
+    system.system().find("/s").unwrap().stop();
+    assert!(matches!(system.run(slow.stopped()), Exit::Shutdown));
+    assert_eq!(probe.drain(), [0], "it finished what it was at");
+    let lost = std::iter::from_fn(|| events.try_next()).find_map(|event| match event {
+        Event::DeadLetter { count, .. } => Some(count),
+        _ => None,
+    });
+    assert_eq!(lost, Some(9));
+}
+
+#[test]
+fn time_at_work_and_in_the_queue_can_be_read() {
+    let system = TestSystem::new(1);
+    let (slow, _) = slow(&system, MailboxSpec::DEFAULT);
+    for n in 0..40 {
+        slow.try_tell(Number(n)).unwrap();
+        system.advance(SECOND);
+    }
+    let info = slow.erase().info();
+    assert_eq!(info.handled, 40);
+    assert!(
+        info.busy >= 20 * SECOND && info.busy <= 40 * SECOND,
+        "{:?}",
+        info.busy
+    );
+}
+
+#[test]
+fn puppet_keeps_its_order_over_a_restart() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
+    let puppet = supervisor.child::<Order>("p").unwrap();
+    let _ = probe.story();
+    for order in [Order::Note(1), Order::Panic, Order::Note(2), Order::Note(3)] {
+        puppet.try_tell(order).unwrap();
+    }
+    let story = ["noted 1", "dropped", "started", "noted 2", "noted 3"];
+    assert_eq!(probe.story(), story.map(|what| format!("/s/p {what}")));
+}
+
+/// Checks that each sender's numbers come in order.
+struct Checker {
+    next: Vec<u64>,
+    done: Option<tokio::sync::mpsc::Sender<()>>,
+    left: u64,
+}
+
+impl Actor for Checker {
+    type Msg = (usize, u64);
+    type Args = (usize, u64, tokio::sync::mpsc::Sender<()>);
+    type Error = String;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(16);
+
+    async fn pre_start(
+        (senders, left, done): Self::Args,
+        _: &mut Context<Self>,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            next: vec![0; senders],
+            done: Some(done),
+            left,
+        })
+    }
+
+    async fn handle(
+        &mut self,
+        (sender, number): (usize, u64),
+        _: &mut Context<Self>,
+    ) -> Result<(), String> {
+        if self.next[sender] != number {
+            return Err(format!(
+                "{number} of {sender} came before {}",
+                self.next[sender]
+            ));
+        }
+        self.next[sender] += 1;
+        self.left -= 1;
+        if self.left == 0 {
+            self.done = None;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_senders_order_is_kept_under_contention() {
+    const SENDERS: usize = 4;
+    const EACH: u64 = 5_000;
+    let system = ActorSystem::new("test").unwrap();
+    let (done, mut all) = tokio::sync::mpsc::channel(1);
+    let args = (SENDERS, EACH * SENDERS as u64, done);
+    let checker = system.spawn::<Checker>("checker", args).unwrap();
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|sender| {
+            let checker = checker.clone();
+            tokio::spawn(async move {
+                for number in 0..EACH {
+                    checker.tell((sender, number)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for sender in senders {
+        sender.await.unwrap();
+    }
+    assert!(all.recv().await.is_none());
+    let info = checker.erase().info();
+    assert_eq!(info.last_exit.map(|exit| exit.to_string()), None);
+    assert!(info.high_water <= 16);
+    system.shutdown(SECOND).await;
+}

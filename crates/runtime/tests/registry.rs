@@ -1,0 +1,127 @@
+//! Names: unique, looked up, free again at the end.
+
+use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::{ChildSpec, RegisterError, Strategy, Supervisor};
+
+#[test]
+fn name_is_unique_until_its_actor_ends() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let one = system.spawn::<Puppet>("one", probe.recipient());
+    let two = system.spawn::<Puppet>("two", probe.recipient());
+    let names = system.system();
+    names.register("puppet", &one).unwrap();
+    let taken = names.register("puppet", &two);
+    assert_eq!(
+        taken,
+        Err(RegisterError::Taken {
+            name: "puppet".into()
+        })
+    );
+    assert_eq!(names.whereis::<Order>("puppet"), Some(one.clone()));
+    assert!(
+        names.whereis::<u8>("puppet").is_none(),
+        "its messages are of another type"
+    );
+    one.stop();
+    system.run_until_idle();
+    assert!(names.whereis::<Order>("puppet").is_none());
+    names.register("puppet", &two).unwrap();
+    assert_eq!(names.registered(), ["puppet".into()]);
+}
+
+#[test]
+fn the_dead_get_no_name() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let one = system.spawn::<Puppet>("one", probe.recipient());
+    one.kill();
+    system.run_until_idle();
+    let refused = system.system().register("puppet", &one);
+    assert_eq!(
+        refused,
+        Err(RegisterError::Ended {
+            name: "puppet".into()
+        })
+    );
+    assert!(system.system().registered().is_empty());
+}
+
+#[test]
+fn name_survives_a_restart() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+    let supervisor = system.supervise("s", supervisor);
+    let child = supervisor.child::<Order>("p").unwrap();
+    system.system().register("puppet", &child).unwrap();
+    child.try_tell(Order::Fail).unwrap();
+    system.run_until_idle();
+    assert_eq!(system.system().whereis::<Order>("puppet"), Some(child));
+}
+
+#[test]
+fn unregistered_name_is_free_at_once() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let one = system.spawn::<Puppet>("one", probe.recipient());
+    system.system().register("puppet", &one).unwrap();
+    assert!(system.system().unregister("puppet"));
+    assert!(!system.system().unregister("puppet"));
+    assert!(one.is_alive());
+}
+
+#[test]
+fn identifier_never_names_two_actors() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let one = system.spawn::<Puppet>("one", probe.recipient());
+    let id = one.id();
+    one.stop();
+    system.run_until_idle();
+    let two = system.spawn::<Puppet>("two", probe.recipient());
+    assert_eq!(two.id().slot, id.slot, "the slot is used again");
+    assert_ne!(two.id(), id);
+    assert!(system.system().get(id).is_none());
+    assert_eq!(
+        system.system().get(two.id()).unwrap().path().as_str(),
+        "/two"
+    );
+}
+
+#[test]
+fn actors_are_found_by_path() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let one = system.spawn::<Puppet>("one", probe.recipient());
+    one.try_tell(Order::Spawn("child".into())).unwrap();
+    system.run_until_idle();
+    let child = system.system().find("/one/child").unwrap();
+    assert_eq!(child.path().key(), "child");
+    assert!(system.system().find("/one/other").is_none());
+    let paths: Vec<_> = system
+        .system()
+        .actors()
+        .into_iter()
+        .map(|info| info.path)
+        .collect();
+    let below: Vec<_> = paths
+        .iter()
+        .filter(|path| path.as_str().starts_with("/one"))
+        .collect();
+    assert_eq!(
+        below,
+        ["/one", "/one/child"]
+            .map(strowger::Path::from)
+            .iter()
+            .collect::<Vec<_>>()
+    );
+    let tree = system.system().tree();
+    let one = tree
+        .iter()
+        .find(|node| node.info.path.as_str() == "/one")
+        .unwrap();
+    assert_eq!(one.children.len(), 1);
+    assert_eq!(one.info.children, 1);
+}

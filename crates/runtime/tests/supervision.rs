@@ -1,0 +1,541 @@
+//! What a supervisor promises of each child: restart kinds, intensity, backoff, mailboxes, limits.
+
+use std::time::Duration;
+
+use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::{
+    ActorRef, Backoff, ChildError, ChildSpec, Event, EventStream, Exit, MailboxSpec, Overflow,
+    Restart, SendError, Shutdown, StartError, State, Strategy, Supervisor, SupervisorRef,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn puppet(probe: &Probe<Story>) -> ChildSpec {
+    ChildSpec::new::<Puppet>("p", probe.recipient())
+}
+
+/// A supervisor `/s` with one child `/s/p`, which has started.
+fn one(
+    system: &TestSystem,
+    change: impl FnOnce(Supervisor) -> Supervisor,
+    child: impl FnOnce(ChildSpec) -> ChildSpec,
+) -> (SupervisorRef, ActorRef<Order>, Probe<Story>) {
+    let probe = system.probe();
+    let supervisor = change(Supervisor::new(Strategy::OneForOne)).child(child(puppet(&probe)));
+    let supervisor = system.supervise("s", supervisor);
+    let child = supervisor.child("p").expect("it was started");
+    assert_eq!(probe.story(), ["/s/p started"]);
+    (supervisor, child, probe)
+}
+
+fn tell(actor: &ActorRef<Order>, order: Order) {
+    actor.try_tell(order).expect("there is room");
+}
+
+fn dead_letters(events: &mut EventStream) -> Vec<(u64, String)> {
+    let mut found = Vec::new();
+    while let Some(event) = events.try_next() {
+        if let Event::DeadLetter { count, exit, .. } = event {
+            found.push((count, exit.to_string()));
+        }
+    }
+    found
+}
+
+/// OTP: "A permanent child process is always restarted."
+#[test]
+fn a_permanent_child_is_always_restarted() {
+    for (order, ended) in [
+        (Order::Stop, "stopped: normal"),
+        (Order::Fail, "stopped: failed: as ordered"),
+        (Order::Panic, "dropped"),
+    ] {
+        let system = TestSystem::new(1);
+        let (_, child, probe) = one(&system, |s| s, |c| c);
+        tell(&child, order);
+        assert_eq!(
+            probe.story(),
+            [format!("/s/p {ended}"), "/s/p started".to_owned()]
+        );
+        assert!(child.is_alive());
+    }
+    let system = TestSystem::new(1);
+    let (_, child, probe) = one(&system, |s| s, |c| c);
+    child.kill();
+    assert_eq!(probe.story(), ["/s/p dropped", "/s/p started"]);
+}
+
+/// OTP: "A transient child process is restarted only if it terminates abnormally."
+#[test]
+fn a_transient_child_is_restarted_only_if_it_terminates_abnormally() {
+    let system = TestSystem::new(1);
+    let (supervisor, child, probe) = one(&system, |s| s, |c| c.restart(Restart::Transient));
+    tell(&child, Order::Fail);
+    assert_eq!(
+        probe.story(),
+        ["/s/p stopped: failed: as ordered", "/s/p started"]
+    );
+    tell(&child, Order::Stop);
+    assert_eq!(probe.story(), ["/s/p stopped: normal"]);
+    assert!(!child.is_alive());
+    // OTP keeps the specification: it can be started again by name.
+    assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 1);
+    system
+        .run(supervisor.restart_child("p"))
+        .expect("it starts");
+    assert_eq!(probe.story(), ["/s/p started"]);
+    supervisor.any_child("p").expect("it runs").stop();
+    assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+}
+
+/// OTP: "A temporary child process is never restarted", and its specification goes with it.
+#[test]
+fn a_temporary_child_is_never_restarted() {
+    let system = TestSystem::new(1);
+    let (supervisor, child, probe) = one(&system, |s| s, |c| c.restart(Restart::Temporary));
+    tell(&child, Order::Panic);
+    assert_eq!(probe.story(), ["/s/p dropped"]);
+    assert!(!child.is_alive());
+    assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 0);
+}
+
+#[test]
+fn an_address_survives_restarts_and_the_state_does_not() {
+    let system = TestSystem::new(1);
+    let (_, child, probe) = one(&system, |s| s.intensity(10, SECOND), |c| c);
+    let id = child.id();
+    for number in 0..5 {
+        tell(&child, Order::Panic);
+        tell(&child, Order::Note(number));
+        let expected = [
+            "/s/p dropped".into(),
+            "/s/p started".into(),
+            format!("/s/p noted {number}"),
+        ];
+        assert_eq!(probe.story(), expected);
+    }
+    assert_eq!(child.id(), id);
+    let info = child.erase().info();
+    assert_eq!((info.restarts, info.state), (5, State::Running));
+    assert_eq!(info.last_exit.map(|exit| exit.kind()), Some("panicked"));
+}
+
+/// OTP: "If more than MaxR number of restarts occur in the last MaxT seconds, the supervisor
+/// terminates all the child processes and then itself."
+#[test]
+fn more_restarts_than_the_intensity_end_the_supervisor() {
+    TestSystem::check(0..10, |system| {
+        let (supervisor, child, probe) = one(system, |s| s.intensity(2, 10 * SECOND), |c| c);
+        tell(&child, Order::Panic);
+        system.advance(4 * SECOND);
+        tell(&child, Order::Panic);
+        // Ten seconds after the first it still counts: the period is inclusive.
+        system.advance(6 * SECOND);
+        assert!(child.is_alive());
+        tell(&child, Order::Panic);
+        let exit = system.run(supervisor.stopped());
+        let Exit::Escalated {
+            child: culprit,
+            exit,
+        } = exit
+        else {
+            panic!("{exit}")
+        };
+        assert_eq!((culprit.as_str(), exit.kind()), ("/s/p", "panicked"));
+        assert!(!child.is_alive());
+        let starts = probe
+            .story()
+            .iter()
+            .filter(|line| line.ends_with("started"))
+            .count();
+        assert_eq!(starts, 2);
+    });
+}
+
+#[test]
+fn restarts_older_than_the_period_do_not_count() {
+    let system = TestSystem::new(1);
+    let (_, child, _) = one(&system, |s| s.intensity(1, SECOND), |c| c);
+    for _ in 0..10 {
+        tell(&child, Order::Panic);
+        system.advance(SECOND + Duration::from_millis(1));
+        assert!(child.is_alive());
+    }
+    assert_eq!(child.erase().info().restarts, 10);
+}
+
+#[test]
+fn the_first_restart_is_immediate_and_the_next_ones_back_off() {
+    TestSystem::check(0..10, |system| {
+        let backoff = Backoff::new(SECOND, 3 * SECOND);
+        let (_, child, probe) = one(system, |s| s.intensity(99, SECOND).backoff(backoff), |c| c);
+        for pause in [0, 1, 2, 3, 3] {
+            tell(&child, Order::Panic);
+            assert_eq!(probe.expect(Duration::ZERO).to_string(), "/s/p dropped");
+            let before = system.elapsed();
+            assert_eq!(probe.expect(10 * SECOND).to_string(), "/s/p started");
+            assert_eq!(system.elapsed() - before, pause * SECOND);
+        }
+        system.advance(4 * SECOND);
+        tell(&child, Order::Panic);
+        assert_eq!(probe.story(), ["/s/p dropped", "/s/p started"]);
+    });
+}
+
+#[test]
+fn what_is_sent_while_a_child_waits_for_its_restart_is_handled_after_it() {
+    let system = TestSystem::new(1);
+    let backoff = Backoff::new(SECOND, SECOND);
+    let (_, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
+    tell(&child, Order::Panic);
+    tell(&child, Order::Panic);
+    system.run_until_idle();
+    assert_eq!(child.erase().info().state, State::Restarting);
+    tell(&child, Order::Note(1));
+    assert_eq!(
+        probe.story(),
+        ["/s/p dropped", "/s/p started", "/s/p dropped"]
+    );
+    system.advance(SECOND);
+    assert_eq!(probe.story(), ["/s/p started", "/s/p noted 1"]);
+}
+
+#[test]
+fn a_supervisor_stops_while_a_child_waits_for_its_restart() {
+    let system = TestSystem::new(1);
+    let backoff = Backoff::new(99 * SECOND, 99 * SECOND);
+    let (supervisor, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
+    tell(&child, Order::Panic);
+    tell(&child, Order::Panic);
+    system.run_until_idle();
+    supervisor.stop();
+    system.run_until_idle();
+    assert!(!child.is_alive());
+    assert!(system.system().find("/s").is_none());
+    system.advance(100 * SECOND);
+    assert_eq!(
+        probe.story(),
+        ["/s/p dropped", "/s/p started", "/s/p dropped"]
+    );
+}
+
+#[test]
+fn a_restart_keeps_what_waits_in_its_order() {
+    TestSystem::check(0..20, |system| {
+        let (_, child, probe) = one(system, |s| s, |c| c);
+        (0..5).for_each(|number| tell(&child, Order::Note(number)));
+        tell(&child, Order::Fail);
+        (5..10).for_each(|number| tell(&child, Order::Note(number)));
+        let mut expected: Vec<_> = (0..5).map(|n| format!("/s/p noted {n}")).collect();
+        expected.push("/s/p stopped: failed: as ordered".into());
+        expected.push("/s/p started".into());
+        expected.extend((5..10).map(|n| format!("/s/p noted {n}")));
+        assert_eq!(probe.story(), expected);
+    });
+}
+
+#[test]
+fn the_message_that_killed_is_reported_once_and_not_seen_again() {
+    for (order, reason) in [
+        (Order::Panic, "panicked: as ordered"),
+        (Order::Fail, "failed: as ordered"),
+    ] {
+        let system = TestSystem::new(1);
+        let (_, child, probe) = one(&system, |s| s, |c| c);
+        let mut events = system.events();
+        tell(&child, order);
+        tell(&child, Order::Note(1));
+        assert_eq!(
+            probe.story().last().map(String::as_str),
+            Some("/s/p noted 1")
+        );
+        assert_eq!(dead_letters(&mut events), [(1, reason.to_owned())]);
+        assert_eq!(child.erase().info().restarts, 1);
+    }
+}
+
+#[test]
+fn a_message_that_was_being_handled_at_a_kill_is_reported_once() {
+    let system = TestSystem::new(1);
+    let (_, child, probe) = one(&system, |s| s, |c| c);
+    let mut events = system.events();
+    tell(&child, Order::Wait(SECOND));
+    tell(&child, Order::Note(1));
+    system.run_until_idle();
+    child.kill();
+    assert_eq!(
+        probe.story(),
+        ["/s/p dropped", "/s/p started", "/s/p noted 1"]
+    );
+    assert_eq!(dead_letters(&mut events), [(1, "killed".to_owned())]);
+}
+
+#[test]
+fn what_waits_when_an_actor_ends_for_good_is_reported() {
+    let system = TestSystem::new(1);
+    let (_, child, _) = one(&system, |s| s, |c| c.restart(Restart::Temporary));
+    let mut events = system.events();
+    tell(&child, Order::Stop);
+    (0..3).for_each(|number| tell(&child, Order::Note(number)));
+    system.run_until_idle();
+    assert_eq!(dead_letters(&mut events), [(3, "normal".to_owned())]);
+    let refused = child.try_tell(Order::Note(9));
+    assert!(matches!(refused, Err(SendError::Closed(Order::Note(9)))));
+}
+
+#[test]
+fn a_panic_in_any_hook_is_an_exit_with_a_reason() {
+    for hook in [Hook::PreStart, Hook::Handle, Hook::Signal, Hook::PostStop] {
+        TestSystem::check(0..5, |system| {
+            let probe = system.probe();
+            let other = system.spawn::<Puppet>("other", probe.recipient());
+            let children = Supervisor::new(Strategy::OneForOne).child(puppet(&probe));
+            let supervisor = system.supervise("s", children);
+            let child: ActorRef<Order> = supervisor.child("p").expect("it runs");
+            tell(&child, Order::Monitor(other.erase()));
+            system.run_until_idle();
+            system.inject("/s/p", hook, 1, Fault::panic("boom"));
+            tell(&child, Order::Note(1));
+            system.run_until_idle();
+            other.stop();
+            system.run_until_idle();
+            if matches!(hook, Hook::PreStart | Hook::PostStop) {
+                tell(&child, Order::Fail);
+            }
+            tell(&child, Order::Note(2));
+            assert_eq!(
+                probe.story().last().map(String::as_str),
+                Some("/s/p noted 2"),
+                "{hook:?}"
+            );
+            let info = child.erase().info();
+            let exit = info.last_exit.expect("it was restarted").to_string();
+            let (restarts, expected) = match hook {
+                // The fault in `pre_start` strikes the restart, which is then tried again.
+                Hook::PreStart => (2, "panicked: boom"),
+                // A panic in `post_stop` does not hide why the actor ended.
+                Hook::PostStop => (1, "failed: as ordered"),
+                _ => (1, "panicked: boom"),
+            };
+            assert_eq!(
+                (info.restarts, exit.as_str()),
+                (restarts, expected),
+                "{hook:?}"
+            );
+        });
+    }
+}
+
+/// OTP: "An integer time-out value means that the supervisor tells the child process to terminate
+/// [...] and then waits for an exit signal. If no exit signal is received within the specified
+/// number of milliseconds, the child process is unconditionally terminated."
+#[test]
+fn a_child_that_exceeds_its_limit_is_killed() {
+    for stall in [2, 4] {
+        let system = TestSystem::new(1);
+        let limit = Shutdown::Graceful(3 * SECOND);
+        let (supervisor, _, probe) = one(&system, |s| s, |c| c.shutdown(limit));
+        system.inject("/s/p", Hook::PostStop, 1, Fault::Stall(stall * SECOND));
+        probe.monitor(&supervisor);
+        supervisor.stop();
+        let before = system.elapsed();
+        let exit = probe.expect_down(&supervisor, 10 * SECOND);
+        assert!(
+            matches!(exit, Exit::Shutdown),
+            "the supervisor's own end is orderly: {exit}"
+        );
+        assert_eq!(system.elapsed() - before, stall.min(3) * SECOND);
+        let ended = if stall < 3 {
+            "/s/p stopped: shutdown"
+        } else {
+            "/s/p dropped"
+        };
+        assert_eq!(probe.story(), [ended]);
+    }
+}
+
+/// OTP: "brutal_kill means that the child process is unconditionally terminated".
+#[test]
+fn an_immediate_shutdown_kills_without_post_stop() {
+    let system = TestSystem::new(1);
+    let (supervisor, child, probe) = one(&system, |s| s, |c| c.shutdown(Shutdown::Immediate));
+    tell(&child, Order::Wait(SECOND));
+    system.run_until_idle();
+    system
+        .run(supervisor.terminate_child("p"))
+        .expect("it has such a child");
+    assert_eq!(probe.story(), ["/s/p dropped"]);
+    assert!(system.elapsed() < SECOND);
+}
+
+/// OTP: "infinity" gives a subtree "ample time to shut down".
+#[test]
+fn an_infinite_shutdown_waits() {
+    let system = TestSystem::new(1);
+    let (supervisor, _, probe) = one(&system, |s| s, |c| c.shutdown(Shutdown::Infinity));
+    system.inject("/s/p", Hook::PostStop, 1, Fault::Stall(900 * SECOND));
+    supervisor.stop();
+    system.advance(899 * SECOND);
+    assert!(probe.story().is_empty());
+    system.advance(SECOND);
+    assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+}
+
+/// OTP on `terminate_child`: the specification is kept, and the child can be started again.
+#[test]
+fn a_terminated_child_keeps_its_place_until_it_is_deleted() {
+    let system = TestSystem::new(1);
+    let (supervisor, child, probe) = one(&system, |s| s, |c| c);
+    let deleted = system.run(supervisor.delete_child("p"));
+    assert!(matches!(deleted, Err(ChildError::Running { .. })));
+    let restarted = system.run(supervisor.restart_child("p"));
+    assert!(matches!(restarted, Err(ChildError::Running { .. })));
+    system
+        .run(supervisor.terminate_child("p"))
+        .expect("it has such a child");
+    assert!(!child.is_alive());
+    assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+    let children = system.run(supervisor.which_children()).expect("it runs");
+    assert!(children.len() == 1 && children[0].actor.is_none());
+    system
+        .run(supervisor.restart_child("p"))
+        .expect("it starts");
+    assert_eq!(probe.story(), ["/s/p started"]);
+    system
+        .run(supervisor.terminate_child("p"))
+        .expect("it has such a child");
+    system
+        .run(supervisor.delete_child("p"))
+        .expect("it was terminated");
+    let unknown = system.run(supervisor.restart_child("p"));
+    assert!(matches!(unknown, Err(ChildError::Unknown { .. })));
+}
+
+/// OTP on `restart_child`: "If the child process start function returns an error [...] the
+/// function returns {error,Error}", and the supervisor does not try by itself.
+#[test]
+fn a_restart_on_demand_that_fails_is_the_callers_to_repeat() {
+    TestSystem::check(0..10, |system| {
+        let (supervisor, _, probe) = one(system, |s| s, |c| c);
+        system
+            .run(supervisor.terminate_child("p"))
+            .expect("it has such a child");
+        system.inject("/s/p", Hook::PreStart, 1, Fault::fail("not yet"));
+        let failed = system.run(supervisor.restart_child("p"));
+        assert!(matches!(
+            failed,
+            Err(ChildError::Start(StartError::Failed { .. }))
+        ));
+        assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+        system
+            .run(supervisor.restart_child("p"))
+            .expect("the fault is over");
+        assert_eq!(probe.story(), ["/s/p started"]);
+    });
+}
+
+/// OTP on `start_child`: "If the child process start function returns an error [...] the child
+/// specification is discarded".
+#[test]
+fn a_child_that_does_not_start_on_demand_gets_no_place() {
+    let system = TestSystem::new(1);
+    let (supervisor, _, probe) = one(&system, |s| s, |c| c);
+    system.inject("/s/q", Hook::PreStart, 1, Fault::panic("boom"));
+    let spec = || ChildSpec::new::<Puppet>("q", probe.recipient());
+    let failed = system
+        .run(supervisor.start_child(spec()))
+        .expect_err("it panics");
+    assert_eq!(failed.to_string(), "/s/q did not start: panicked: boom");
+    assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 1);
+    system
+        .run(supervisor.start_child(spec()))
+        .expect("the fault is over");
+    let taken = system
+        .run(supervisor.start_child(spec()))
+        .expect_err("it runs already");
+    assert_eq!(taken.to_string(), "/s/q exists already");
+    assert_eq!(probe.story(), ["/s/q started"]);
+}
+
+/// OTP: a supervisor whose child fails to start terminates those already started, in reverse.
+#[test]
+fn a_supervisor_whose_child_fails_to_start_does_not_start() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let spec = |key: &str| ChildSpec::new::<Puppet>(key, probe.recipient());
+    let children = ["a", "b", "c"]
+        .iter()
+        .fold(Supervisor::new(Strategy::OneForOne), |s, k| {
+            s.child(spec(k))
+        });
+    system.inject("/s/c", Hook::PreStart, 1, Fault::fail("no"));
+    let failed = system
+        .run(system.system().supervise("s", children))
+        .expect_err("c fails");
+    assert!(
+        failed
+            .to_string()
+            .contains("/s/c did not start: failed: no"),
+        "{failed}"
+    );
+    let expected = [
+        "/s/a started",
+        "/s/b started",
+        "/s/b stopped: shutdown",
+        "/s/a stopped: shutdown",
+    ];
+    assert_eq!(probe.story(), expected);
+    assert!(
+        system
+            .system()
+            .actors()
+            .iter()
+            .all(|actor| actor.path.key().starts_with("probe"))
+    );
+}
+
+#[test]
+fn a_child_specification_may_give_another_mailbox() {
+    let system = TestSystem::new(1);
+    let small = MailboxSpec::bounded(2).overflow(Overflow::Fail);
+    let (_, child, probe) = one(&system, |s| s, |c| c.mailbox(small));
+    tell(&child, Order::Note(1));
+    tell(&child, Order::Note(2));
+    assert!(matches!(
+        child.try_tell(Order::Note(3)),
+        Err(SendError::Full(Order::Note(3)))
+    ));
+    assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 2"]);
+    assert_eq!(child.erase().info().capacity, Some(2));
+}
+
+#[test]
+fn every_restart_is_an_event() {
+    let system = TestSystem::new(1);
+    let (supervisor, child, _) = one(&system, |s| s.intensity(1, SECOND), |c| c);
+    let mut events = system.events();
+    tell(&child, Order::Panic);
+    system.run_until_idle();
+    tell(&child, Order::Panic);
+    system.run_until_idle();
+    let mut seen = Vec::new();
+    while let Some(event) = events.try_next() {
+        let name = match &event {
+            Event::Restarted { .. } => "restarted",
+            Event::Escalated { .. } => "escalated",
+            Event::Stopped { .. } => "stopped",
+            _ => continue,
+        };
+        seen.push(format!("{} {name}", event.path()));
+    }
+    assert_eq!(
+        seen,
+        [
+            "/s/p restarted",
+            "/s escalated",
+            "/s/p stopped",
+            "/s stopped"
+        ]
+    );
+    assert!(!supervisor.erase().is_alive());
+}

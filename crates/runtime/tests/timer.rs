@@ -1,0 +1,141 @@
+//! Timers belong to an incarnation and end with it.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::{Actor, ChildSpec, Context, Recipient, Strategy, Supervisor, TimerKey};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn timers_fire_in_the_order_of_their_times() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    for (seconds, number) in [(3, 3), (1, 1), (2, 2), (1, 10)] {
+        puppet
+            .try_tell(Order::Later(seconds * SECOND, number))
+            .unwrap();
+    }
+    system.run_until_idle();
+    let _ = probe.story();
+    system.advance(SECOND);
+    assert_eq!(probe.story(), ["/p noted 1", "/p noted 10"]);
+    system.advance(2 * SECOND);
+    assert_eq!(probe.story(), ["/p noted 2", "/p noted 3"]);
+}
+
+#[test]
+fn late_timer_never_reaches_the_next_incarnation() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+    let supervisor = system.supervise("s", supervisor);
+    let child = supervisor.child::<Order>("p").unwrap();
+    child.try_tell(Order::Later(SECOND, 1)).unwrap();
+    child.try_tell(Order::Fail).unwrap();
+    system.run_until_idle();
+    let _ = probe.story();
+    system.advance(2 * SECOND);
+    assert!(probe.story().is_empty());
+}
+
+#[test]
+fn timer_overtakes_messages_that_wait() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    puppet.try_tell(Order::Later(SECOND, 1)).unwrap();
+    puppet.try_tell(Order::Wait(2 * SECOND)).unwrap();
+    for number in 100..300 {
+        puppet.try_tell(Order::Note(number)).unwrap();
+    }
+    system.advance(3 * SECOND);
+    let story = probe.story();
+    let timer = story.iter().position(|line| line == "/p noted 1").unwrap();
+    assert!(timer < 100, "it was {timer} messages late");
+}
+
+/// Ticks every second, and counts; cancels its timer when told to.
+struct Clock {
+    to: Recipient<u64>,
+    ticks: u64,
+    timer: TimerKey,
+}
+
+#[derive(Clone, Copy)]
+enum ClockMsg {
+    Tick,
+    Busy(Duration),
+    Cancel,
+}
+
+impl Actor for Clock {
+    type Msg = ClockMsg;
+    type Args = Recipient<u64>;
+    type Error = Infallible;
+
+    async fn pre_start(to: Recipient<u64>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+        let timer = cx.send_every(SECOND, || ClockMsg::Tick);
+        Ok(Self {
+            to,
+            ticks: 0,
+            timer,
+        })
+    }
+
+    async fn handle(&mut self, msg: ClockMsg, cx: &mut Context<Self>) -> Result<(), Infallible> {
+        match msg {
+            ClockMsg::Tick => {
+                self.ticks += 1;
+                let _told = self.to.try_tell(self.ticks);
+            }
+            ClockMsg::Busy(time) => tokio::time::sleep(time).await,
+            ClockMsg::Cancel => {
+                assert!(cx.cancel(self.timer));
+                assert!(!cx.cancel(self.timer));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn periodic_timer_ticks_until_it_is_cancelled() {
+    let system = TestSystem::new(1);
+    let probe = system.probe::<u64>();
+    let clock = system.spawn::<Clock>("clock", probe.recipient());
+    system.run_until_idle();
+    system.advance(5 * SECOND + SECOND / 2);
+    assert_eq!(probe.drain(), [1, 2, 3, 4, 5]);
+    clock.try_tell(ClockMsg::Cancel).unwrap();
+    system.advance(5 * SECOND);
+    assert!(probe.drain().is_empty());
+}
+
+#[test]
+fn missed_ticks_are_skipped_and_the_phase_is_kept() {
+    let system = TestSystem::new(1);
+    let probe = system.probe::<u64>();
+    let clock = system.spawn::<Clock>("clock", probe.recipient());
+    system.run_until_idle();
+    clock.try_tell(ClockMsg::Busy(SECOND * 7 / 2)).unwrap();
+    system.advance(SECOND * 18 / 5);
+    assert_eq!(probe.drain(), [1], "three were due, one is told");
+    system.advance(SECOND / 2);
+    assert_eq!(probe.drain(), [2], "the next comes at four seconds");
+}
+
+#[test]
+fn time_beyond_the_clock_never_comes() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    puppet.try_tell(Order::Later(Duration::MAX, 1)).unwrap();
+    puppet.try_tell(Order::Later(SECOND, 2)).unwrap();
+    system.run_until_idle();
+    system.advance(10 * SECOND);
+    assert_eq!(probe.story(), ["/p started", "/p noted 2"]);
+}
