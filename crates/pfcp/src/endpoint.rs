@@ -1,0 +1,505 @@
+//! One node on the N4 interface, without I/O: octets and time in, octets and events out.
+//!
+//! An endpoint joins [transactions](crate::Requests), [associations](crate::Associations) and
+//! heartbeats. It answers what concerns the node itself; what concerns a session is an [`Event`]
+//! for whoever owns the sessions.
+
+mod answer;
+mod discard;
+mod network;
+mod receive;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+pub use answer::{Elements, answer_header, message};
+pub use discard::Discard;
+pub use network::{Network, NetworkError};
+
+use crate::association::{Association, AssociationId, Associations, NodeName, Recovery};
+use crate::error::Error;
+use crate::ie::Cause;
+use crate::message::MessageType;
+use crate::transaction::{
+    AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission, TransactionId,
+};
+use crate::wire::{Header, Seid, Sequence};
+use discard::Discards;
+
+/// On which side of the interface a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// SMF, or the control plane of a gateway: it asks for sessions.
+    ControlPlane,
+    /// UPF, or the user plane of a gateway: it has the sessions.
+    UserPlane,
+}
+
+/// What an [`Endpoint`] is and what it may use.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// On which side it stands.
+    pub role: Role,
+    /// Its Node ID.
+    pub node: NodeName,
+    /// When it started; a larger value tells peers that all sessions are gone.
+    pub recovery: Recovery,
+    /// The value of UP Function Features or CP Function Features, as the role has it.
+    pub features: Vec<u8>,
+    /// From where datagrams are accepted; all others are discarded.
+    pub allowed: Vec<Network>,
+    /// How requests are repeated.
+    pub retransmission: Retransmission,
+    /// The bounds of what is kept to answer repeated requests.
+    pub answers: AnswerLimits,
+    /// How long a peer may be silent before it is asked; `None` for never.
+    pub heartbeat: Option<Duration>,
+    /// How many associations there may be.
+    pub associations: usize,
+    /// How many requests of our own may wait for answers.
+    pub requests: usize,
+    /// How many octets a datagram may have.
+    pub datagram: usize,
+    /// The sequence number of the first request.
+    pub first_sequence: Sequence,
+    /// Where digests of requests start. Keep it from peers; the same one gives the same run.
+    pub seed: u64,
+}
+
+impl EndpointConfig {
+    /// Makes the configuration of a node with defaults: everybody on loopback may speak, 64
+    /// associations, 65 536 requests, datagrams of 65 507 octets, a heartbeat after 10 s.
+    #[must_use]
+    pub fn new(role: Role, node: NodeName, recovery: Recovery) -> Self {
+        let loopback = ["127.0.0.0/8", "::1"];
+        Self {
+            role,
+            node,
+            recovery,
+            features: match role {
+                Role::UserPlane => vec![0; 2],
+                Role::ControlPlane => vec![0],
+            },
+            allowed: loopback
+                .iter()
+                .filter_map(|text| text.parse().ok())
+                .collect(),
+            retransmission: Retransmission::default(),
+            answers: AnswerLimits::default(),
+            heartbeat: Some(Duration::from_secs(10)),
+            associations: 64,
+            requests: 65_536,
+            datagram: 65_507,
+            first_sequence: Sequence::new(1),
+            seed: 0,
+        }
+    }
+}
+
+/// Octets to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub peer: SocketAddr,
+    /// One datagram.
+    pub octets: Arc<[u8]>,
+}
+
+/// What happened, for the owner of an [`Endpoint`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An association is there, new or once more.
+    AssociationUp {
+        /// Which one.
+        association: AssociationId,
+        /// Whether it was there before with the same time stamp: then its sessions stay.
+        kept: bool,
+    },
+    /// A setup that we asked for was refused, or was not answered (`cause` is `None`).
+    AssociationFailed {
+        /// Whom we asked.
+        peer: SocketAddr,
+        /// What it said.
+        cause: Option<Cause>,
+    },
+    /// A peer restarted: it knows none of its sessions any more.
+    PeerRestarted {
+        /// Which association it is.
+        association: AssociationId,
+    },
+    /// A peer does not answer heartbeats any more. Its sessions stay; heartbeats go on.
+    PeerSilent {
+        /// Which association it is.
+        association: AssociationId,
+    },
+    /// A peer that was silent is heard again.
+    PeerHeard {
+        /// Which association it is.
+        association: AssociationId,
+    },
+    /// A peer changed what it said when it set the association up, or wants it released.
+    AssociationUpdated {
+        /// Which association it is.
+        association: AssociationId,
+        /// The whole message.
+        octets: Arc<[u8]>,
+    },
+    /// An association was released, with all its sessions.
+    AssociationReleased {
+        /// What it was.
+        association: Association,
+    },
+    /// A request about a session, to be answered with [`Endpoint::respond`].
+    SessionRequest {
+        /// Names the request in the answer.
+        transaction: TransactionId,
+        /// Who sent it.
+        peer: SocketAddr,
+        /// The association that an establishment names with its Node ID and that its sender may
+        /// speak for; for other requests the session says which one it is.
+        association: Option<AssociationId>,
+        /// The whole message.
+        octets: Arc<[u8]>,
+    },
+    /// A request of ours was answered.
+    Response {
+        /// Which request.
+        request: RequestId,
+        /// Who answered.
+        peer: SocketAddr,
+        /// The whole message.
+        octets: Arc<[u8]>,
+    },
+    /// A request of ours was not answered.
+    RequestFailed {
+        /// Which request.
+        request: RequestId,
+        /// Who did not answer.
+        peer: SocketAddr,
+    },
+    /// Something was discarded; said once for each kind and peer in a while.
+    Discarded {
+        /// What kind.
+        kind: Discard,
+        /// Who sent it.
+        peer: SocketAddr,
+        /// How many since it was last said, this one included.
+        count: u64,
+        /// What was wrong with this one.
+        detail: String,
+    },
+}
+
+/// Figures of an [`Endpoint`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Datagrams that came in.
+    pub datagrams: u64,
+    /// Requests that were repetitions, and were answered from what was kept.
+    pub repeated: u64,
+    /// Kept answers that a limit pushed out before their time.
+    pub evicted: u64,
+    /// Requests of ours that were sent again.
+    pub retransmitted: u64,
+    /// Requests of ours that were not answered.
+    pub unanswered: u64,
+}
+
+/// Why a request of ours exists.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Associate,
+    Heartbeat(AssociationId),
+    Release(AssociationId),
+}
+
+/// One node on the N4 interface.
+///
+/// The methods are of four kinds. Getters take `&self`. What comes from outside goes in through
+/// [`Endpoint::handle_datagram`] and [`Endpoint::handle_timeout`]. What the owner wants goes in
+/// through [`Endpoint::associate`], [`Endpoint::release`], [`Endpoint::request`],
+/// [`Endpoint::respond`] and [`Endpoint::abandon`]. After each of these the owner takes out, until
+/// there is nothing left: [`Endpoint::poll_transmit`], [`Endpoint::poll_event`], and then
+/// [`Endpoint::poll_timeout`], which says when to call `handle_timeout` next.
+///
+/// Time never goes backwards: every `now` is at or after the one before.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    associations: Associations,
+    requests: Requests,
+    purposes: FxHashMap<RequestId, Purpose>,
+    answers: Answers,
+    discards: Discards,
+    stats: EndpointStats,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+}
+
+impl Endpoint {
+    /// Makes an endpoint without associations.
+    #[must_use]
+    pub fn new(config: EndpointConfig) -> Self {
+        Self {
+            associations: Associations::new(config.associations, config.heartbeat),
+            requests: Requests::new(
+                config.retransmission,
+                config.requests,
+                config.first_sequence,
+            ),
+            purposes: FxHashMap::default(),
+            answers: Answers::new(config.answers, config.seed),
+            discards: Discards::default(),
+            stats: EndpointStats::default(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Lets time pass: repeats requests, sends heartbeats, forgets old answers.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.answers.expire(now);
+        while let Some(due) = self.requests.poll_due(now) {
+            match due {
+                Due::Again { peer, octets, .. } => {
+                    self.stats.retransmitted += 1;
+                    self.transmits.push_back(Transmit { peer, octets });
+                }
+                Due::Failed { request, peer } => self.failed(now, request, peer),
+            }
+        }
+        while let Some((association, peer)) = self.associations.poll_heartbeat(now) {
+            let body = Elements::new().recovery(self.config.recovery);
+            let purpose = Purpose::Heartbeat(association);
+            if self
+                .ask(now, peer, MessageType::HEARTBEAT_REQUEST, &body, purpose)
+                .is_err()
+            {
+                // Too busy to ask: nothing is known of the peer.
+                self.heard(now, association);
+            }
+        }
+    }
+
+    /// Notes that a peer was heard.
+    fn heard(&mut self, now: Instant, association: AssociationId) {
+        if self.associations.heard(now, association) {
+            self.events.push_back(Event::PeerHeard { association });
+        }
+    }
+
+    fn failed(&mut self, now: Instant, request: RequestId, peer: SocketAddr) {
+        self.stats.unanswered += 1;
+        match self.purposes.remove(&request) {
+            Some(Purpose::Associate) => {
+                self.events
+                    .push_back(Event::AssociationFailed { peer, cause: None });
+            }
+            Some(Purpose::Heartbeat(association)) => {
+                if self.associations.missed(now, association) {
+                    self.events.push_back(Event::PeerSilent { association });
+                }
+            }
+            Some(Purpose::Release(association)) => self.released(association),
+            None => self
+                .events
+                .push_back(Event::RequestFailed { request, peer }),
+        }
+    }
+
+    fn released(&mut self, association: AssociationId) {
+        if let Some(association) = self.associations.remove(association) {
+            self.events
+                .push_back(Event::AssociationReleased { association });
+        }
+    }
+
+    /// Asks a peer for an association; the outcome is [`Event::AssociationUp`] or
+    /// [`Event::AssociationFailed`].
+    ///
+    /// # Errors
+    /// [`RequestsFull`] when as many requests wait as may.
+    pub fn associate(&mut self, now: Instant, peer: SocketAddr) -> Result<(), RequestsFull> {
+        let body = self.identity();
+        self.ask(
+            now,
+            peer,
+            MessageType::ASSOCIATION_SETUP_REQUEST,
+            &body,
+            Purpose::Associate,
+        )
+    }
+
+    /// Asks the peer to end an association; it has ended with [`Event::AssociationReleased`],
+    /// also when the peer does not answer.
+    ///
+    /// # Errors
+    /// [`RequestsFull`] when as many requests wait as may.
+    pub fn release(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+    ) -> Result<(), RequestsFull> {
+        let Some(peer) = self.associations.get(association).map(|one| one.address) else {
+            return Ok(());
+        };
+        let body = Elements::new().node(&self.config.node);
+        let purpose = Purpose::Release(association);
+        self.ask(
+            now,
+            peer,
+            MessageType::ASSOCIATION_RELEASE_REQUEST,
+            &body,
+            purpose,
+        )
+    }
+
+    fn ask(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        message_type: MessageType,
+        body: &Elements,
+        purpose: Purpose,
+    ) -> Result<(), RequestsFull> {
+        let sequence = self.requests.sequence(peer)?;
+        let header = Header::node(message_type, sequence);
+        if let Ok(request) = self.send_request(now, peer, &header, body.as_slice()) {
+            self.purposes.insert(request, purpose);
+        }
+        Ok(())
+    }
+
+    /// Sends a request about a session; its outcome is [`Event::Response`] or
+    /// [`Event::RequestFailed`]. `seid` is the one that the peer chose, 0 where it did not yet.
+    ///
+    /// # Errors
+    /// When as many requests wait as may, or the body does not fit a message.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        message_type: MessageType,
+        seid: Seid,
+        body: &[u8],
+    ) -> Result<RequestId, RequestError> {
+        let sequence = self.requests.sequence(peer)?;
+        let header = Header::session(message_type, seid, sequence);
+        Ok(self.send_request(now, peer, &header, body)?)
+    }
+
+    fn send_request(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<RequestId, Error> {
+        let octets: Arc<[u8]> = message(header, body)?.into();
+        let answer = header.message_type.response().unwrap_or(MessageType(0));
+        let sequence = header.sequence;
+        let request = self
+            .requests
+            .sent(now, peer, sequence, answer, Arc::clone(&octets));
+        self.transmits.push_back(Transmit { peer, octets });
+        Ok(request)
+    }
+
+    /// Answers a request with a whole message, and keeps it for repetitions. Does nothing when
+    /// the request was abandoned.
+    pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
+        if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
+            self.transmits.push_back(Transmit { peer, octets });
+        }
+    }
+
+    /// Gives up work on a request, as after a panic: when the peer repeats it, it is worked on
+    /// afresh. After [`AnswerLimits::attempts`] it is answered with Cause 77 (System failure).
+    pub fn abandon(&mut self, now: Instant, transaction: TransactionId) {
+        if let Some(header) = self.answers.abandon(now, transaction) {
+            let body = self.refusal(header.message_type, Cause::SYSTEM_FAILURE);
+            self.answer(now, transaction, &header, &body);
+        }
+    }
+
+    /// Takes out the next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// Takes out the next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Returns when [`Endpoint::handle_timeout`] is to be called next.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        let due = [
+            self.requests.poll_timeout(),
+            self.associations.poll_timeout(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// Returns the associations.
+    #[must_use]
+    pub fn associations(&self) -> &Associations {
+        &self.associations
+    }
+
+    /// Returns what the endpoint is.
+    #[must_use]
+    pub fn config(&self) -> &EndpointConfig {
+        &self.config
+    }
+
+    /// Puts an association back that was there before its owner restarted.
+    ///
+    /// # Errors
+    /// As for a setup by the peer.
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        node: NodeName,
+        address: SocketAddr,
+        recovery: Recovery,
+    ) -> Result<AssociationId, crate::association::SetupRefused> {
+        let setup = self.associations.set_up(now, node, address, recovery)?;
+        Ok(setup.id())
+    }
+
+    /// Returns the figures.
+    #[must_use]
+    pub fn stats(&self) -> EndpointStats {
+        EndpointStats {
+            repeated: self.answers.repeated(),
+            evicted: self.answers.evicted(),
+            ..self.stats
+        }
+    }
+
+    /// Returns how many messages or datagrams of a kind were discarded.
+    #[must_use]
+    pub fn discarded(&self, kind: Discard) -> u64 {
+        self.discards.total(kind)
+    }
+}
+
+/// Why a request was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// As many requests wait as may.
+    #[error(transparent)]
+    Full(#[from] RequestsFull),
+    /// The body does not fit a message.
+    #[error(transparent)]
+    Message(#[from] Error),
+}

@@ -1,0 +1,228 @@
+//! Information elements: numbers, names and values.
+//!
+//! Each element is one row of a table, and the row gives everything else:
+//!
+//! ```text
+//!                       row: number, name, fields or members
+//!                      /                |                   \\
+//!     owned value (FTeid)    view (borrows the octets)    Descriptor (data)
+//!     built, kept, encoded   read without allocation      checks, text, JSON, validation
+//! ```
+
+mod access;
+mod address;
+mod bridge;
+mod cause;
+mod control;
+mod describe;
+pub(crate) mod descriptor;
+pub(crate) mod element;
+pub(crate) mod field;
+#[cfg(feature = "serde")]
+pub(crate) mod given;
+mod group;
+pub(crate) mod leaf;
+mod media;
+pub(crate) mod members;
+mod multicast;
+pub(crate) mod name;
+mod network;
+mod node;
+mod number;
+pub(crate) mod open;
+mod quality;
+mod registry;
+mod rest;
+mod rule;
+mod tunnel;
+mod usage;
+pub(crate) mod value;
+
+pub use access::{
+    AccessAvailabilityInformation, AccessType, AtsssLlControlInformation, AtsssLlInformation,
+    AvailabilityStatus, LinkSpecificMultipathIpAddress, MarId, MpquicAddressInformation,
+    MpquicControlInformation, MptcpAddressInformation, MptcpControlInformation,
+    MultipathApplicableIndication, PmfAddressInformation, PmfControlInformation, Priority, RatType,
+    RequestedAccessAvailabilityInformation, SteeringFunctionality, SteeringMode,
+    SteeringModeIndicator, Thresholds, TransportMode, Weight,
+};
+pub use address::{
+    CpPfcpEntityIpAddress, CsidNodeType, FSeid, FTeid, FqCsid, NodeId, NodeIdType, RemoteGtpuPeer,
+    SourceIpAddress, UeIpAddress, UserPlaneIpResourceInformation,
+};
+pub use bridge::{
+    ConfiguredTimeDomain, CreateBridgeRouterInfo, CumulativeRateratioMeasurement,
+    CumulativeRateratioThreshold, FiveGsUserPlaneNodeId, NwTtPortNumber,
+    PortManagementInformationContainer, PortNumber, RequestedClockDriftInformation,
+    TimeDomainNumber, TimeOffsetMeasurement, TimeOffsetThreshold, TlContainer,
+    UserPlaneNodeManagementInformationContainer,
+};
+pub use cause::Cause;
+pub use control::{
+    DlBufferingSuggestedPacketCount, DlDataPacketsSize, DscpToPpiMappingInformation,
+    ExtendedDlBufferingNotificationPolicy, MacAddressesDetected, MacAddressesRemoved,
+    MtEdtControlInformation, MtSdtControlInformation, NumberOfReports, OffendingIeInformation,
+    OperatorConfigurableUpfCapability, PacketInspectionFunctionality,
+    PacketReplicationAndDetectionCarryOnInformation, PfcpsdrspFlags, PredefinedRulesName,
+    QuotaValidityTime, RdsConfigurationInformation, SmfChangeReason, SrrId, TraceInformation,
+    VendorSpecificNodeReportType,
+};
+pub use describe::{canonical, describe};
+pub use descriptor::{
+    Descriptor, Field, Group, Interfaces, Kind, Leaf, Member, Presence, Span, When,
+};
+pub use element::Ie;
+pub use group::{
+    AccessAvailabilityControlInformation, AccessAvailabilityControlInformationView,
+    AccessAvailabilityReport, AccessAvailabilityReportView, AddMbsUnicastParameters,
+    AddMbsUnicastParametersView, AdditionalMonitoringTime, AdditionalMonitoringTimeView,
+    AggregatedUrrs, AggregatedUrrsView, ApplicationDetectionInformation,
+    ApplicationDetectionInformationView, ApplicationIdsPfds, ApplicationIdsPfdsView,
+    AtsssControlParameters, AtsssControlParametersView, AtsssLlParameters, AtsssLlParametersView,
+    ClockDriftControlInformation, ClockDriftControlInformationView, ClockDriftReport,
+    ClockDriftReportView, CreateBar, CreateBarView, CreateFar, CreateFarView, CreateMar,
+    CreateMarView, CreatePdr, CreatePdrView, CreateQer, CreateQerView, CreateSrr, CreateSrrView,
+    CreateTrafficEndpoint, CreateTrafficEndpointView, CreateUrr, CreateUrrView,
+    CreatedBridgeRouterInfo, CreatedBridgeRouterInfoView, CreatedL2tpSession,
+    CreatedL2tpSessionView, CreatedPdr, CreatedPdrView, CreatedTrafficEndpoint,
+    CreatedTrafficEndpointView, DirectReportingInformation, DirectReportingInformationView,
+    DownlinkDataReport, DownlinkDataReportView, DscpToPpiControlInformation,
+    DscpToPpiControlInformationView, DuplicatingParameters, DuplicatingParametersView,
+    ErrorIndicationReport, ErrorIndicationReportView, EthernetContextInformation,
+    EthernetContextInformationView, EthernetPacketFilter, EthernetPacketFilterView,
+    EthernetTrafficInformation, EthernetTrafficInformationView, ExtendedTransportLevelMarking,
+    ExtendedTransportLevelMarkingView, ForwardingParameters, ForwardingParametersView,
+    GtpuPathQosControlInformation, GtpuPathQosControlInformationView, GtpuPathQosReport,
+    GtpuPathQosReportView, HeaderHandlingControlInformation, HeaderHandlingControlInformationView,
+    HeaderHandlingControlRule, HeaderHandlingControlRuleView, HeaderHandlingReportingControlInfo,
+    HeaderHandlingReportingControlInfoView, IpMulticastAddressingInfo,
+    IpMulticastAddressingInfoView, JoinIpMulticastInformation, JoinIpMulticastInformationView,
+    L2tpSessionInformation, L2tpSessionInformationView, L2tpTunnelInformation,
+    L2tpTunnelInformationView, LeaveIpMulticastInformation, LeaveIpMulticastInformationView,
+    LoadControlInformation, LoadControlInformationView, LocalN3N9TunnelInformation,
+    LocalN3N9TunnelInformationView, MbsMulticastParameters, MbsMulticastParametersView,
+    MbsSessionN4ControlInformation, MbsSessionN4ControlInformationView, MbsSessionN4Information,
+    MbsSessionN4InformationView, MbsSessionN4mbControlInformation,
+    MbsSessionN4mbControlInformationView, MbsSessionN4mbInformation, MbsSessionN4mbInformationView,
+    MoqInformation, MoqInformationView, MpquicParameters, MpquicParametersView, MptcpParameters,
+    MptcpParametersView, N6DelayMeasurementControlInformation,
+    N6DelayMeasurementControlInformationView, N6DelayMeasurementReport,
+    N6DelayMeasurementReportView, Non3gppAccessForwardingActionInformation,
+    Non3gppAccessForwardingActionInformationView, OverloadControlInformation,
+    OverloadControlInformationView, PacketRateStatusReport,
+    PacketRateStatusReportModificationResponse, PacketRateStatusReportModificationResponseView,
+    PacketRateStatusReportView, PartialFailureInformation, PartialFailureInformationView, Pdi,
+    PdiView, PeerUpRestartReport, PeerUpRestartReportView, PfcpSessionChangeInfo,
+    PfcpSessionChangeInfoView, PfcpSessionRetentionInformation,
+    PfcpSessionRetentionInformationView, PfdContext, PfdContextView, PfdPartialFailureInformation,
+    PfdPartialFailureInformationView, PmfParameters, PmfParametersView, ProtocolDescription,
+    ProtocolDescriptionView, ProtocolSpecificConfigurationParameters,
+    ProtocolSpecificConfigurationParametersView, ProvideAtsssControlInformation,
+    ProvideAtsssControlInformationView, ProvideRdsConfigurationInformation,
+    ProvideRdsConfigurationInformationView, QosInformation, QosInformationView,
+    QosMonitoringPerQosFlowControlInformation, QosMonitoringPerQosFlowControlInformationView,
+    QosMonitoringReport, QosMonitoringReportView, QueryPacketRateStatus, QueryPacketRateStatusView,
+    QueryUrr, QueryUrrView, RedundantN3N9TransmissionInformation,
+    RedundantN3N9TransmissionInformationView, RedundantTransmissionForwardingParameters,
+    RedundantTransmissionForwardingParametersView, RedundantTransmissionParameters,
+    RedundantTransmissionParametersView, RemoteN3N9TunnelInformation,
+    RemoteN3N9TunnelInformationView, RemoveBar, RemoveBarView, RemoveFar, RemoveFarView, RemoveMar,
+    RemoveMarView, RemoveMbsUnicastParameters, RemoveMbsUnicastParametersView, RemovePdr,
+    RemovePdrView, RemoveQer, RemoveQerView, RemoveSrr, RemoveSrrView, RemoveTrafficEndpoint,
+    RemoveTrafficEndpointView, RemoveUrr, RemoveUrrView, RtpHeaderExtensionInformation,
+    RtpHeaderExtensionInformationView, RtpPayloadInformation, RtpPayloadInformationView,
+    SessionReport, SessionReportDeletionResponse, SessionReportDeletionResponseView,
+    SessionReportView, TgppAccessForwardingActionInformation,
+    TgppAccessForwardingActionInformationView, TrafficParameterMeasurementControlInformation,
+    TrafficParameterMeasurementControlInformationView, TrafficParameterMeasurementReport,
+    TrafficParameterMeasurementReportView, TransportDelayReporting, TransportDelayReportingView,
+    TscDirectReportingInformation, TscDirectReportingInformationView,
+    TscManagementInformationModificationRequest, TscManagementInformationModificationRequestView,
+    TscManagementInformationModificationResponse, TscManagementInformationModificationResponseView,
+    TscManagementInformationReportRequest, TscManagementInformationReportRequestView,
+    UeIpAddressPoolInformation, UeIpAddressPoolInformationView, UeIpAddressUsageInformation,
+    UeIpAddressUsageInformationView, Update3gppAccessForwardingActionInformation,
+    Update3gppAccessForwardingActionInformationView, UpdateBar, UpdateBarReportResponse,
+    UpdateBarReportResponseView, UpdateBarView, UpdateDuplicatingParameters,
+    UpdateDuplicatingParametersView, UpdateFar, UpdateFarView, UpdateForwardingParameters,
+    UpdateForwardingParametersView, UpdateMar, UpdateMarView,
+    UpdateNon3gppAccessForwardingActionInformation,
+    UpdateNon3gppAccessForwardingActionInformationView, UpdatePdr, UpdatePdrView, UpdateQer,
+    UpdateQerView, UpdateSrr, UpdateSrrView, UpdateTrafficEndpoint, UpdateTrafficEndpointView,
+    UpdateUrr, UpdateUrrView, UpdatedPdr, UpdatedPdrView, UsageReportDeletionResponse,
+    UsageReportDeletionResponseView, UsageReportModificationResponse,
+    UsageReportModificationResponseView, UsageReportRequest, UsageReportRequestView,
+    UserPlanePathFailureReport, UserPlanePathFailureReportView, UserPlanePathRecoveryReport,
+    UserPlanePathRecoveryReportView,
+};
+pub use media::{
+    BindingIndication, DnsQueryResponseFilter, EventNotificationUri, ExpeditedTransferIndication,
+    HeaderDetectionReference, HeaderDetectionSupportInformation, HeaderHandlingAction,
+    HeaderHandlingCondition, HeaderHandlingControlId, HeaderHandlingControlReference,
+    HeaderHandlingControlRuleId, HeaderHandlingReportingIndication, HeaderInformation, HeaderValue,
+    MediaRelatedInformationTransferInfo, MediaTransportProtocol, Metadata, MoqControlInformation,
+    MoqRelayIpAddress, NotificationCorrelationId, ReportingEndpointId,
+    RtpHeaderExtensionAdditionalInformation, RtpHeaderExtensionFormat, RtpHeaderExtensionId,
+    RtpHeaderExtensionType, RtpPayloadFormat, RtpPayloadType,
+};
+pub use multicast::{
+    AreaSessionId, IpMulticastAddress, LocalIngressTunnel, MbsSessionIdentifier,
+    MbsUnicastParametersId, Mbsn4mbreqFlags, Mbsn4respFlags, MulticastTransportInformation,
+};
+pub use network::{
+    AlternativeSmfIpAddress, CpIpAddress, DataNetworkAccessIdentifier, GroupId,
+    IpAddressAndPortNumberReplacement, IpVersion, MappedN6IpAddress, N6RoutingInformation,
+    NfInstanceId, NumberOfUeIpAddresses, OnPathN6ConnectionInformation, SignalingMethod, SmfSetId,
+    Uri, ValidityTimer,
+};
+pub use node::{
+    ApnDnn, CpFunctionFeatures, DataStatus, DlBufferingDuration, FailedRuleId,
+    GracefulReleasePeriod, HplmnSNssai, Metric, NodeReportType, OciFlags, OffendingIe, PdnType,
+    PfcpAssociationReleaseRequest, PfcpasreqFlags, PfcpasrspFlags, PfcpaureqFlags, PfcpsereqFlags,
+    PfcpsmreqFlags, PfcpsrreqFlags, PfcpsrrspFlags, RecoveryTimeStamp, RuleType, SNssai,
+    SequenceNumber, Timer, TimerUnit, UeIpAddressPoolIdentity, UpFunctionFeatures, UserId,
+};
+pub use number::IeType;
+pub use quality::{
+    AveragePacketDelay, DlPeriodicity, GtpuPathInterfaceType, HmacKeyStamp, JobType,
+    KeyIdAndSharedSecret, MaximumPacketDelay, MeasurementEndpointAddress,
+    MeasurementEndpointPortNumber, MeasurementIndication, MeasurementReportingType,
+    MinimumPacketDelay, MinimumWaitTime, N6DelayMeasurementControlInformationId,
+    N6DelayMeasurementFailureInformation, N6DelayMeasurementInformation,
+    N6DelayMeasurementProtocols, N6JitterMeasurement, PacketDelayThresholds, PacketRateStatus,
+    PduSetImportance, QerControlIndications, QerIndications, QosMonitoringMeasurement,
+    QosReportTrigger, RemainingDataReportingIndication, ReportingControlInformation,
+    ReportingFlags, ReportingFrequency, ReportingSuggestionInfo, ReportingThresholds,
+    ReportingUrgency, RequestedQosMonitoring, SecurityModeOwampTwamp, SecurityModeStamp,
+    SessionReflectorModeStamp, TrafficParameterMeasurementIndication, TrafficParameterThreshold,
+    TransportLevelMarkingIndications, UeLevelMeasurementsConfiguration, UlPeriodicity,
+};
+pub use rest::Rest;
+pub use rule::{
+    ActivatePredefinedRules, AggregatedUrrId, ApplicationId, ApplicationInstanceId, ApplyAction,
+    AveragingWindow, BarId, CTag, DeactivatePredefinedRules, DestinationInterface,
+    DlFlowLevelMarking, DownlinkDataNotificationDelay, DownlinkDataServiceInformation,
+    EthernetFilterId, EthernetFilterProperties, EthernetPduSessionInformation, Ethertype, FarId,
+    FlowDirection, FlowInformation, ForwardingPolicy, FramedIpv6Route, FramedRoute, FramedRouting,
+    Gate, GateStatus, Gbr, HeaderEnrichment, HeaderRemoval, LinkedUrrId, MacAddress, Mbr,
+    NetworkInstance, OuterHeaderCreation, OuterHeaderRemoval, PacketRate, PagingPolicyIndicator,
+    PdrId, PfdContents, Precedence, Proxying, QerCorrelationId, QerId, Qfi, RedirectAddressType,
+    RedirectInformation, Rqi, STag, SdfFilter, SourceInterface, SuggestedBufferingPacketsCount,
+    TgppInterfaceType, TrafficEndpointId, TransportLevelMarking, UrrId,
+};
+pub use tunnel::{
+    CalledNumber, CallingNumber, DnsServerAddress, L2tpSessionIndications, L2tpUserAuthentication,
+    LnsAddress, MaximumReceiveUnit, NbnsServerAddress, TunnelPassword, TunnelPreference,
+};
+pub use usage::{
+    ActivationTime, AdditionalUsageReportsInformation, DeactivationTime, DroppedDlTrafficThreshold,
+    DurationMeasurement, EndTime, EthernetInactivityTimer, EventQuota, EventThreshold,
+    InactivityDetectionTime, MeasurementInformation, MeasurementMethod, MeasurementPeriod,
+    MonitoringTime, Multiplier, QueryUrrReference, QuotaHoldingTime, ReportType, ReportingTriggers,
+    StartTime, SubsequentEventQuota, SubsequentEventThreshold, SubsequentTimeQuota,
+    SubsequentTimeThreshold, SubsequentVolumeQuota, SubsequentVolumeThreshold, TimeOfFirstPacket,
+    TimeOfLastPacket, TimeQuota, TimeQuotaMechanism, TimeStamp, TimeThreshold, UrSeqn,
+    UsageInformation, UsageReportTrigger, UserPlaneInactivityTimer, VolumeMeasurement, VolumeQuota,
+    VolumeThreshold,
+};
+pub use value::{Value, Values};

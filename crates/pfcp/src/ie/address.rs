@@ -1,0 +1,364 @@
+//! Addresses of tunnels, sessions, nodes and UEs.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::leaf::record;
+use crate::wire::Seid;
+
+record! {
+    /// The end of a tunnel, or the wish that the UP function chooses one, TS 29.244 §8.2.3.
+    FTeid = F_TEID, head 1 {
+        /// There is an IPv4 address, or one is to be chosen.
+        v4: flag 5/1;
+        /// There is an IPv6 address, or one is to be chosen.
+        v6: flag 5/2;
+        /// The UP function chooses.
+        choose: flag 5/3;
+    } {
+        /// The identifier of the tunnel.
+        teid: u32 [if (!choose)];
+        /// The address.
+        ipv4: ipv4 [if (v4 && !choose)];
+        /// The address.
+        ipv6: ipv6 [if (v6 && !choose)];
+        /// Rules of one session with the same number get the same choice.
+        choose_id: u8 [if CHID 5/4];
+    }
+}
+
+impl FTeid {
+    const EMPTY: Self = Self {
+        v4: false,
+        v6: false,
+        choose: false,
+        teid: None,
+        ipv4: None,
+        ipv6: None,
+        choose_id: None,
+    };
+
+    /// Makes the end of a tunnel at an address.
+    #[must_use]
+    pub const fn new(teid: u32, address: IpAddr) -> Self {
+        let mut value = Self::EMPTY;
+        value.teid = Some(teid);
+        match address {
+            IpAddr::V4(address) => {
+                value.v4 = true;
+                value.ipv4 = Some(address);
+            }
+            IpAddr::V6(address) => {
+                value.v6 = true;
+                value.ipv6 = Some(address);
+            }
+        }
+        value
+    }
+
+    /// Makes the end of a tunnel at two addresses.
+    #[must_use]
+    pub const fn dual(teid: u32, ipv4: Ipv4Addr, ipv6: Ipv6Addr) -> Self {
+        let mut value = Self::new(teid, IpAddr::V4(ipv4));
+        value.v6 = true;
+        value.ipv6 = Some(ipv6);
+        value
+    }
+
+    /// Asks the UP function for a tunnel over IPv4.
+    #[must_use]
+    pub const fn choose_ipv4() -> Self {
+        let mut value = Self::EMPTY;
+        value.choose = true;
+        value.v4 = true;
+        value
+    }
+}
+
+impl From<(u32, IpAddr)> for FTeid {
+    fn from((teid, address): (u32, IpAddr)) -> Self {
+        Self::new(teid, address)
+    }
+}
+
+impl From<(u32, Ipv4Addr)> for FTeid {
+    fn from((teid, address): (u32, Ipv4Addr)) -> Self {
+        Self::new(teid, address.into())
+    }
+}
+
+record! {
+    /// The end of a session, TS 29.244 §8.2.37.
+    FSeid = F_SEID, head 1 {} {
+        /// The identifier of the session.
+        seid: u64;
+        /// The address.
+        ipv4: ipv4 [if V4 5/2];
+        /// The address.
+        ipv6: ipv6 [if V6 5/1];
+    }
+}
+
+impl FSeid {
+    /// Makes the end of a session at an address.
+    #[must_use]
+    pub const fn new(seid: Seid, address: IpAddr) -> Self {
+        let (ipv4, ipv6) = split(address);
+        Self {
+            seid: seid.0,
+            ipv4,
+            ipv6,
+        }
+    }
+}
+
+impl From<(Seid, IpAddr)> for FSeid {
+    fn from((seid, address): (Seid, IpAddr)) -> Self {
+        Self::new(seid, address)
+    }
+}
+
+impl From<(u64, IpAddr)> for FSeid {
+    fn from((seid, address): (u64, IpAddr)) -> Self {
+        Self::new(Seid(seid), address)
+    }
+}
+
+const fn split(address: IpAddr) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
+    match address {
+        IpAddr::V4(address) => (Some(address), None),
+        IpAddr::V6(address) => (None, Some(address)),
+    }
+}
+
+record! {
+    /// The addresses of a UE, or the wish that the UP function chooses them, TS 29.244 §8.2.62.
+    UeIpAddress = UE_IP_ADDRESS, head 1 {
+        /// The address is the destination, not the source, of the packets.
+        destination: flag 5/3;
+        /// The UP function chooses an IPv4 address.
+        choose_v4: flag 5/5;
+        /// The UP function chooses an IPv6 address.
+        choose_v6: flag 5/6;
+    } {
+        /// The address.
+        ipv4: ipv4 [if V4 5/2];
+        /// The address.
+        ipv6: ipv6 [if V6 5/1];
+        /// How many bits beyond 64 a delegated prefix has less.
+        ipv6_prefix_delegation_bits: u8 [if IPV6D 5/4];
+        /// The length of the prefix.
+        ipv6_prefix_length: u8 [if IP6PL 5/7];
+    }
+}
+
+impl UeIpAddress {
+    /// Matches packets from the address.
+    #[must_use]
+    pub const fn source(address: IpAddr) -> Self {
+        let (ipv4, ipv6) = split(address);
+        Self {
+            destination: false,
+            choose_v4: false,
+            choose_v6: false,
+            ipv4,
+            ipv6,
+            ipv6_prefix_delegation_bits: None,
+            ipv6_prefix_length: None,
+        }
+    }
+
+    /// Matches packets to the address.
+    #[must_use]
+    pub const fn destination(address: IpAddr) -> Self {
+        let mut value = Self::source(address);
+        value.destination = true;
+        value
+    }
+}
+
+record! {
+    /// The address that a message comes from, TS 29.244 §8.2.138.
+    SourceIpAddress = SOURCE_IP_ADDRESS, head 1 {} {
+        /// The address.
+        ipv4: ipv4 [if V4 5/2];
+        /// The address.
+        ipv6: ipv6 [if V6 5/1];
+        /// The length of the mask or prefix.
+        mask_prefix_length: u8 [if MPL 5/3];
+    }
+}
+
+impl From<IpAddr> for SourceIpAddress {
+    fn from(address: IpAddr) -> Self {
+        let (ipv4, ipv6) = split(address);
+        Self {
+            ipv4,
+            ipv6,
+            mask_prefix_length: None,
+        }
+    }
+}
+
+super::open::open_enum! {
+    /// The form of a node's name.
+    NodeIdType(u8)
+    0 IPV4 "IPv4 address";
+    1 IPV6 "IPv6 address";
+    2 FQDN "FQDN";
+}
+
+record! {
+    /// The name of a node, TS 29.244 §8.2.38.
+    NodeId T = NODE_ID, head 1 {
+        /// The form of the name.
+        node_id_type: (NodeIdType 4) 5/1;
+    } {
+        /// The name as an address.
+        ipv4: ipv4 [if (node_id_type.0 == 0)];
+        /// The name as an address.
+        ipv6: ipv6 [if (node_id_type.0 == 1)];
+        /// The name as labels.
+        fqdn: labels [if (node_id_type.0 == 2)];
+        /// The name in another form.
+        other: octets [if (node_id_type.0 > 2)];
+    }
+}
+
+impl NodeId {
+    const EMPTY: Self = Self {
+        node_id_type: NodeIdType::IPV4,
+        ipv4: None,
+        ipv6: None,
+        fqdn: None,
+        other: None,
+    };
+
+    /// Makes a name of a domain name.
+    #[must_use]
+    pub fn fqdn(name: &str) -> Self {
+        let fqdn = Some(super::name::to_labels(name).into());
+        Self {
+            node_id_type: NodeIdType::FQDN,
+            fqdn,
+            ..Self::EMPTY
+        }
+    }
+}
+
+impl<T: AsRef<[u8]>> NodeId<T> {
+    /// Returns the address that is the name.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        self.ipv4
+            .map(IpAddr::V4)
+            .or_else(|| self.ipv6.map(IpAddr::V6))
+    }
+
+    /// Returns the domain name that is the name, with dots.
+    #[must_use]
+    pub fn domain(&self) -> Option<String> {
+        super::name::from_labels(self.fqdn.as_ref()?.as_ref())
+    }
+}
+
+impl From<IpAddr> for NodeId {
+    fn from(address: IpAddr) -> Self {
+        let (ipv4, ipv6) = split(address);
+        let node_id_type = if ipv4.is_some() {
+            NodeIdType::IPV4
+        } else {
+            NodeIdType::IPV6
+        };
+        Self {
+            node_id_type,
+            ipv4,
+            ipv6,
+            ..Self::EMPTY
+        }
+    }
+}
+
+impl From<Ipv4Addr> for NodeId {
+    fn from(address: Ipv4Addr) -> Self {
+        IpAddr::V4(address).into()
+    }
+}
+
+record! {
+    /// A node of a user plane, TS 29.244 §8.2.70.
+    RemoteGtpuPeer T = REMOTE_GTPU_PEER, head 1 {} {
+        /// The address.
+        ipv4: ipv4 [if V4 5/2];
+        /// The address.
+        ipv6: ipv6 [if V6 5/1];
+        /// The interface towards it.
+        destination_interface: octets16 [if DI 5/3];
+        /// The network that it is in.
+        network_instance: text16 [if NI 5/4];
+        /// When it started.
+        recovery_time_stamp: time [if RTS 5/5];
+    }
+}
+
+record! {
+    /// Addresses of a user plane and their tunnels, IE 116 until release 16.3.
+    UserPlaneIpResourceInformation T = USER_PLANE_IP_RESOURCE_INFORMATION, head 1 {
+        /// How many high bits of a TEID are given.
+        teid_range_indication: 3 5/3;
+        /// A network instance is there.
+        has_network_instance: flag 5/6;
+        /// A source interface is there.
+        has_source_interface: flag 5/7;
+    } {
+        /// The high bits of the TEIDs.
+        teid_range: u8 [if (teid_range_indication != 0)];
+        /// The address.
+        ipv4: ipv4 [if V4 5/1];
+        /// The address.
+        ipv6: ipv6 [if V6 5/2];
+        /// The network, when no interface follows.
+        network_instance: text [if (has_network_instance && !has_source_interface)];
+        /// The network, when an interface follows.
+        network_instance_of_interface:
+            text_but_last [if (has_network_instance && has_source_interface)];
+        /// The interface.
+        source_interface: low4 [if (has_source_interface)];
+    }
+}
+
+record! {
+    /// An address of the CP function, TS 29.244 §8.2.135.
+    CpPfcpEntityIpAddress = CP_PFCP_ENTITY_IP_ADDRESS, head 1 {} {
+        /// The address.
+        ipv4: ipv4 [if V4 5/2];
+        /// The address.
+        ipv6: ipv6 [if V6 5/1];
+    }
+}
+
+super::open::open_enum! {
+    /// The form of a node's address in a set of connections.
+    CsidNodeType(u8)
+    0 IPV4 "IPv4 address";
+    1 IPV6 "IPv6 address";
+    2 PLMN "MCC, MNC and a number of the operator";
+}
+
+record! {
+    /// A set of PDN connections, TS 29.244 §8.2.43.
+    FqCsid T = FQ_CSID, head 1 {
+        /// How many sets follow the address.
+        number_of_csids: 4 5/1;
+        /// The form of the address.
+        node_id_type: (CsidNodeType 4) 5/5;
+    } {
+        /// The address.
+        ipv4: ipv4 [if (node_id_type.0 == 0)];
+        /// The address.
+        ipv6: ipv6 [if (node_id_type.0 == 1)];
+        /// The address in another form.
+        other: u32 [if (node_id_type.0 > 1)];
+        /// The sets, two octets each, then perhaps the type of the node.
+        csids: octets;
+    }
+}

@@ -1,0 +1,250 @@
+use super::descriptor::Descriptor;
+use super::element::Ie;
+use super::{
+    AccessAvailabilityControlInformation, AccessAvailabilityInformation, AccessAvailabilityReport,
+    ActivatePredefinedRules, ActivationTime, AddMbsUnicastParameters, AdditionalMonitoringTime,
+    AdditionalUsageReportsInformation, AggregatedUrrId, AggregatedUrrs, AlternativeSmfIpAddress,
+    ApnDnn, ApplicationDetectionInformation, ApplicationId, ApplicationIdsPfds,
+    ApplicationInstanceId, ApplyAction, AreaSessionId, AtsssControlParameters,
+    AtsssLlControlInformation, AtsssLlInformation, AtsssLlParameters, AveragePacketDelay,
+    AveragingWindow, BarId, BindingIndication, CTag, CalledNumber, CallingNumber, Cause,
+    ClockDriftControlInformation, ClockDriftReport, ConfiguredTimeDomain, CpFunctionFeatures,
+    CpIpAddress, CpPfcpEntityIpAddress, CreateBar, CreateBridgeRouterInfo, CreateFar, CreateMar,
+    CreatePdr, CreateQer, CreateSrr, CreateTrafficEndpoint, CreateUrr, CreatedBridgeRouterInfo,
+    CreatedL2tpSession, CreatedPdr, CreatedTrafficEndpoint, CumulativeRateratioMeasurement,
+    CumulativeRateratioThreshold, DataNetworkAccessIdentifier, DataStatus,
+    DeactivatePredefinedRules, DeactivationTime, DestinationInterface, DirectReportingInformation,
+    DlBufferingDuration, DlBufferingSuggestedPacketCount, DlDataPacketsSize, DlFlowLevelMarking,
+    DlPeriodicity, DnsQueryResponseFilter, DnsServerAddress, DownlinkDataNotificationDelay,
+    DownlinkDataReport, DownlinkDataServiceInformation, DroppedDlTrafficThreshold,
+    DscpToPpiControlInformation, DscpToPpiMappingInformation, DuplicatingParameters,
+    DurationMeasurement, EndTime, ErrorIndicationReport, EthernetContextInformation,
+    EthernetFilterId, EthernetFilterProperties, EthernetInactivityTimer, EthernetPacketFilter,
+    EthernetPduSessionInformation, EthernetTrafficInformation, Ethertype, EventNotificationUri,
+    EventQuota, EventThreshold, ExpeditedTransferIndication, ExtendedDlBufferingNotificationPolicy,
+    ExtendedTransportLevelMarking, FSeid, FTeid, FailedRuleId, FarId, FiveGsUserPlaneNodeId,
+    FlowInformation, ForwardingParameters, ForwardingPolicy, FqCsid, FramedIpv6Route, FramedRoute,
+    FramedRouting, GateStatus, Gbr, GracefulReleasePeriod, GroupId, GtpuPathInterfaceType,
+    GtpuPathQosControlInformation, GtpuPathQosReport, HeaderDetectionReference,
+    HeaderDetectionSupportInformation, HeaderEnrichment, HeaderHandlingAction,
+    HeaderHandlingCondition, HeaderHandlingControlId, HeaderHandlingControlInformation,
+    HeaderHandlingControlReference, HeaderHandlingControlRule, HeaderHandlingControlRuleId,
+    HeaderHandlingReportingControlInfo, HeaderHandlingReportingIndication, HeaderInformation,
+    HeaderValue, HmacKeyStamp, HplmnSNssai, IeType, InactivityDetectionTime,
+    IpAddressAndPortNumberReplacement, IpMulticastAddress, IpMulticastAddressingInfo, IpVersion,
+    JoinIpMulticastInformation, KeyIdAndSharedSecret, L2tpSessionIndications,
+    L2tpSessionInformation, L2tpTunnelInformation, L2tpUserAuthentication,
+    LeaveIpMulticastInformation, LinkSpecificMultipathIpAddress, LinkedUrrId, LnsAddress,
+    LoadControlInformation, LocalIngressTunnel, LocalN3N9TunnelInformation, MacAddress,
+    MacAddressesDetected, MacAddressesRemoved, MappedN6IpAddress, MarId, MaximumPacketDelay,
+    MaximumReceiveUnit, Mbr, MbsMulticastParameters, MbsSessionIdentifier,
+    MbsSessionN4ControlInformation, MbsSessionN4Information, MbsSessionN4mbControlInformation,
+    MbsSessionN4mbInformation, MbsUnicastParametersId, Mbsn4mbreqFlags, Mbsn4respFlags,
+    MeasurementEndpointAddress, MeasurementEndpointPortNumber, MeasurementIndication,
+    MeasurementInformation, MeasurementMethod, MeasurementPeriod, MeasurementReportingType,
+    MediaRelatedInformationTransferInfo, MediaTransportProtocol, Metadata, Metric,
+    MinimumPacketDelay, MinimumWaitTime, MonitoringTime, MoqControlInformation, MoqInformation,
+    MoqRelayIpAddress, MpquicAddressInformation, MpquicControlInformation, MpquicParameters,
+    MptcpAddressInformation, MptcpControlInformation, MptcpParameters, MtEdtControlInformation,
+    MtSdtControlInformation, MulticastTransportInformation, MultipathApplicableIndication,
+    Multiplier, N6DelayMeasurementControlInformation, N6DelayMeasurementControlInformationId,
+    N6DelayMeasurementFailureInformation, N6DelayMeasurementInformation,
+    N6DelayMeasurementProtocols, N6DelayMeasurementReport, N6JitterMeasurement,
+    N6RoutingInformation, NbnsServerAddress, NetworkInstance, NfInstanceId, NodeId, NodeReportType,
+    Non3gppAccessForwardingActionInformation, NotificationCorrelationId, NumberOfReports,
+    NumberOfUeIpAddresses, NwTtPortNumber, OciFlags, OffendingIe, OffendingIeInformation,
+    OnPathN6ConnectionInformation, OperatorConfigurableUpfCapability, OuterHeaderCreation,
+    OuterHeaderRemoval, OverloadControlInformation, PacketDelayThresholds,
+    PacketInspectionFunctionality, PacketRate, PacketRateStatus, PacketRateStatusReport,
+    PacketRateStatusReportModificationResponse, PacketReplicationAndDetectionCarryOnInformation,
+    PagingPolicyIndicator, PartialFailureInformation, Pdi, PdnType, PdrId, PduSetImportance,
+    PeerUpRestartReport, PfcpAssociationReleaseRequest, PfcpSessionChangeInfo,
+    PfcpSessionRetentionInformation, PfcpasreqFlags, PfcpasrspFlags, PfcpaureqFlags,
+    PfcpsdrspFlags, PfcpsereqFlags, PfcpsmreqFlags, PfcpsrreqFlags, PfcpsrrspFlags, PfdContents,
+    PfdContext, PfdPartialFailureInformation, PmfAddressInformation, PmfControlInformation,
+    PmfParameters, PortManagementInformationContainer, PortNumber, Precedence, PredefinedRulesName,
+    Priority, ProtocolDescription, ProtocolSpecificConfigurationParameters,
+    ProvideAtsssControlInformation, ProvideRdsConfigurationInformation, Proxying,
+    QerControlIndications, QerCorrelationId, QerId, QerIndications, Qfi, QosInformation,
+    QosMonitoringMeasurement, QosMonitoringPerQosFlowControlInformation, QosMonitoringReport,
+    QosReportTrigger, QueryPacketRateStatus, QueryUrr, QueryUrrReference, QuotaHoldingTime,
+    QuotaValidityTime, RatType, RdsConfigurationInformation, RecoveryTimeStamp,
+    RedirectInformation, RedundantN3N9TransmissionInformation,
+    RedundantTransmissionForwardingParameters, RedundantTransmissionParameters,
+    RemainingDataReportingIndication, RemoteGtpuPeer, RemoteN3N9TunnelInformation, RemoveBar,
+    RemoveFar, RemoveMar, RemoveMbsUnicastParameters, RemovePdr, RemoveQer, RemoveSrr,
+    RemoveTrafficEndpoint, RemoveUrr, ReportType, ReportingControlInformation, ReportingEndpointId,
+    ReportingFlags, ReportingFrequency, ReportingSuggestionInfo, ReportingThresholds,
+    ReportingTriggers, RequestedAccessAvailabilityInformation, RequestedClockDriftInformation,
+    RequestedQosMonitoring, Rqi, RtpHeaderExtensionAdditionalInformation, RtpHeaderExtensionId,
+    RtpHeaderExtensionInformation, RtpHeaderExtensionType, RtpPayloadFormat, RtpPayloadInformation,
+    RtpPayloadType, SNssai, STag, SdfFilter, SecurityModeOwampTwamp, SecurityModeStamp,
+    SequenceNumber, SessionReflectorModeStamp, SessionReport, SmfChangeReason, SmfSetId,
+    SourceInterface, SourceIpAddress, SrrId, StartTime, SteeringFunctionality, SteeringMode,
+    SteeringModeIndicator, SubsequentEventQuota, SubsequentEventThreshold, SubsequentTimeQuota,
+    SubsequentTimeThreshold, SubsequentVolumeQuota, SubsequentVolumeThreshold,
+    SuggestedBufferingPacketsCount, TgppAccessForwardingActionInformation, TgppInterfaceType,
+    Thresholds, TimeDomainNumber, TimeOfFirstPacket, TimeOfLastPacket, TimeOffsetMeasurement,
+    TimeOffsetThreshold, TimeQuota, TimeQuotaMechanism, TimeStamp, TimeThreshold, Timer,
+    TlContainer, TraceInformation, TrafficEndpointId,
+    TrafficParameterMeasurementControlInformation, TrafficParameterMeasurementIndication,
+    TrafficParameterMeasurementReport, TrafficParameterThreshold, TransportDelayReporting,
+    TransportLevelMarking, TransportLevelMarkingIndications, TransportMode,
+    TscManagementInformationModificationRequest, TscManagementInformationModificationResponse,
+    TscManagementInformationReportRequest, TunnelPassword, TunnelPreference, UeIpAddress,
+    UeIpAddressPoolIdentity, UeIpAddressPoolInformation, UeIpAddressUsageInformation,
+    UeLevelMeasurementsConfiguration, UlPeriodicity, UpFunctionFeatures,
+    Update3gppAccessForwardingActionInformation, UpdateBar, UpdateBarReportResponse,
+    UpdateDuplicatingParameters, UpdateFar, UpdateForwardingParameters, UpdateMar,
+    UpdateNon3gppAccessForwardingActionInformation, UpdatePdr, UpdateQer, UpdateSrr,
+    UpdateTrafficEndpoint, UpdateUrr, UpdatedPdr, UrSeqn, Uri, UrrId, UsageInformation,
+    UsageReportDeletionResponse, UsageReportModificationResponse, UsageReportRequest,
+    UsageReportTrigger, UserId, UserPlaneInactivityTimer, UserPlaneIpResourceInformation,
+    UserPlaneNodeManagementInformationContainer, UserPlanePathFailureReport,
+    UserPlanePathRecoveryReport, ValidityTimer, VendorSpecificNodeReportType, VolumeMeasurement,
+    VolumeQuota, VolumeThreshold, Weight,
+};
+use crate::error::Error;
+use crate::wire::Writer;
+
+/// Writes [`describe`] for the types that have a row.
+macro_rules! described {
+    ($($name:ident)*) => {
+        /// Returns the descriptor of a type, `None` where the specification has none.
+        ///
+        /// Inside of a group the descriptor of the [`Member`](super::Member) says the same, and
+        /// more.
+        #[must_use]
+        pub const fn describe(ie: IeType) -> Option<Descriptor> {
+            match ie {
+                $(<$name as Ie>::TYPE => Some(<$name as Ie>::DESCRIPTOR),)*
+                _ => None,
+            }
+        }
+
+        /// Reads the value of an element and writes it again from what its type keeps: a leaf
+        /// loses spare bits and further octets, a group keeps everything. `None` where the
+        /// specification has no such type.
+        ///
+        /// # Errors
+        /// When the octets are not such a value.
+        pub fn canonical(ie: IeType, value: &[u8]) -> Option<Result<Vec<u8>, Error>> {
+            match ie {
+                $(<$name as Ie>::TYPE => Some(again::<$name>(value)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+fn again<T: Ie>(value: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(value.len());
+    let mut writer = Writer::new(&mut out);
+    T::decode(value)?.write(&mut writer);
+    writer.finish()?;
+    Ok(out)
+}
+
+described! {
+    PfdContents CreatePdr Pdi CreateFar ForwardingParameters DuplicatingParameters CreateUrr
+    CreateQer CreatedPdr UpdatePdr UpdateFar UpdateForwardingParameters UpdateBarReportResponse
+    UpdateUrr UpdateQer RemovePdr RemoveFar RemoveUrr RemoveQer Cause SourceInterface FTeid
+    NetworkInstance SdfFilter ApplicationId GateStatus Mbr Gbr QerCorrelationId Precedence
+    TransportLevelMarking VolumeThreshold TimeThreshold MonitoringTime SubsequentVolumeThreshold
+    SubsequentTimeThreshold InactivityDetectionTime ReportingTriggers RedirectInformation
+    ReportType OffendingIe ForwardingPolicy DestinationInterface UpFunctionFeatures ApplyAction
+    DownlinkDataServiceInformation DownlinkDataNotificationDelay DlBufferingDuration
+    PfcpsmreqFlags PfcpsrrspFlags LoadControlInformation SequenceNumber Metric
+    OverloadControlInformation Timer PdrId FSeid ApplicationIdsPfds PfdContext NodeId
+    MeasurementMethod UsageReportTrigger MeasurementPeriod FqCsid VolumeMeasurement
+    DurationMeasurement ApplicationDetectionInformation TimeOfFirstPacket TimeOfLastPacket
+    QuotaHoldingTime DroppedDlTrafficThreshold VolumeQuota TimeQuota StartTime EndTime QueryUrr
+    UsageReportModificationResponse UsageReportDeletionResponse UsageReportRequest UrrId
+    LinkedUrrId DownlinkDataReport OuterHeaderCreation CreateBar UpdateBar RemoveBar BarId
+    CpFunctionFeatures UsageInformation ApplicationInstanceId FlowInformation UeIpAddress
+    PacketRate OuterHeaderRemoval RecoveryTimeStamp DlFlowLevelMarking HeaderEnrichment
+    ErrorIndicationReport MeasurementInformation NodeReportType UserPlanePathFailureReport
+    RemoteGtpuPeer UrSeqn UpdateDuplicatingParameters ActivatePredefinedRules
+    DeactivatePredefinedRules FarId QerId OciFlags PfcpAssociationReleaseRequest
+    GracefulReleasePeriod PdnType FailedRuleId TimeQuotaMechanism UserPlaneIpResourceInformation
+    UserPlaneInactivityTimer AggregatedUrrs Multiplier AggregatedUrrId SubsequentVolumeQuota
+    SubsequentTimeQuota Rqi Qfi QueryUrrReference AdditionalUsageReportsInformation
+    CreateTrafficEndpoint CreatedTrafficEndpoint UpdateTrafficEndpoint RemoveTrafficEndpoint
+    TrafficEndpointId EthernetPacketFilter MacAddress CTag STag Ethertype Proxying
+    EthernetFilterId EthernetFilterProperties SuggestedBufferingPacketsCount UserId
+    EthernetPduSessionInformation EthernetTrafficInformation EthernetInactivityTimer
+    AdditionalMonitoringTime EventQuota EventThreshold SubsequentEventQuota
+    SubsequentEventThreshold FramedRoute FramedRouting FramedIpv6Route TimeStamp AveragingWindow
+    PagingPolicyIndicator ApnDnn TgppInterfaceType PfcpsrreqFlags PfcpaureqFlags ActivationTime
+    DeactivationTime CreateMar TgppAccessForwardingActionInformation
+    Non3gppAccessForwardingActionInformation RemoveMar UpdateMar
+    Update3gppAccessForwardingActionInformation UpdateNon3gppAccessForwardingActionInformation
+    UeIpAddressPoolIdentity PfcpSessionRetentionInformation PfcpasrspFlags CpPfcpEntityIpAddress
+    PfcpsereqFlags UserPlanePathRecoveryReport IpMulticastAddressingInfo
+    JoinIpMulticastInformation LeaveIpMulticastInformation SourceIpAddress
+    CreatedBridgeRouterInfo RemoveSrr CreateSrr UpdateSrr UeIpAddressPoolInformation UpdatedPdr
+    SNssai PfcpasreqFlags DataStatus UeIpAddressUsageInformation PartialFailureInformation MarId
+    Weight SteeringFunctionality SteeringMode Priority RatType TransportMode
+    RequestedAccessAvailabilityInformation MptcpControlInformation AtsssLlControlInformation
+    AtsssLlInformation MultipathApplicableIndication SteeringModeIndicator
+    MpquicControlInformation AccessAvailabilityInformation PmfControlInformation
+    MptcpAddressInformation MpquicAddressInformation LinkSpecificMultipathIpAddress
+    PmfAddressInformation Thresholds PortNumber NwTtPortNumber TimeDomainNumber
+    TimeOffsetThreshold CumulativeRateratioThreshold TimeOffsetMeasurement
+    CumulativeRateratioMeasurement CreateBridgeRouterInfo RequestedClockDriftInformation
+    ConfiguredTimeDomain PortManagementInformationContainer
+    UserPlaneNodeManagementInformationContainer TlContainer FiveGsUserPlaneNodeId
+    QuotaValidityTime NumberOfReports SrrId DlDataPacketsSize
+    PacketReplicationAndDetectionCarryOnInformation MtEdtControlInformation
+    MtSdtControlInformation RdsConfigurationInformation PfcpsdrspFlags
+    ExtendedDlBufferingNotificationPolicy PacketInspectionFunctionality SmfChangeReason
+    DlBufferingSuggestedPacketCount PredefinedRulesName OperatorConfigurableUpfCapability
+    MacAddressesDetected MacAddressesRemoved TraceInformation OffendingIeInformation
+    DscpToPpiMappingInformation VendorSpecificNodeReportType RtpHeaderExtensionId RtpPayloadType
+    ReportingEndpointId HeaderHandlingControlId HeaderHandlingControlRuleId
+    MediaTransportProtocol RtpHeaderExtensionType RtpPayloadFormat HeaderHandlingAction
+    HeaderHandlingCondition MediaRelatedInformationTransferInfo
+    HeaderHandlingReportingIndication MoqControlInformation ExpeditedTransferIndication
+    EventNotificationUri NotificationCorrelationId Metadata HeaderDetectionReference
+    HeaderDetectionSupportInformation HeaderHandlingControlReference HeaderInformation
+    HeaderValue BindingIndication RtpHeaderExtensionAdditionalInformation MoqRelayIpAddress
+    DnsQueryResponseFilter MbsUnicastParametersId AreaSessionId Mbsn4mbreqFlags Mbsn4respFlags
+    IpMulticastAddress MbsSessionIdentifier MulticastTransportInformation LocalIngressTunnel
+    ValidityTimer IpVersion DataNetworkAccessIdentifier GroupId Uri AlternativeSmfIpAddress
+    SmfSetId NfInstanceId NumberOfUeIpAddresses CpIpAddress IpAddressAndPortNumberReplacement
+    MappedN6IpAddress N6RoutingInformation OnPathN6ConnectionInformation HplmnSNssai
+    AveragePacketDelay MinimumPacketDelay MaximumPacketDelay MinimumWaitTime
+    N6DelayMeasurementControlInformationId MeasurementEndpointPortNumber SecurityModeOwampTwamp
+    QosReportTrigger GtpuPathInterfaceType RequestedQosMonitoring ReportingFrequency
+    QerControlIndications ReportingFlags QerIndications TrafficParameterMeasurementIndication
+    MeasurementIndication N6DelayMeasurementProtocols MeasurementReportingType PduSetImportance
+    ReportingControlInformation SecurityModeStamp SessionReflectorModeStamp
+    TransportLevelMarkingIndications N6DelayMeasurementFailureInformation
+    RemainingDataReportingIndication HmacKeyStamp PacketRateStatus PacketDelayThresholds
+    QosMonitoringMeasurement TrafficParameterThreshold DlPeriodicity UlPeriodicity
+    N6JitterMeasurement ReportingSuggestionInfo ReportingThresholds
+    UeLevelMeasurementsConfiguration N6DelayMeasurementInformation MeasurementEndpointAddress
+    KeyIdAndSharedSecret TunnelPreference MaximumReceiveUnit L2tpSessionIndications LnsAddress
+    CallingNumber CalledNumber TunnelPassword L2tpUserAuthentication DnsServerAddress
+    NbnsServerAddress AccessAvailabilityControlInformation AccessAvailabilityReport
+    ProvideAtsssControlInformation AtsssControlParameters MptcpParameters AtsssLlParameters
+    PmfParameters MpquicParameters TscManagementInformationModificationRequest
+    TscManagementInformationModificationResponse TscManagementInformationReportRequest
+    EthernetContextInformation ProtocolDescription RtpHeaderExtensionInformation
+    RtpPayloadInformation HeaderHandlingControlRule HeaderHandlingReportingControlInfo
+    HeaderHandlingControlInformation ExtendedTransportLevelMarking MoqInformation
+    MbsSessionN4mbControlInformation MbsSessionN4ControlInformation MbsMulticastParameters
+    AddMbsUnicastParameters MbsSessionN4mbInformation RemoveMbsUnicastParameters
+    MbsSessionN4Information PfdPartialFailureInformation ClockDriftControlInformation
+    GtpuPathQosControlInformation N6DelayMeasurementControlInformation
+    ProtocolSpecificConfigurationParameters ClockDriftReport GtpuPathQosReport QosInformation
+    PeerUpRestartReport N6DelayMeasurementReport PfcpSessionChangeInfo
+    QosMonitoringPerQosFlowControlInformation QosMonitoringReport
+    TrafficParameterMeasurementControlInformation TrafficParameterMeasurementReport
+    DirectReportingInformation SessionReport RedundantN3N9TransmissionInformation
+    LocalN3N9TunnelInformation RemoteN3N9TunnelInformation PacketRateStatusReport
+    QueryPacketRateStatus PacketRateStatusReportModificationResponse
+    RedundantTransmissionParameters RedundantTransmissionForwardingParameters
+    TransportDelayReporting DscpToPpiControlInformation ProvideRdsConfigurationInformation
+    L2tpTunnelInformation L2tpSessionInformation CreatedL2tpSession
+}

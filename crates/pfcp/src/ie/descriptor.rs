@@ -1,0 +1,339 @@
+use crate::error::ErrorKind;
+use crate::ie::IeType;
+
+/// What the specification says about an element or a message, as data.
+#[derive(Clone, Copy, Debug)]
+pub enum Descriptor {
+    /// An element with fields.
+    Leaf(&'static Leaf),
+    /// An element of elements.
+    Group(&'static Group),
+}
+
+/// An element with fields.
+#[derive(Debug)]
+pub struct Leaf {
+    /// The type.
+    pub ie: IeType,
+    /// The octets that a value has at least.
+    pub min: usize,
+    /// The octets at the start that hold flags and other bit fields; missing ones read as zero.
+    pub head: usize,
+    /// The fields: those of the head first, then one after another.
+    pub fields: &'static [Field],
+    /// Checks a value and says whether its fields tell it all (no spare bit, no octet more).
+    pub(crate) check: fn(&[u8]) -> Result<bool, ErrorKind>,
+    /// Appends what encoding the decoded fields gives.
+    pub(crate) again: fn(&[u8], &mut Vec<u8>),
+    /// The only length that needs no look at the octets, `usize::MAX` when there is none.
+    pub(crate) plain: usize,
+}
+
+/// One field of a [`Leaf`].
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The name in JSON and text.
+    pub name: &'static str,
+    /// How it stands on the wire.
+    pub kind: Kind,
+    /// When it is there.
+    pub when: When,
+}
+
+/// How a field stands on the wire.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Bits of the head, counted from bit 1 of the first octet, octet after octet.
+    Bits {
+        /// The lowest bit.
+        shift: u8,
+        /// How many bits; 1 is a flag.
+        width: u32,
+        /// Names of the values.
+        names: Option<fn(u64) -> Option<&'static str>>,
+    },
+    /// An unsigned number, big endian.
+    Number {
+        /// Octets on the wire.
+        octets: usize,
+        /// The bits that count; those above are spare.
+        width: u32,
+        /// Names of the values.
+        names: Option<fn(u64) -> Option<&'static str>>,
+    },
+    /// Seconds since 1900, four octets.
+    Time,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+    /// A MAC address.
+    Mac,
+    /// Octets that are text where they can be.
+    Text(Span),
+    /// Octets.
+    Octets(Span),
+    /// A domain name as labels.
+    Labels(Span),
+    /// Decimal digits, two in an octet, low half first.
+    Digits(Span),
+}
+
+/// Where a field of variable length ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// At the end of the element.
+    Rest,
+    /// One octet before the end of the element.
+    RestButLast,
+    /// After a length of one octet.
+    Length8,
+    /// After a length of two octets.
+    Length16,
+    /// After so many octets.
+    Fixed(u8),
+    /// After an octet with the length of an IP address below and its version above: 0 is
+    /// IPv4, 1 is IPv6.
+    Address,
+    /// After a count of MAC addresses of one octet.
+    MacAddresses,
+}
+
+/// When a field is there.
+#[derive(Clone, Copy, Debug)]
+pub enum When {
+    /// Always.
+    Always,
+    /// When a flag of the head is set that says nothing else.
+    Flag {
+        /// The name of the flag.
+        name: &'static str,
+        /// Its bit, counted as in [`Kind::Bits`].
+        shift: u8,
+    },
+    /// When the bits of the head say so.
+    Head {
+        /// The condition on the head, bit 1 of the first octet lowest.
+        holds: fn(u128) -> bool,
+        /// The condition as it is written in the row.
+        text: &'static str,
+    },
+    /// When octets are left.
+    More,
+}
+
+/// An element or a message that consists of elements.
+#[derive(Debug)]
+pub struct Group {
+    /// The type of the element; `None` for a message.
+    pub ie: Option<IeType>,
+    /// The table of TS 29.244 that lists the members.
+    pub table: &'static str,
+    /// The members in the order of the table.
+    pub members: &'static [Member],
+    slots: [u8; SLOTS],
+    pub(crate) required: [u64; 5],
+    pub(crate) once: u64,
+}
+
+/// What an element of no member has for a slot.
+pub(crate) const NO_SLOT: u8 = 255;
+
+const SLOTS: usize = 512;
+
+impl Group {
+    pub(crate) const fn new(
+        ie: Option<IeType>,
+        table: &'static str,
+        members: &'static [Member],
+    ) -> Self {
+        assert!(members.len() <= 64, "a group has more than 64 members");
+        let mut slots = [NO_SLOT; SLOTS];
+        let mut required = [0u64; 5];
+        let mut once = 0u64;
+        let mut slot = 0;
+        while slot < members.len() {
+            let member = &members[slot];
+            let number = member.ie.0 as usize;
+            assert!(
+                slots[number] == NO_SLOT,
+                "a group has two rows for one type"
+            );
+            #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
+            {
+                slots[number] = slot as u8;
+            }
+            if !member.many {
+                once |= 1 << slot;
+            }
+            let mut interface = 0;
+            while interface < 5 {
+                if matches!(member.presence, Presence::Mandatory)
+                    && member.on.0 >> interface & 1 == 1
+                {
+                    required[interface] |= 1 << slot;
+                }
+                interface += 1;
+            }
+            slot += 1;
+        }
+        Self {
+            ie,
+            table,
+            members,
+            slots,
+            required,
+            once,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, ie: IeType) -> u8 {
+        self.slots
+            .get(usize::from(ie.0))
+            .copied()
+            .unwrap_or(NO_SLOT)
+    }
+
+    /// Returns the slots that have to be filled on any of the interfaces, a bit each.
+    pub(crate) fn required_by(&self, on: Interfaces) -> u64 {
+        let mut slots = 0;
+        for (interface, required) in self.required.iter().enumerate() {
+            if on.0 >> interface & 1 == 1 {
+                slots |= required;
+            }
+        }
+        slots
+    }
+
+    /// Returns the interfaces on which a slot has to be filled.
+    pub(crate) fn requiring(&self, slot: usize) -> Interfaces {
+        let bit = |(interface, required): (usize, &u64)| {
+            if required >> slot & 1 == 1 {
+                1 << interface
+            } else {
+                0
+            }
+        };
+        Interfaces(
+            self.required
+                .iter()
+                .enumerate()
+                .map(bit)
+                .fold(0, std::ops::BitOr::bitor),
+        )
+    }
+
+    /// Returns the member of a type.
+    #[must_use]
+    pub fn member(&self, ie: IeType) -> Option<&'static Member> {
+        self.members.get(usize::from(self.slot(ie)))
+    }
+}
+
+/// One row of a [`Group`].
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// The type.
+    pub ie: IeType,
+    /// The name that the table gives it, where that is not the name of the type.
+    pub role: Option<&'static str>,
+    /// Whether it has to be there.
+    pub presence: Presence,
+    /// Whether there may be several.
+    pub many: bool,
+    /// The interfaces on which it may occur.
+    pub on: Interfaces,
+    /// What it consists of.
+    pub what: Descriptor,
+}
+
+/// Whether a member has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Presence {
+    /// Always.
+    Mandatory,
+    /// Under conditions of the specification.
+    Conditional,
+    /// As the sender likes.
+    Optional,
+}
+
+/// A set of reference points.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Interfaces(pub(crate) u8);
+
+impl Interfaces {
+    /// No interface.
+    pub const NONE: Self = Self(0);
+    /// Between the control and user planes of a serving gateway.
+    pub const SXA: Self = Self(1);
+    /// Between the control and user planes of a packet gateway.
+    pub const SXB: Self = Self(2);
+    /// Between the control and user planes of a traffic detection function.
+    pub const SXC: Self = Self(4);
+    /// Between SMF and UPF.
+    pub const N4: Self = Self(8);
+    /// Between MB-SMF and MB-UPF.
+    pub const N4MB: Self = Self(16);
+    /// Every interface.
+    pub const ALL: Self = Self(31);
+
+    /// Adds the interfaces of another set.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Keeps what both sets have.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Keeps what the other set does not have.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Says that every interface of the other set is in this one.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Says that no interface is left.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Walks the interfaces one at a time.
+    pub fn iter(self) -> impl Iterator<Item = Self> {
+        (0..5)
+            .map(|bit| Self(1 << bit))
+            .filter(move |one| self.contains(*one))
+    }
+}
+
+impl std::fmt::Display for Interfaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [&str; 5] = ["Sxa", "Sxb", "Sxc", "N4", "N4mb"];
+        let mut separator = "";
+        for (bit, name) in NAMES.iter().enumerate() {
+            if self.0 >> bit & 1 == 1 {
+                write!(f, "{separator}{name}")?;
+                separator = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Interfaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Interfaces({self})")
+    }
+}

@@ -1,0 +1,434 @@
+//! The kinds of fields: how each is typed, read, written and described.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::error::ErrorKind;
+
+/// Reads the value of one leaf from front to back.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    octets: &'a [u8],
+    at: usize,
+    /// Whether bits were seen that no field keeps.
+    pub(crate) spare: bool,
+}
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(crate) const fn new(octets: &'a [u8]) -> Self {
+        Self {
+            octets,
+            at: 0,
+            spare: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.at == self.octets.len()
+    }
+
+    /// Says that the fields tell all about the octets.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.is_empty() && !self.spare
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, octets: usize) -> Result<&'a [u8], ErrorKind> {
+        let need = self.at + octets;
+        let taken = self.octets.get(self.at..need);
+        let taken = taken.ok_or(ErrorKind::Length {
+            have: self.octets.len(),
+            need,
+        })?;
+        self.at = need;
+        Ok(taken)
+    }
+
+    #[inline]
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], ErrorKind> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    /// Reads a number of up to eight octets of which the lowest `width` bits count.
+    #[inline]
+    pub(crate) fn number(&mut self, octets: usize, width: u32) -> Result<u64, ErrorKind> {
+        let mut value = 0;
+        for octet in self.take(octets)? {
+            value = value << 8 | u64::from(*octet);
+        }
+        let counted = value & (u64::MAX >> (64 - width));
+        self.spare |= counted != value;
+        Ok(counted)
+    }
+
+    /// Reads the head: up to `most` octets, of which `least` have to be there, lowest first.
+    #[inline]
+    pub(crate) fn head(&mut self, least: usize, most: usize) -> Result<u128, ErrorKind> {
+        let have = (self.octets.len() - self.at).min(most);
+        let mut head = [0; 16];
+        let octets = self.take(have.max(least))?;
+        head[..octets.len()].copy_from_slice(octets);
+        Ok(u128::from_le_bytes(head))
+    }
+
+    #[inline]
+    pub(crate) fn prefixed8(&mut self) -> Result<&'a [u8], ErrorKind> {
+        let [length] = self.array()?;
+        self.take(usize::from(length))
+    }
+
+    #[inline]
+    pub(crate) fn prefixed16(&mut self) -> Result<&'a [u8], ErrorKind> {
+        let length = u16::from_be_bytes(self.array()?);
+        self.take(usize::from(length))
+    }
+
+    /// Reads an IP address after its version and length.
+    #[inline]
+    pub(crate) fn address(&mut self) -> Result<&'a [u8], ErrorKind> {
+        let [length] = self.array()?;
+        let address = self.take(usize::from(length & 0x3f))?;
+        self.spare |= length != address_length(address);
+        Ok(address)
+    }
+
+    /// Reads MAC addresses after their count.
+    #[inline]
+    pub(crate) fn mac_addresses(&mut self) -> Result<&'a [u8], ErrorKind> {
+        let [count] = self.array()?;
+        self.take(6 * usize::from(count))
+    }
+
+    #[inline]
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        let rest = &self.octets[self.at..];
+        self.at = self.octets.len();
+        rest
+    }
+
+    #[inline]
+    pub(crate) fn rest_but_last(&mut self) -> Result<&'a [u8], ErrorKind> {
+        self.take((self.octets.len() - self.at).saturating_sub(1))
+    }
+
+    #[inline]
+    pub(crate) fn ipv4(&mut self) -> Result<Ipv4Addr, ErrorKind> {
+        self.array::<4>().map(Ipv4Addr::from)
+    }
+
+    #[inline]
+    pub(crate) fn ipv6(&mut self) -> Result<Ipv6Addr, ErrorKind> {
+        self.array::<16>().map(Ipv6Addr::from)
+    }
+}
+
+/// Appends a number of up to eight octets.
+#[inline]
+pub(crate) fn put_number(value: u64, octets: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&value.to_be_bytes()[8 - octets..]);
+}
+
+/// Appends octets after their length; what a length cannot say is left out.
+#[inline]
+pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) {
+    let most = if octets == 1 { 0xff } else { 0xffff };
+    let value = &value[..value.len().min(most)];
+    put_number(value.len() as u64, octets, out);
+    out.extend_from_slice(value);
+}
+
+/// The octet before an IP address: its version, 0 for IPv4 and 1 for IPv6, and its length.
+#[inline]
+fn address_length(address: &[u8]) -> u8 {
+    let version = u8::from(address.len() == 16);
+    version << 6 | u8::try_from(address.len()).map_or(0x3f, |octets| octets & 0x3f)
+}
+
+/// Appends an IP address after its version and length; octets beyond 63 are left out.
+#[inline]
+pub(crate) fn put_address(address: &[u8], out: &mut Vec<u8>) {
+    let address = &address[..address.len().min(0x3f)];
+    out.push(address_length(address));
+    out.extend_from_slice(address);
+}
+
+/// Appends MAC addresses after their count; octets that are no whole address, and addresses
+/// beyond 255, are left out.
+#[inline]
+pub(crate) fn put_mac_addresses(addresses: &[u8], out: &mut Vec<u8>) {
+    let count = u8::try_from(addresses.len() / 6).unwrap_or(u8::MAX);
+    out.push(count);
+    out.extend_from_slice(&addresses[..6 * usize::from(count)]);
+}
+
+/// The Rust type of a kind; `T` is the storage of octets.
+macro_rules! field_type {
+    (low3) => { u8 };
+    (low4) => { u8 };
+    (low5) => { u8 };
+    (low6) => { u8 };
+    (low7) => { u8 };
+    (u8) => { u8 };
+    (u16) => { u16 };
+    (u24) => { u32 };
+    (u32) => { u32 };
+    (u40) => { u64 };
+    (u64) => { u64 };
+    (time) => { u32 };
+    (ipv4) => { std::net::Ipv4Addr };
+    (ipv6) => { std::net::Ipv6Addr };
+    (mac) => { [u8; 6] };
+    (fixed6) => { [u8; 6] };
+    (fixed16) => { [u8; 16] };
+    (($code:ident $kind:ident)) => { $code };
+    ($text:ident) => { T };
+    ($kind:tt [$($when:tt)*]) => { Option<$crate::ie::field::field_type!($kind)> };
+}
+
+/// Octets and width of the kinds that are numbers.
+macro_rules! number_size {
+    (low3) => {
+        (1, 3)
+    };
+    (low4) => {
+        (1, 4)
+    };
+    (low5) => {
+        (1, 5)
+    };
+    (low6) => {
+        (1, 6)
+    };
+    (low7) => {
+        (1, 7)
+    };
+    (u8) => {
+        (1, 8)
+    };
+    (u16) => {
+        (2, 16)
+    };
+    (u24) => {
+        (3, 24)
+    };
+    (u32) => {
+        (4, 32)
+    };
+    (u40) => {
+        (5, 40)
+    };
+    (u64) => {
+        (8, 64)
+    };
+    (time) => {
+        (4, 32)
+    };
+}
+
+/// Reads a field.
+macro_rules! read_field {
+    ($r:ident $head:ident $kind:tt [more]) => {
+        if $r.is_empty() {
+            None
+        } else {
+            Some($crate::ie::field::read_field!($r $head $kind))
+        }
+    };
+    ($r:ident $head:ident $kind:tt [if $flag:ident $octet:literal / $bit:literal]) => {
+        if $head >> $crate::ie::field::shift($octet, $bit) & 1 == 1 {
+            Some($crate::ie::field::read_field!($r $head $kind))
+        } else {
+            None
+        }
+    };
+    ($r:ident $head:ident $kind:tt [if ($when:expr)]) => {
+        if $when { Some($crate::ie::field::read_field!($r $head $kind)) } else { None }
+    };
+    ($r:ident $head:ident ipv4) => { $r.ipv4()? };
+    ($r:ident $head:ident ipv6) => { $r.ipv6()? };
+    ($r:ident $head:ident mac) => { $r.array::<6>()? };
+    ($r:ident $head:ident fixed6) => { $r.array::<6>()? };
+    ($r:ident $head:ident fixed16) => { $r.array::<16>()? };
+    ($r:ident $head:ident address) => { T::from($r.address()?) };
+    ($r:ident $head:ident mac_addresses) => { T::from($r.mac_addresses()?) };
+    ($r:ident $head:ident text) => { T::from($r.rest()) };
+    ($r:ident $head:ident octets) => { T::from($r.rest()) };
+    ($r:ident $head:ident labels) => { T::from($r.rest()) };
+    ($r:ident $head:ident text_but_last) => { T::from($r.rest_but_last()?) };
+    ($r:ident $head:ident text8) => { T::from($r.prefixed8()?) };
+    ($r:ident $head:ident text16) => { T::from($r.prefixed16()?) };
+    ($r:ident $head:ident octets8) => { T::from($r.prefixed8()?) };
+    ($r:ident $head:ident octets16) => { T::from($r.prefixed16()?) };
+    ($r:ident $head:ident digits8) => { T::from($r.prefixed8()?) };
+    ($r:ident $head:ident ($code:ident $kind:ident)) => {
+        $code($crate::ie::field::read_field!($r $head $kind))
+    };
+    ($r:ident $head:ident $kind:ident) => {{
+        const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
+        #[expect(
+            clippy::allow_attributes,
+            clippy::allow_attributes_without_reason,
+            reason = "the widest kind needs no cast"
+        )]
+        #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+        {
+            $r.number(SIZE.0, SIZE.1)? as $crate::ie::field::field_type!($kind)
+        }
+    }};
+}
+
+/// Writes a field.
+macro_rules! write_field {
+    ($value:expr, $out:ident ipv4) => { $out.extend_from_slice(&$value.octets()) };
+    ($value:expr, $out:ident ipv6) => { $out.extend_from_slice(&$value.octets()) };
+    ($value:expr, $out:ident mac) => { $out.extend_from_slice($value) };
+    ($value:expr, $out:ident fixed6) => { $out.extend_from_slice($value) };
+    ($value:expr, $out:ident fixed16) => { $out.extend_from_slice($value) };
+    ($value:expr, $out:ident address) => {
+        $crate::ie::field::put_address($value.as_ref(), $out)
+    };
+    ($value:expr, $out:ident mac_addresses) => {
+        $crate::ie::field::put_mac_addresses($value.as_ref(), $out)
+    };
+    ($value:expr, $out:ident text) => { $out.extend_from_slice($value.as_ref()) };
+    ($value:expr, $out:ident octets) => { $out.extend_from_slice($value.as_ref()) };
+    ($value:expr, $out:ident labels) => { $out.extend_from_slice($value.as_ref()) };
+    ($value:expr, $out:ident text_but_last) => { $out.extend_from_slice($value.as_ref()) };
+    ($value:expr, $out:ident text8) => {
+        $crate::ie::field::put_prefixed($value.as_ref(), 1, $out)
+    };
+    ($value:expr, $out:ident octets8) => {
+        $crate::ie::field::put_prefixed($value.as_ref(), 1, $out)
+    };
+    ($value:expr, $out:ident digits8) => {
+        $crate::ie::field::put_prefixed($value.as_ref(), 1, $out)
+    };
+    ($value:expr, $out:ident text16) => {
+        $crate::ie::field::put_prefixed($value.as_ref(), 2, $out)
+    };
+    ($value:expr, $out:ident octets16) => {
+        $crate::ie::field::put_prefixed($value.as_ref(), 2, $out)
+    };
+    ($value:expr, $out:ident ($code:ident $kind:ident)) => {
+        $crate::ie::field::write_field!(&$value.0, $out $kind)
+    };
+    ($value:expr, $out:ident $kind:ident) => {{
+        const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
+        let counted = u64::from(*$value) & (u64::MAX >> (64 - SIZE.1));
+        $crate::ie::field::put_number(counted, SIZE.0, $out);
+    }};
+}
+
+/// Writes a field under its condition; a missing one that has to be there becomes zeros.
+macro_rules! write_when {
+    ($value:expr, $out:ident $kind:tt) => {
+        $crate::ie::field::write_field!(&$value, $out $kind)
+    };
+    ($value:expr, $out:ident $kind:tt [if ($when:expr)]) => {
+        if $when {
+            match &$value {
+                Some(value) => $crate::ie::field::write_field!(value, $out $kind),
+                None => $out.resize($out.len() + $crate::ie::field::zeros!($kind), 0),
+            }
+        }
+    };
+    ($value:expr, $out:ident $kind:tt [$($when:tt)*]) => {
+        if let Some(value) = &$value {
+            $crate::ie::field::write_field!(value, $out $kind);
+        }
+    };
+}
+
+/// Octets of the kinds that a condition on stored flags can bring.
+macro_rules! zeros {
+    (ipv4) => {
+        4
+    };
+    (ipv6) => {
+        16
+    };
+    (mac) => {
+        6
+    };
+    (text) => {
+        0
+    };
+    (text_but_last) => {
+        0
+    };
+    (octets) => {
+        0
+    };
+    (labels) => {
+        0
+    };
+    (text8) => {
+        1
+    };
+    (text16) => {
+        2
+    };
+    (octets16) => {
+        2
+    };
+    ($kind:ident) => {
+        $crate::ie::field::number_size!($kind).0
+    };
+}
+
+/// Describes a field's kind.
+macro_rules! field_kind {
+    (time) => { $crate::ie::descriptor::Kind::Time };
+    (ipv4) => { $crate::ie::descriptor::Kind::Ipv4 };
+    (ipv6) => { $crate::ie::descriptor::Kind::Ipv6 };
+    (mac) => { $crate::ie::descriptor::Kind::Mac };
+    (fixed6) => { $crate::ie::field::field_kind!(Octets Fixed 6) };
+    (fixed16) => { $crate::ie::field::field_kind!(Octets Fixed 16) };
+    (address) => { $crate::ie::field::field_kind!(Octets Address) };
+    (mac_addresses) => { $crate::ie::field::field_kind!(Octets MacAddresses) };
+    (text) => { $crate::ie::field::field_kind!(Text Rest) };
+    (octets) => { $crate::ie::field::field_kind!(Octets Rest) };
+    (labels) => { $crate::ie::field::field_kind!(Labels Rest) };
+    (text_but_last) => { $crate::ie::field::field_kind!(Text RestButLast) };
+    (text8) => { $crate::ie::field::field_kind!(Text Length8) };
+    (text16) => { $crate::ie::field::field_kind!(Text Length16) };
+    (octets8) => { $crate::ie::field::field_kind!(Octets Length8) };
+    (octets16) => { $crate::ie::field::field_kind!(Octets Length16) };
+    (digits8) => { $crate::ie::field::field_kind!(Digits Length8) };
+    ($kind:ident Fixed $octets:literal) => {
+        $crate::ie::descriptor::Kind::$kind($crate::ie::descriptor::Span::Fixed($octets))
+    };
+    ($kind:ident $span:ident) => {
+        $crate::ie::descriptor::Kind::$kind($crate::ie::descriptor::Span::$span)
+    };
+    (($code:ident $kind:ident)) => {
+        $crate::ie::field::field_kind!(@ $kind, Some(|value| {
+            #[expect(
+                clippy::allow_attributes,
+                clippy::allow_attributes_without_reason,
+                reason = "the widest kind needs no cast"
+            )]
+            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+            $code(value as $crate::ie::field::field_type!($kind)).name()
+        }))
+    };
+    ($kind:ident) => { $crate::ie::field::field_kind!(@ $kind, None) };
+    (@ $kind:ident, $names:expr) => {
+        $crate::ie::descriptor::Kind::Number {
+            octets: $crate::ie::field::number_size!($kind).0,
+            width: $crate::ie::field::number_size!($kind).1,
+            names: $names,
+        }
+    };
+}
+
+/// Counts the bits below a bit that the specification calls `octet/bit`.
+pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
+    (octet - 5) * 8 + bit - 1
+}
+
+pub(crate) use {field_kind, field_type, number_size, read_field, write_field, write_when, zeros};

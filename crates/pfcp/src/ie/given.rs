@@ -1,0 +1,114 @@
+//! A leaf from named fields: written by the rows of its descriptor alone.
+
+use super::descriptor::{Kind, Leaf, Span, When};
+use super::field::{put_address, put_mac_addresses, put_number, put_prefixed};
+use super::name;
+
+impl Leaf {
+    /// Appends octets from fields; `get` returns the value of a name.
+    ///
+    /// Returns the name of a field that `get` should know and does not.
+    pub(crate) fn write(
+        &self,
+        get: &mut dyn FnMut(&'static str, Kind) -> Option<Given>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), &'static str> {
+        let mut head = 0u128;
+        let mut given = Vec::with_capacity(self.fields.len());
+        for field in self.fields {
+            let value = get(field.name, field.kind);
+            if let Kind::Bits { shift, width, .. } = field.kind {
+                let bits = match value {
+                    Some(Given::Number(number)) => u128::from(number) & ((1 << width) - 1),
+                    None if width == 1 => 0,
+                    _ => return Err(field.name),
+                };
+                head |= bits << shift;
+            } else if let When::Flag { name, shift } = field.when {
+                let flag = Kind::Bits {
+                    shift,
+                    width: 1,
+                    names: None,
+                };
+                let told = match get(name, flag) {
+                    Some(Given::Number(number)) => number & 1,
+                    _ => u64::from(value.is_some()),
+                };
+                head |= u128::from(told) << shift;
+            }
+            given.push(value);
+        }
+        out.extend_from_slice(&head.to_le_bytes()[..self.written_head(head)]);
+        for (field, value) in self.fields.iter().zip(given) {
+            let there = match field.when {
+                _ if matches!(field.kind, Kind::Bits { .. }) => false,
+                When::Always => true,
+                When::More => value.is_some(),
+                When::Flag { shift, .. } => head >> shift & 1 == 1,
+                When::Head { holds, .. } => holds(head),
+            };
+            if there {
+                value
+                    .and_then(|value| value.put(field.kind, out))
+                    .ok_or(field.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the octets of the head to write: those that have to be there, and those in use.
+    fn written_head(&self, head: u128) -> usize {
+        let octets = head.to_le_bytes();
+        let used = octets
+            .iter()
+            .rposition(|&octet| octet != 0)
+            .map_or(0, |last| last + 1);
+        used.max(self.min.min(self.head))
+    }
+}
+
+/// A value given for a field.
+pub(crate) enum Given {
+    Number(u64),
+    Octets(Vec<u8>),
+}
+
+impl Given {
+    fn put(self, kind: Kind, out: &mut Vec<u8>) -> Option<()> {
+        match (self, kind) {
+            (Self::Number(number), Kind::Number { octets, width, .. }) => {
+                put_number(number & (u64::MAX >> (64 - width)), octets, out);
+            }
+            (Self::Number(number), Kind::Time) => put_number(number, 4, out),
+            (Self::Octets(octets), Kind::Ipv4) if octets.len() == 4 => out.extend(octets),
+            (Self::Octets(octets), Kind::Ipv6) if octets.len() == 16 => out.extend(octets),
+            (Self::Octets(octets), Kind::Mac) if octets.len() == 6 => out.extend(octets),
+            (
+                Self::Octets(octets),
+                Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span),
+            ) => match span {
+                Span::Rest | Span::RestButLast => out.extend(octets),
+                Span::Length8 => put_prefixed(&octets, 1, out),
+                Span::Length16 => put_prefixed(&octets, 2, out),
+                Span::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
+                Span::Address => put_address(&octets, out),
+                Span::MacAddresses if octets.len().is_multiple_of(6) => {
+                    put_mac_addresses(&octets, out);
+                }
+                Span::Fixed(_) | Span::MacAddresses => return None,
+            },
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// Returns the octets of a text.
+pub(crate) fn octets_of(kind: Kind, text: &str) -> Option<Vec<u8>> {
+    match kind {
+        Kind::Text(_) => Some(text.as_bytes().to_vec()),
+        Kind::Labels(_) => Some(name::to_labels(text)),
+        Kind::Digits(_) => name::to_digits(text),
+        _ => None,
+    }
+}

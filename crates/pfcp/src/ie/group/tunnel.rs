@@ -1,0 +1,36 @@
+//! Tunnels of L2TP.
+
+use super::group;
+use crate::ie::{
+    CalledNumber, CallingNumber, DnsServerAddress, L2tpSessionIndications, L2tpUserAuthentication,
+    LnsAddress, MaximumReceiveUnit, NbnsServerAddress, TunnelPassword, TunnelPreference,
+};
+
+group! {
+    /// A tunnel of L2TP to use.
+    L2tpTunnelInformation L2tpTunnelInformationView = L2TP_TUNNEL_INFORMATION "7.5.2.1-2" {
+        lns_address: LnsAddress, M one [SXB N4];
+        tunnel_password: TunnelPassword, O opt [SXB N4];
+        tunnel_preference: TunnelPreference, C opt [SXB N4];
+    }
+}
+
+group! {
+    /// A session of L2TP to use.
+    L2tpSessionInformation L2tpSessionInformationView = L2TP_SESSION_INFORMATION "7.5.2.1-3" {
+        calling_number: CallingNumber, O opt [SXB N4];
+        called_number: CalledNumber, O opt [SXB N4];
+        maximum_receive_unit: MaximumReceiveUnit, O opt [SXB N4];
+        l2tp_session_indications: L2tpSessionIndications, C opt [SXB N4];
+        l2tp_user_authentication: L2tpUserAuthentication, O opt [SXB N4];
+    }
+}
+
+group! {
+    /// A session of L2TP that was made.
+    CreatedL2tpSession CreatedL2tpSessionView = CREATED_L2TP_SESSION "7.5.3.1-3" {
+        dns_server_address: DnsServerAddress, O many [SXB N4];
+        nbns_server_address: NbnsServerAddress, O many [SXB N4];
+        lns_address: LnsAddress, O opt [SXB N4];
+    }
+}

@@ -1,0 +1,591 @@
+//! The macros behind the rows of elements with fields.
+
+/// Implements [`Ie`](super::Ie) for a leaf that has `read(&mut Reader)` and `put(&mut Vec)`.
+macro_rules! leaf_ie {
+    ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr) => {
+        impl $crate::ie::Ie for $owned {
+            const TYPE: $crate::ie::IeType = $ie;
+            const DESCRIPTOR: $crate::ie::Descriptor = {
+                static LEAF: $crate::ie::Leaf = $leaf;
+                $crate::ie::Descriptor::Leaf(&LEAF)
+            };
+            type View<'a> = $view;
+
+            #[inline]
+            fn view(part: $crate::wire::Part<'_>) -> Option<Self::View<'_>> {
+                $name::read(&mut $crate::ie::field::Reader::new(part.raw())).ok()
+            }
+
+            #[inline]
+            fn from_part(part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
+                $name::read(&mut $crate::ie::field::Reader::new(part.raw()))
+                    .map_err(|kind| $crate::error::Error::new(part.offset(), kind))
+            }
+
+            #[inline]
+            fn write(&self, out: &mut $crate::wire::Writer<'_>) {
+                self.put(out.out);
+            }
+        }
+    };
+}
+
+/// Shows the fields of a leaf.
+macro_rules! leaf_display {
+    ($owned:ty) => {
+        impl std::fmt::Display for $owned {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut octets = Vec::new();
+                self.put(&mut octets);
+                $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, &octets)
+            }
+        }
+    };
+}
+
+/// The two functions of a leaf's descriptor that need its type.
+macro_rules! leaf_checks {
+    (check $owned:ty) => {
+        |value| {
+            let mut reader = $crate::ie::field::Reader::new(value);
+            <$owned>::read(&mut reader).map(|_| reader.is_plain())
+        }
+    };
+    (again $owned:ty) => {
+        |value, out| {
+            if let Ok(value) = <$owned>::read(&mut $crate::ie::field::Reader::new(value)) {
+                value.put(out);
+            }
+        }
+    };
+}
+
+/// Rows of one number: `Type: kind = NUMBER field;`.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $crate::ie::field::field_type!($kind));
+
+        impl From<$crate::ie::field::field_type!($kind)> for $name {
+            fn from(value: $crate::ie::field::field_type!($kind)) -> Self {
+                Self(value)
+            }
+        }
+
+        $crate::ie::leaf::number_leaf!($name, $kind, ($kind), $ie, $field);
+        $crate::ie::leaf::leaf_display!($name);
+    )* };
+}
+
+/// Rows of one number with names: `Type: kind = NUMBER field { value CONSTANT "name"; };`.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident {
+        $($value:literal $constant:ident $text:literal;)*
+    })*) => { $(
+        $crate::ie::open::open_enum! {
+            $(#[$doc])*
+            $name(u8)
+            $($value $constant $text;)*
+        }
+        $crate::ie::leaf::number_leaf!($name, $kind, (($name $kind)), $ie, $field);
+    )* };
+}
+
+/// Implements a leaf for a number in a tuple struct.
+macro_rules! number_leaf {
+    ($name:ident, $kind:ident, ($described:tt), $ie:ident, $field:ident) => {
+        impl $name {
+            #[inline]
+            fn read(
+                reader: &mut $crate::ie::field::Reader<'_>,
+            ) -> Result<Self, $crate::error::ErrorKind> {
+                Ok(Self($crate::ie::field::read_field!(reader reader $kind)))
+            }
+
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                $crate::ie::field::write_field!(&self.0, out $kind);
+            }
+        }
+
+        $crate::ie::leaf::leaf_ie!(
+            $name,
+            $name,
+            $name,
+            {
+                const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
+                $crate::ie::Leaf {
+                    ie: $crate::ie::IeType::$ie,
+                    min: SIZE.0,
+                    head: 0,
+                    fields: &[$crate::ie::Field {
+                        name: stringify!($field),
+                        kind: $crate::ie::field::field_kind!($described),
+                        when: $crate::ie::When::Always,
+                    }],
+                    check: $crate::ie::leaf::leaf_checks!(check $name),
+                    again: $crate::ie::leaf::leaf_checks!(again $name),
+                    plain: if SIZE.1 as usize == 8 * SIZE.0 { SIZE.0 } else { usize::MAX },
+                }
+            },
+            $crate::ie::IeType::$ie
+        );
+    };
+}
+
+/// Rows of octets to the end of the element: `Type: kind = NUMBER field;`.
+macro_rules! strings {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name<T = Box<[u8]>>(pub T);
+
+        impl<T> $name<T> {
+            #[inline]
+            fn read<'a>(
+                reader: &mut $crate::ie::field::Reader<'a>,
+            ) -> Result<Self, $crate::error::ErrorKind>
+            where
+                T: From<&'a [u8]>,
+            {
+                Ok(Self(T::from(reader.rest())))
+            }
+
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>)
+            where
+                T: AsRef<[u8]>,
+            {
+                out.extend_from_slice(self.0.as_ref());
+            }
+        }
+
+        impl<T: AsRef<[u8]>> $name<T> {
+            /// Returns the octets.
+            #[must_use]
+            pub fn as_octets(&self) -> &[u8] {
+                self.0.as_ref()
+            }
+
+            /// Returns the octets as text where they are UTF-8.
+            #[must_use]
+            pub fn as_text(&self) -> Option<&str> {
+                std::str::from_utf8(self.0.as_ref()).ok()
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self($crate::ie::leaf::octets_of!($kind text))
+            }
+        }
+
+        impl From<Vec<u8>> for $name {
+            fn from(octets: Vec<u8>) -> Self {
+                Self(octets.into())
+            }
+        }
+
+        $crate::ie::leaf::leaf_ie!(
+            $name,
+            $name,
+            $name<&'a [u8]>,
+            $crate::ie::Leaf {
+                ie: $crate::ie::IeType::$ie,
+                min: 0,
+                head: 0,
+                fields: &[$crate::ie::Field {
+                    name: stringify!($field),
+                    kind: $crate::ie::field::field_kind!($kind),
+                    when: $crate::ie::When::Always,
+                }],
+                check: |_| Ok(true),
+                again: |value, out| out.extend_from_slice(value),
+                plain: usize::MAX,
+            },
+            $crate::ie::IeType::$ie
+        );
+        $crate::ie::leaf::leaf_display!($name);
+    )* };
+}
+
+/// The octets of a text: a domain name becomes labels.
+macro_rules! octets_of {
+    (labels $text:ident) => {
+        $crate::ie::name::to_labels($text).into()
+    };
+    ($kind:ident $text:ident) => {
+        $text.as_bytes().into()
+    };
+}
+
+/// Rows of flags: `Type: uN, least..most = NUMBER { NAME octet/bit; }`.
+///
+/// Octets after the first `least` may be missing and are written when a flag of theirs is set.
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident: $repr:ident, $least:literal..$most:literal = $ie:ident {
+        $($flag:ident $octet:literal / $bit:literal;)*
+    })*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name($repr);
+
+        impl $name {
+            $(
+                #[doc = concat!(
+                    "Flag ", stringify!($flag), ", octet ", $octet, " bit ", $bit, ".")]
+                pub const $flag: Self = Self(1 << $crate::ie::field::shift($octet, $bit));
+            )*
+
+            /// No flag.
+            pub const NONE: Self = Self(0);
+
+            const KNOWN: $repr = 0 $(| Self::$flag.0)*;
+
+            /// Says that all flags of the other value are set.
+            #[must_use]
+            pub const fn contains(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// Adds the flags of another value.
+            #[must_use]
+            pub const fn with(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+
+            /// Takes the flags of another value away.
+            #[must_use]
+            pub const fn without(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
+            }
+
+            /// Says that no flag is set.
+            #[must_use]
+            pub const fn is_empty(self) -> bool {
+                self.0 == 0
+            }
+
+            #[inline]
+            fn read(
+                reader: &mut $crate::ie::field::Reader<'_>,
+            ) -> Result<Self, $crate::error::ErrorKind> {
+                let head = reader.head($least, $most)?;
+                let known = head & u128::from(Self::KNOWN);
+                reader.spare |= known != head;
+                #[expect(
+                    clippy::allow_attributes,
+                    clippy::allow_attributes_without_reason,
+                    reason = "the widest flags need no cast"
+                )]
+                #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+                Ok(Self(known as $repr))
+            }
+
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                let octets = self.0.to_le_bytes();
+                let used = octets.iter().rposition(|&octet| octet != 0).map_or(0, |last| last + 1);
+                out.extend_from_slice(&octets[..used.max($least)]);
+            }
+        }
+
+        impl std::ops::BitOr for $name {
+            type Output = Self;
+
+            fn bitor(self, other: Self) -> Self {
+                self.with(other)
+            }
+        }
+
+        $crate::ie::leaf::leaf_ie!(
+            $name,
+            $name,
+            $name,
+            $crate::ie::Leaf {
+                ie: $crate::ie::IeType::$ie,
+                min: $least,
+                head: $most,
+                fields: &[$($crate::ie::Field {
+                    name: stringify!($flag),
+                    kind: $crate::ie::Kind::Bits {
+                        shift: $crate::ie::field::shift($octet, $bit),
+                        width: 1,
+                        names: None,
+                    },
+                    when: $crate::ie::When::Always,
+                }),*],
+                check: |value| {
+                    let mut reader = $crate::ie::field::Reader::new(value);
+                    let read = $name::read(&mut reader)?;
+                    let mut again = 0;
+                    while again < value.len().min($most)
+                        && (again < $least || read.0 >> (8 * again) != 0)
+                    {
+                        again += 1;
+                    }
+                    Ok(reader.is_plain() && again == value.len())
+                },
+                again: $crate::ie::leaf::leaf_checks!(again $name),
+                plain: usize::MAX,
+            },
+            $crate::ie::IeType::$ie
+        );
+        $crate::ie::leaf::leaf_display!($name);
+    )* };
+}
+
+/// A row of a head with bits and of fields that come by them.
+///
+/// `Type = NUMBER, head OCTETS { bit: kind octet/bit; } { field: kind [condition]; }`; a condition
+/// is `[if NAME octet/bit]` (a flag that only says that the field is there), `[if (expression)]`
+/// (over the bits of the first braces) or `[more]` (octets are left). With `T` after the name the
+/// type is generic over the storage of its octets.
+macro_rules! record {
+    (
+        $(#[$doc:meta])* $name:ident T = $ie:ident, head $head:literal $bits:tt $fields:tt
+    ) => {
+        $crate::ie::leaf::record_row! {
+            $(#[$doc])* $name [<T = Box<[u8]>>] [<T>] [<&'a [u8]>]
+            [where T: From<&'a [u8]>] [where T: AsRef<[u8]>]
+            = $ie, head $head $bits $bits $fields
+        }
+        $crate::ie::leaf::record_traits! { $name $bits $fields }
+    };
+    (
+        $(#[$doc:meta])* $name:ident = $ie:ident, head $head:literal $bits:tt $fields:tt
+    ) => {
+        $crate::ie::leaf::record_row! {
+            $(#[$doc])* #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            $name [] [] [] [] [] = $ie, head $head $bits $bits $fields
+        }
+    };
+}
+
+/// The traits of a generic row; `derive` does not see through macros in types there.
+macro_rules! record_traits {
+    (
+        $name:ident
+        { $($(#[$bit_doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])?;)* }
+    ) => {
+        impl<T: Clone> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                Self { $($bits: self.$bits.clone(),)* $($field: self.$field.clone(),)* }
+            }
+        }
+
+        impl<T: std::fmt::Debug> std::fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $(.field(stringify!($bits), &self.$bits))*
+                    $(.field(stringify!($field), &self.$field))*
+                    .finish()
+            }
+        }
+
+        impl<T: PartialEq> PartialEq for $name<T> {
+            fn eq(&self, other: &Self) -> bool {
+                true $(&& self.$bits == other.$bits)* $(&& self.$field == other.$field)*
+            }
+        }
+
+        impl<T: Eq> Eq for $name<T> {}
+    };
+}
+
+macro_rules! record_row {
+    (
+        $(#[$doc:meta])* $name:ident
+        [$($declared:tt)*] [$($any:tt)*] [$($view:tt)*] [$($from:tt)*] [$($into:tt)*]
+        = $ie:ident, head $head:literal
+        { $($(#[$bit_doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        $all:tt
+        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])?;)* }
+    ) => {
+        $(#[$doc])*
+        pub struct $name $($declared)* {
+            $($(#[$bit_doc])* pub $bits: $crate::ie::leaf::bits_type!($width),)*
+            $($(#[$field_doc])* pub $field: $crate::ie::field::field_type!($kind $([$($when)*])?),)*
+        }
+
+        impl $($any)* $name $($any)* {
+            const KNOWN: u64 = 0
+                $(| $crate::ie::leaf::bits_mask!($width $octet / $bit))*
+                $($(| $crate::ie::leaf::when_mask!([$($when)*]))?)*;
+
+            #[inline]
+            fn read<'a>(
+                reader: &mut $crate::ie::field::Reader<'a>,
+            ) -> Result<Self, $crate::error::ErrorKind> $($from)* {
+                #[expect(clippy::cast_possible_truncation, reason = "a head has 8 octets at most")]
+                let head = reader.head($head, $head)? as u64;
+                reader.spare |= head & !Self::KNOWN != 0;
+                $(let $bits = $crate::ie::leaf::bits_read!(head $width $octet / $bit);)*
+                $(let $field = $crate::ie::field::read_field!(reader head $kind $([$($when)*])?);)*
+                Ok(Self { $($bits,)* $($field,)* })
+            }
+
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) $($into)* {
+                let head = 0u64
+                    $(| $crate::ie::leaf::bits_write!(self.$bits, $width $octet / $bit))*
+                    $($(| $crate::ie::leaf::when_write!(self.$field, [$($when)*]))?)*;
+                out.extend_from_slice(&head.to_le_bytes()[..$head]);
+                $(let $bits = self.$bits;)*
+                let _ = ($($bits,)*);
+                $($crate::ie::field::write_when!(self.$field, out $kind $([$($when)*])?);)*
+            }
+        }
+
+        $crate::ie::leaf::leaf_ie!(
+            $name,
+            $name,
+            $name $($view)*,
+            $crate::ie::Leaf {
+                ie: $crate::ie::IeType::$ie,
+                min: $head,
+                head: $head,
+                fields: &[
+                    $($crate::ie::Field {
+                        name: stringify!($bits),
+                        kind: $crate::ie::leaf::bits_kind!($width $octet / $bit),
+                        when: $crate::ie::When::Always,
+                    },)*
+                    $($crate::ie::Field {
+                        name: stringify!($field),
+                        kind: $crate::ie::field::field_kind!($kind),
+                        when: $crate::ie::leaf::when_data!(
+                            $all $([$($when)*])?),
+                    },)*
+                ],
+                check: $crate::ie::leaf::leaf_checks!(check $name),
+                again: $crate::ie::leaf::leaf_checks!(again $name),
+                plain: usize::MAX,
+            },
+            $crate::ie::IeType::$ie
+        );
+        $crate::ie::leaf::leaf_display!($name);
+    };
+}
+
+macro_rules! bits_type {
+    (flag) => {
+        bool
+    };
+    (($code:ident $width:literal)) => {
+        $code
+    };
+    ($width:literal) => {
+        u8
+    };
+}
+
+macro_rules! bits_width {
+    (flag) => {
+        1
+    };
+    (($code:ident $width:literal)) => {
+        $width
+    };
+    ($width:literal) => {
+        $width
+    };
+}
+
+macro_rules! bits_mask {
+    ($width:tt $octet:literal / $bit:literal) => {
+        (((1u64 << $crate::ie::leaf::bits_width!($width)) - 1)
+            << $crate::ie::field::shift($octet, $bit))
+    };
+}
+
+macro_rules! bits_read {
+    ($head:ident flag $octet:literal / $bit:literal) => {
+        $head >> $crate::ie::field::shift($octet, $bit) & 1 == 1
+    };
+    ($head:ident ($code:ident $width:literal) $octet:literal / $bit:literal) => {
+        $code($crate::ie::leaf::bits_read!($head $width $octet / $bit))
+    };
+    ($head:ident $width:literal $octet:literal / $bit:literal) => {
+        ($head >> $crate::ie::field::shift($octet, $bit) & ((1 << $width) - 1)) as u8
+    };
+}
+
+macro_rules! bits_write {
+    ($value:expr, ($code:ident $width:literal) $octet:literal / $bit:literal) => {
+        $crate::ie::leaf::bits_write!($value.0, $width $octet / $bit)
+    };
+    ($value:expr, $width:tt $octet:literal / $bit:literal) => {
+        (u64::from($value) << $crate::ie::field::shift($octet, $bit)
+            & $crate::ie::leaf::bits_mask!($width $octet / $bit))
+    };
+}
+
+macro_rules! bits_kind {
+    (($code:ident $width:literal) $octet:literal / $bit:literal) => {
+        $crate::ie::Kind::Bits {
+            shift: $crate::ie::field::shift($octet, $bit),
+            width: $width,
+            names: Some(|value| {
+                u8::try_from(value)
+                    .ok()
+                    .and_then(|value| $code(value).name())
+            }),
+        }
+    };
+    ($width:tt $octet:literal / $bit:literal) => {
+        $crate::ie::Kind::Bits {
+            shift: $crate::ie::field::shift($octet, $bit),
+            width: $crate::ie::leaf::bits_width!($width),
+            names: None,
+        }
+    };
+}
+
+macro_rules! when_mask {
+    ([if $flag:ident $octet:literal / $bit:literal]) => {
+        $crate::ie::leaf::bits_mask!(flag $octet / $bit)
+    };
+    ([$($when:tt)*]) => { 0 };
+}
+
+macro_rules! when_write {
+    ($value:expr, [if $flag:ident $octet:literal / $bit:literal]) => {
+        (u64::from($value.is_some()) << $crate::ie::field::shift($octet, $bit))
+    };
+    ($value:expr, [$($when:tt)*]) => {
+        0
+    };
+}
+
+macro_rules! when_data {
+    ($all:tt) => { $crate::ie::When::Always };
+    ($all:tt [more]) => { $crate::ie::When::More };
+    ($all:tt [if $flag:ident $octet:literal / $bit:literal]) => {
+        $crate::ie::When::Flag {
+            name: stringify!($flag),
+            shift: $crate::ie::field::shift($octet, $bit),
+        }
+    };
+    (
+        { $($(#[$doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        [if ($when:expr)]
+    ) => {
+        $crate::ie::When::Head {
+            holds: |head| {
+                $(let $bits = $crate::ie::leaf::bits_read!(head $width $octet / $bit);)*
+                let _ = ($($bits,)*);
+                $when
+            },
+            text: stringify!($when),
+        }
+    };
+}
+
+pub(crate) use {
+    bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, codes, flags, leaf_checks,
+    leaf_display, leaf_ie, number_leaf, numbers, octets_of, record, record_row, record_traits,
+    strings, when_data, when_mask, when_write,
+};

@@ -1,0 +1,369 @@
+//! The macros behind the rows of elements and messages that consist of elements.
+
+/// A table of members: `Type View = NUMBER "table" { field: Type presence kind [interfaces]; }`.
+///
+/// Presence is `M`, `C` or `O`. Kind is `one` (always there), `opt`, `rare` (boxed) or `many`. A
+/// text at the end is the name that the table gives the member. `= message TYPE` makes the body
+/// of a message.
+macro_rules! group {
+    (
+        $(#[$doc:meta])* $name:ident $view:ident = message $table:literal { $($row:tt)* }
+    ) => {
+        $crate::ie::members::group_struct! { $(#[$doc])* $name $view None, $table { $($row)* } }
+    };
+    (
+        $(#[$doc:meta])* $name:ident $view:ident = $ie:ident $table:literal { $($row:tt)* }
+    ) => {
+        $crate::ie::members::group_struct! {
+            $(#[$doc])* $name $view Some($crate::ie::IeType::$ie), $table { $($row)* }
+        }
+
+        impl $crate::ie::Ie for $name {
+            const TYPE: $crate::ie::IeType = $crate::ie::IeType::$ie;
+            const DESCRIPTOR: $crate::ie::Descriptor = $crate::ie::Descriptor::Group(Self::GROUP);
+            type View<'a> = $view<'a>;
+
+            #[inline]
+            fn view(part: $crate::wire::Part<'_>) -> Option<$view<'_>> {
+                Some($view(part))
+            }
+
+            #[inline]
+            fn from_part(part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
+                Self::from_parts(part)
+            }
+
+            #[inline]
+            fn write(&self, out: &mut $crate::wire::Writer<'_>) {
+                self.write_members(out);
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut octets = Vec::new();
+                self.write_members(&mut $crate::wire::Writer::new(&mut octets));
+                $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, &octets)
+            }
+        }
+    };
+}
+
+macro_rules! group_struct {
+    (
+        $(#[$doc:meta])* $name:ident $view:ident $ie:expr, $table:literal {
+            $(
+                $field:ident: $type:ty, $presence:ident $kind:ident [$($on:ident)*]
+                $($role:literal)?;
+            )*
+        }
+    ) => {
+        $(#[$doc])*
+        ///
+        #[doc = concat!("TS 29.244 Table ", $table, ".")]
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $(
+                #[doc = concat!(
+                    "Holds the member `", stringify!($type), "` (", stringify!($presence), ").")]
+                pub $field: $crate::ie::members::member_type!($kind $type),
+            )*
+            /// Holds what the members do not say: their order, unknown elements, spare bits.
+            pub rest: $crate::ie::Rest,
+        }
+
+        impl $name {
+            pub(crate) const GROUP: &'static $crate::ie::Group = {
+                static GROUP: $crate::ie::Group = $crate::ie::Group::new($ie, $table, &[
+                    $($crate::ie::Member {
+                        ie: <$type as $crate::ie::Ie>::TYPE,
+                        role: $crate::ie::members::member_role!($($role)?),
+                        presence: $crate::ie::members::member_presence!($presence),
+                        many: $crate::ie::members::member_many!($kind),
+                        on: $crate::ie::Interfaces::NONE
+                            $(.with($crate::ie::Interfaces::$on))*,
+                        what: <$type as $crate::ie::Ie>::DESCRIPTOR,
+                    },)*
+                ]);
+                &GROUP
+            };
+
+            $crate::ie::members::group_new! { [] [] $($kind $field: $type,)* }
+
+            $($crate::ie::members::member_setter!($kind $field: $type);)*
+
+            pub(crate) fn from_parts(
+                part: $crate::wire::Part<'_>,
+            ) -> Result<Self, $crate::error::Error> {
+                $(let mut $field = $crate::ie::members::member_start!($kind);)*
+                for inner in part.parts() {
+                    if inner.slot() == $crate::ie::descriptor::NO_SLOT {
+                        continue;
+                    }
+                    let read: Result<(), $crate::error::Error> = match inner.ie() {
+                        $(<$type as $crate::ie::Ie>::TYPE => {
+                            <$type as $crate::ie::Ie>::from_part(inner).map(|value| {
+                                $crate::ie::members::member_set!($kind $field value);
+                            })
+                        })*
+                        _ => Ok(()),
+                    };
+                    read.map_err(|error| inner.blame(error, part))?;
+                }
+                Ok(Self {
+                    $($field: $crate::ie::members::member_finish!($kind $field $type, part),)*
+                    rest: $crate::ie::Rest::of(part),
+                })
+            }
+
+            pub(crate) fn write_members(&self, out: &mut $crate::wire::Writer<'_>) {
+                if self.rest.is_empty() {
+                    $($crate::ie::members::member_put!($kind self.$field, out);)*
+                    return;
+                }
+                self.rest.write(out, Self::GROUP.members.len(), |slot, occurrence, out| {
+                    // A table without members uses neither.
+                    let _ = (occurrence, &out);
+                    match Self::GROUP.members.get(slot).map(|member| member.ie) {
+                        $(Some(<$type as $crate::ie::Ie>::TYPE) => {
+                            $crate::ie::members::member_emit!($kind self.$field, occurrence, out)
+                        })*
+                        _ => false,
+                    }
+                });
+            }
+        }
+
+        #[doc = concat!("Borrows a [`", stringify!($name), "`] from a checked message.")]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $view<'a>(pub(crate) $crate::wire::Part<'a>);
+
+        impl<'a> $view<'a> {
+            /// Returns the untyped part.
+            #[must_use]
+            pub const fn part(self) -> $crate::wire::Part<'a> {
+                self.0
+            }
+
+            $($crate::ie::members::member_getter!('a $kind $field: $type);)*
+        }
+    };
+}
+
+/// The constructor: it takes the members that are always there.
+macro_rules! group_new {
+    (
+        [$($argument:ident: $argument_type:ty,)*] [$($field:ident = $value:expr,)*]
+    ) => {
+        /// Makes a value of the members that are always there; the others are absent.
+        #[must_use]
+        #[expect(
+            clippy::allow_attributes,
+            clippy::allow_attributes_without_reason,
+            reason = "few tables have that many"
+        )]
+        #[allow(clippy::too_many_arguments, clippy::new_without_default)]
+        pub fn new($($argument: impl Into<$argument_type>),*) -> Self {
+            Self { $($field: $value,)* rest: $crate::ie::Rest::default() }
+        }
+    };
+    (
+        [$($arguments:tt)*] [$($fields:tt)*] one $field:ident: $type:ty, $($more:tt)*
+    ) => {
+        $crate::ie::members::group_new! {
+            [$($arguments)* $field: $type,] [$($fields)* $field = $field.into(),] $($more)*
+        }
+    };
+    (
+        [$($arguments:tt)*] [$($fields:tt)*] $kind:ident $field:ident: $type:ty, $($more:tt)*
+    ) => {
+        $crate::ie::members::group_new! {
+            [$($arguments)*] [$($fields)* $field = Default::default(),] $($more)*
+        }
+    };
+}
+
+macro_rules! member_type {
+    (one $type:ty) => { $type };
+    (opt $type:ty) => { Option<$type> };
+    (rare $type:ty) => { Option<Box<$type>> };
+    (many $type:ty) => { Vec<$type> };
+}
+
+macro_rules! member_role {
+    () => {
+        None
+    };
+    ($role:literal) => {
+        Some($role)
+    };
+}
+
+macro_rules! member_presence {
+    (M) => {
+        $crate::ie::Presence::Mandatory
+    };
+    (C) => {
+        $crate::ie::Presence::Conditional
+    };
+    (O) => {
+        $crate::ie::Presence::Optional
+    };
+}
+
+macro_rules! member_many {
+    (many) => {
+        true
+    };
+    ($kind:ident) => {
+        false
+    };
+}
+
+macro_rules! member_setter {
+    (many $field:ident: $type:ty) => {
+        #[doc = concat!("Adds members `", stringify!($type), "`.")]
+        #[must_use]
+        pub fn $field<I: Into<$type>>(mut self, values: impl IntoIterator<Item = I>) -> Self {
+            self.$field.extend(values.into_iter().map(Into::into));
+            self
+        }
+    };
+    (one $field:ident: $type:ty) => {
+        #[doc = concat!("Sets the member `", stringify!($type), "`.")]
+        #[must_use]
+        pub fn $field(mut self, value: impl Into<$type>) -> Self {
+            self.$field = value.into();
+            self
+        }
+    };
+    (opt $field:ident: $type:ty) => {
+        #[doc = concat!("Sets the member `", stringify!($type), "`.")]
+        #[must_use]
+        pub fn $field(mut self, value: impl Into<$type>) -> Self {
+            self.$field = Some(value.into());
+            self
+        }
+    };
+    (rare $field:ident: $type:ty) => {
+        #[doc = concat!("Sets the member `", stringify!($type), "`.")]
+        #[must_use]
+        pub fn $field(mut self, value: impl Into<$type>) -> Self {
+            self.$field = Some(Box::new(value.into()));
+            self
+        }
+    };
+}
+
+macro_rules! member_getter {
+    ($life:lifetime many $field:ident: $type:ty) => {
+        #[doc = concat!("Walks the members `", stringify!($type), "`.")]
+        pub fn $field(
+            self,
+        ) -> impl Iterator<Item = <$type as $crate::ie::Ie>::View<$life>> + use<$life> {
+            let of_type =
+                |part: &$crate::wire::Part<'_>| part.ie() == <$type as $crate::ie::Ie>::TYPE;
+            self.0
+                .parts()
+                .filter(of_type)
+                .filter_map(<$type as $crate::ie::Ie>::view)
+        }
+    };
+    ($life:lifetime $kind:ident $field:ident: $type:ty) => {
+        #[doc = concat!("Returns the member `", stringify!($type), "`.")]
+        #[must_use]
+        pub fn $field(self) -> Option<<$type as $crate::ie::Ie>::View<$life>> {
+            let part = self.0.find(<$type as $crate::ie::Ie>::TYPE)?;
+            <$type as $crate::ie::Ie>::view(part)
+        }
+    };
+}
+
+macro_rules! member_start {
+    (many) => {
+        Vec::new()
+    };
+    ($kind:ident) => {
+        None
+    };
+}
+
+macro_rules! member_set {
+    (many $field:ident $value:ident) => {
+        $field.push($value)
+    };
+    (rare $field:ident $value:ident) => {
+        $field = Some(Box::new($value))
+    };
+    ($kind:ident $field:ident $value:ident) => {
+        $field = Some($value)
+    };
+}
+
+macro_rules! member_finish {
+    (one $field:ident $type:ty, $part:ident) => {
+        match $field {
+            Some(value) => value,
+            None => {
+                let kind = $crate::error::ErrorKind::Missing(<$type as $crate::ie::Ie>::TYPE);
+                return Err($crate::error::Error::new($part.offset(), kind));
+            }
+        }
+    };
+    ($kind:ident $field:ident $type:ty, $part:ident) => {
+        $field
+    };
+}
+
+macro_rules! member_put {
+    (one $value:expr, $out:ident) => {
+        $crate::ie::element::put(&$value, $out)
+    };
+    (opt $value:expr, $out:ident) => {
+        if let Some(value) = &$value {
+            $crate::ie::element::put(value, $out);
+        }
+    };
+    (rare $value:expr, $out:ident) => {
+        if let Some(value) = &$value {
+            $crate::ie::element::put(&**value, $out);
+        }
+    };
+    (many $value:expr, $out:ident) => {
+        for value in &$value {
+            $crate::ie::element::put(value, $out);
+        }
+    };
+}
+
+macro_rules! member_emit {
+    (one $value:expr, $occurrence:ident, $out:ident) => {{
+        if $occurrence == 0 {
+            $crate::ie::element::put(&$value, $out);
+        }
+        $occurrence == 0
+    }};
+    (many $value:expr, $occurrence:ident, $out:ident) => {
+        match $value.get($occurrence) {
+            Some(value) => {
+                $crate::ie::element::put(value, $out);
+                true
+            }
+            None => false,
+        }
+    };
+    ($kind:ident $value:expr, $occurrence:ident, $out:ident) => {
+        match &$value {
+            Some(_) if $occurrence == 0 => {
+                $crate::ie::members::member_put!($kind $value, $out);
+                true
+            }
+            _ => false,
+        }
+    };
+}
+
+pub(crate) use {
+    group, group_new, group_struct, member_emit, member_finish, member_getter, member_many,
+    member_presence, member_put, member_role, member_set, member_setter, member_start, member_type,
+};

@@ -1,0 +1,41 @@
+//! The macro behind the rows of [`IeType`](super::number::IeType).
+
+/// Writes [`IeType`] with a constant, a name and a clause for each row.
+macro_rules! ie_types {
+    ($($number:literal $constant:ident $name:literal $clause:literal;)*) => {
+        /// The type of an information element; unknown and vendor numbers are kept.
+        ///
+        /// ```
+        /// use strowger_pfcp::IeType;
+        ///
+        /// assert_eq!(IeType::CREATE_PDR.name(), Some("Create PDR"));
+        /// assert_eq!(IeType(21).to_string(), "F-TEID");
+        /// assert_eq!(IeType(40_000).to_string(), "IE 40000");
+        /// ```
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct IeType(pub u16);
+
+        impl IeType {
+            $(
+                #[doc = concat!($name, ", TS 29.244 ", $clause, ".")]
+                pub const $constant: Self = Self($number);
+            )*
+
+            /// Lists every type that TS 29.244 names, in the order of the numbers.
+            pub const ALL: &'static [Self] = &[$(Self($number)),*];
+        }
+
+        /// Name and clause of each number; both empty where the specification has none.
+        static ROWS: [(&str, &str); LAST + 1] = {
+            let mut rows = [("", ""); LAST + 1];
+            $(
+                assert!(rows[$number].0.is_empty(), "a number has two rows");
+                rows[$number] = ($name, $clause);
+            )*
+            rows
+        };
+
+        const LAST: usize = IeType::ALL[IeType::ALL.len() - 1].0 as usize;
+    };
+}
+pub(crate) use ie_types;

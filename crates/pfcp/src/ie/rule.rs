@@ -1,0 +1,459 @@
+//! Identifiers of rules, and what rules detect and do: TS 29.244 §8.2.2 to §8.2.12 and others.
+
+use super::leaf::{codes, flags, numbers, record, strings};
+
+numbers! {
+    /// The identifier of a packet detection rule, TS 29.244 §8.2.36.
+    PdrId: u16 = PDR_ID rule_id;
+    /// The identifier of a forwarding action rule; the highest bit says that it is predefined in
+    /// the UP function, TS 29.244 §8.2.74.
+    FarId: u32 = FAR_ID far_id;
+    /// The identifier of a QoS enforcement rule, TS 29.244 §8.2.75.
+    QerId: u32 = QER_ID qer_id;
+    /// The identifier of a usage reporting rule, TS 29.244 §8.2.54.
+    UrrId: u32 = URR_ID urr_id;
+    /// The identifier of a usage reporting rule that this one is linked to, TS 29.244 §8.2.55.
+    LinkedUrrId: u32 = LINKED_URR_ID linked_urr_id;
+    /// The identifier of a usage reporting rule that shares a quota, TS 29.244 §8.2.85.
+    AggregatedUrrId: u32 = AGGREGATED_URR_ID urr_id;
+    /// The identifier of a buffering action rule, TS 29.244 §8.2.57.
+    BarId: u8 = BAR_ID bar_id;
+    /// The identifier of a traffic endpoint, TS 29.244 §8.2.92.
+    TrafficEndpointId: u8 = TRAFFIC_ENDPOINT_ID traffic_endpoint_id;
+    /// The order of rules: the lowest number is looked at first, TS 29.244 §8.2.11.
+    Precedence: u32 = PRECEDENCE precedence;
+    /// The number that correlates rules of several sessions, TS 29.244 §8.2.10.
+    QerCorrelationId: u32 = QER_CORRELATION_ID qer_correlation_id;
+    /// The ToS or traffic class and its mask, TS 29.244 §8.2.12.
+    TransportLevelMarking: u16 = TRANSPORT_LEVEL_MARKING tos_traffic_class;
+    /// The delay of a notification, in units of 50 ms, TS 29.244 §8.2.28.
+    DownlinkDataNotificationDelay: u8 = DOWNLINK_DATA_NOTIFICATION_DELAY delay;
+    /// How many packets to buffer, TS 29.244 §8.2.100.
+    SuggestedBufferingPacketsCount: u8 = SUGGESTED_BUFFERING_PACKETS_COUNT packet_count;
+    /// The identifier of a QoS flow, TS 29.244 §8.2.89.
+    Qfi: low6 = QFI qfi;
+    /// The indicator of a paging policy, TS 29.244 §8.2.116.
+    PagingPolicyIndicator: low3 = PAGING_POLICY_INDICATOR ppi;
+    /// The window for averaging, in milliseconds, TS 29.244 §8.2.115.
+    AveragingWindow: u32 = AVERAGING_WINDOW averaging_window;
+    /// The type of an Ethernet frame, TS 29.244 §8.2.96.
+    Ethertype: u16 = ETHERTYPE ethertype;
+    /// Whether routes are told with a routing protocol, TS 29.244 §8.2.110.
+    FramedRouting: u32 = FRAMED_ROUTING framed_routing;
+    /// The identifier of an Ethernet filter, TS 29.244 §8.2.98.
+    EthernetFilterId: u32 = ETHERNET_FILTER_ID ethernet_filter_id;
+}
+
+codes! {
+    /// Where packets come from, TS 29.244 §8.2.2.
+    SourceInterface: low4 = SOURCE_INTERFACE interface {
+        0 ACCESS "Access";
+        1 CORE "Core";
+        2 SGI_N6_LAN "SGi-LAN/N6-LAN";
+        3 CP_FUNCTION "CP-function";
+        4 VN_INTERNAL "5G VN Internal";
+    }
+    /// Where packets go, TS 29.244 §8.2.24.
+    DestinationInterface: low4 = DESTINATION_INTERFACE interface {
+        0 ACCESS "Access";
+        1 CORE "Core";
+        2 SGI_N6_LAN "SGi-LAN/N6-LAN";
+        3 CP_FUNCTION "CP-function";
+        4 LI_FUNCTION "LI Function";
+        5 VN_INTERNAL "5G VN Internal";
+    }
+    /// The reference point of an interface, TS 29.244 §8.2.118.
+    TgppInterfaceType: low6 = TGPP_INTERFACE_TYPE interface_type {
+        0 S1_U "S1-U";
+        1 S5_S8_U "S5/S8-U";
+        2 S4_U "S4-U";
+        3 S11_U "S11-U";
+        4 S12 "S12";
+        5 GN_GP_U "Gn/Gp-U";
+        6 S2A_U "S2a-U";
+        7 S2B_U "S2b-U";
+        8 ENODEB_DL_FORWARDING "eNodeB GTP-U interface for DL data forwarding";
+        9 ENODEB_UL_FORWARDING "eNodeB GTP-U interface for UL data forwarding";
+        10 SGW_UPF_DL_FORWARDING "SGW/UPF GTP-U interface for DL data forwarding";
+        11 N3_TGPP_ACCESS "N3 3GPP Access";
+        12 N3_TRUSTED "N3 Trusted Non-3GPP Access";
+        13 N3_UNTRUSTED "N3 Untrusted Non-3GPP Access";
+        14 N3_FORWARDING "N3 for data forwarding";
+        15 N9 "N9";
+        16 SGI "SGi";
+        17 N6 "N6";
+        18 N19 "N19";
+        19 S8_U "S8-U";
+        20 GP_U "Gp-U";
+        21 N9_ROAMING "N9 for roaming";
+        22 IU_U "Iu-U";
+        23 N9_FORWARDING "N9 for data forwarding";
+        24 SXA_U "Sxa-U";
+        25 SXB_U "Sxb-U";
+        26 SXC_U "Sxc-U";
+        27 N4_U "N4-U";
+        28 SGW_UPF_UL_FORWARDING "SGW/UPF GTP-U interface for UL data forwarding";
+        29 N6MB_NMB9 "N6mb/Nmb9";
+        30 N3MB "N3mb";
+        31 N19MB "N19mb";
+    }
+}
+
+super::open::open_enum! {
+    /// Which headers to remove, TS 29.244 §8.2.64.
+    HeaderRemoval(u8)
+    0 GTPU_UDP_IPV4 "GTP-U/UDP/IPv4";
+    1 GTPU_UDP_IPV6 "GTP-U/UDP/IPv6";
+    2 UDP_IPV4 "UDP/IPv4";
+    3 UDP_IPV6 "UDP/IPv6";
+    4 IPV4 "IPv4";
+    5 IPV6 "IPv6";
+    6 GTPU_UDP_IP "GTP-U/UDP/IP";
+    7 VLAN_TAG_POP "VLAN TAG POP";
+    8 VLAN_TAGS_POP_POP "VLAN TAGs POP-POP";
+}
+
+super::open::open_enum! {
+    /// Whether packets pass, TS 29.244 §8.2.7.
+    Gate(u8)
+    0 OPEN "OPEN";
+    1 CLOSED "CLOSED";
+}
+
+super::open::open_enum! {
+    /// The form of a redirect address, TS 29.244 §8.2.20.
+    RedirectAddressType(u8)
+    0 IPV4 "IPv4 address";
+    1 IPV6 "IPv6 address";
+    2 URL "URL";
+    3 SIP_URI "SIP URI";
+    4 IPV4_AND_IPV6 "IPv4 and IPv6 addresses";
+    5 PORT "Port";
+    6 IPV4_AND_PORT "IPv4 address and Port";
+    7 IPV6_AND_PORT "IPv6 address and Port";
+    8 IPV4_IPV6_AND_PORT "IPv4 and IPv6 addresses and Port";
+}
+
+super::open::open_enum! {
+    /// The direction of a flow, TS 29.244 §8.2.61.
+    FlowDirection(u8)
+    0 UNSPECIFIED "Unspecified";
+    1 DOWNLINK "Downlink (traffic to the UE)";
+    2 UPLINK "Uplink (traffic from the UE)";
+    3 BIDIRECTIONAL "Bidirectional";
+}
+
+flags! {
+    /// What to do with packets, TS 29.244 §8.2.26.
+    ApplyAction: u16, 1..2 = APPLY_ACTION {
+        DROP 5/1;
+        FORW 5/2;
+        BUFF 5/3;
+        NOCP 5/4;
+        DUPL 5/5;
+        IPMA 5/6;
+        IPMD 5/7;
+        DFRT 5/8;
+        EDRT 6/1;
+        BDPN 6/2;
+        DDPN 6/3;
+        FSSM 6/4;
+        MBSU 6/5;
+    }
+    /// Whether a reflective QoS indication is sent, TS 29.244 §8.2.88.
+    Rqi: u8, 1..1 = RQI {
+        RQI 5/1;
+    }
+    /// Which Ethernet or IP neighbour requests are answered, TS 29.244 §8.2.97.
+    Proxying: u8, 1..1 = PROXYING {
+        ARP 5/1;
+        INS 5/2;
+    }
+    /// Whether an Ethernet filter works both ways, TS 29.244 §8.2.99.
+    EthernetFilterProperties: u8, 1..1 = ETHERNET_FILTER_PROPERTIES {
+        BIDE 5/1;
+    }
+    /// Whether a session is of Ethernet, TS 29.244 §8.2.102.
+    EthernetPduSessionInformation: u8, 1..1 = ETHERNET_PDU_SESSION_INFORMATION {
+        ETHI 5/1;
+    }
+}
+
+strings! {
+    /// The name of a network, TS 29.244 §8.2.4.
+    NetworkInstance: text = NETWORK_INSTANCE network_instance;
+    /// The name of an application, TS 29.244 §8.2.6.
+    ApplicationId: text = APPLICATION_ID application_identifier;
+    /// The name of a rule, or of rules, known to the UP function, TS 29.244 §8.2.72.
+    ActivatePredefinedRules: text = ACTIVATE_PREDEFINED_RULES predefined_rules_name;
+    /// The name of an instance of an application, TS 29.244 §8.2.60.
+    ApplicationInstanceId: text = APPLICATION_INSTANCE_ID application_instance_identifier;
+    /// A route to a network behind the UE, TS 29.244 §8.2.109.
+    FramedRoute: text = FRAMED_ROUTE framed_route;
+    /// A route to a network behind the UE, TS 29.244 §8.2.111.
+    FramedIpv6Route: text = FRAMED_IPV6_ROUTE framed_ipv6_route;
+    /// The name of a rule, or of rules, to end, TS 29.244 §8.2.73.
+    DeactivatePredefinedRules: text = DEACTIVATE_PREDEFINED_RULES predefined_rules_name;
+}
+
+record! {
+    /// Which packets of a service a rule detects, TS 29.244 §8.2.5.
+    SdfFilter T = SDF_FILTER, head 2 {} {
+        /// An IPFilterRule of RFC 6733.
+        flow_description: text16 [if FD 5/1];
+        /// The ToS or traffic class and its mask.
+        tos_traffic_class: u16 [if TTC 5/2];
+        /// The index of a security association.
+        security_parameter_index: u32 [if SPI 5/3];
+        /// The flow label of IPv6.
+        flow_label: u24 [if FL 5/4];
+        /// The filter that another one of both directions refers to.
+        sdf_filter_id: u32 [if BID 5/5];
+        /// Media identification: a count, then what it counts.
+        multiplexed_media: octets [if SMMII 5/6];
+    }
+}
+
+record! {
+    /// Whether a gate is open, each way, TS 29.244 §8.2.7.
+    GateStatus = GATE_STATUS, head 1 {
+        /// From the network to the UE.
+        dl_gate: (Gate 2) 5/1;
+        /// From the UE to the network.
+        ul_gate: (Gate 2) 5/3;
+    } {}
+}
+
+record! {
+    /// The highest bit rate, in kbit/s, TS 29.244 §8.2.8.
+    Mbr = MBR, head 0 {} {
+        /// From the UE to the network.
+        ul_mbr: u40;
+        /// From the network to the UE.
+        dl_mbr: u40;
+    }
+}
+
+record! {
+    /// The guaranteed bit rate, in kbit/s, TS 29.244 §8.2.9.
+    Gbr = GBR, head 0 {} {
+        /// From the UE to the network.
+        ul_gbr: u40;
+        /// From the network to the UE.
+        dl_gbr: u40;
+    }
+}
+
+record! {
+    /// The highest rate of packets, TS 29.244 §8.2.63.
+    PacketRate = PACKET_RATE, head 1 {} {
+        /// The unit of the uplink rate.
+        uplink_time_unit: low3 [if ULPR 5/1];
+        /// Packets in a unit.
+        maximum_uplink_packet_rate: u16 [if ULPR 5/1];
+        /// The unit of the downlink rate.
+        downlink_time_unit: low3 [if DLPR 5/2];
+        /// Packets in a unit.
+        maximum_downlink_packet_rate: u16 [if DLPR 5/2];
+        /// The unit and the rate of further packets, both ways as above.
+        additional_uplink_time_unit: low3 [if APRC 5/3];
+        /// Packets in a unit.
+        additional_maximum_uplink_packet_rate: u16 [if APRC 5/3];
+        /// The unit of the further downlink rate.
+        additional_downlink_time_unit: low3 [if APRC 5/3];
+        /// Packets in a unit.
+        additional_maximum_downlink_packet_rate: u16 [if APRC 5/3];
+    }
+}
+
+record! {
+    /// Which headers to take away, TS 29.244 §8.2.64.
+    OuterHeaderRemoval = OUTER_HEADER_REMOVAL, head 0 {} {
+        /// The headers.
+        description: (HeaderRemoval u8);
+        /// Which extension headers of GTP-U go too.
+        gtpu_extension_header_deletion: u8 [more];
+    }
+}
+
+record! {
+    /// Which headers to put on, TS 29.244 §8.2.56.
+    OuterHeaderCreation = OUTER_HEADER_CREATION, head 2 {
+        /// GTP-U over UDP over IPv4.
+        gtpu_udp_ipv4: flag 5/1;
+        /// GTP-U over UDP over IPv6.
+        gtpu_udp_ipv6: flag 5/2;
+        /// UDP over IPv4.
+        udp_ipv4: flag 5/3;
+        /// UDP over IPv6.
+        udp_ipv6: flag 5/4;
+        /// IPv4.
+        only_ipv4: flag 5/5;
+        /// IPv6.
+        only_ipv6: flag 5/6;
+        /// The packets go over N19.
+        n19_indication: flag 6/1;
+        /// The packets go over N6.
+        n6_indication: flag 6/2;
+        /// Multicast towards access nodes.
+        low_layer_ssm: flag 6/3;
+    } {
+        /// The tunnel at the receiver.
+        teid: u32 [if (gtpu_udp_ipv4 || gtpu_udp_ipv6 || low_layer_ssm)];
+        /// The address of the receiver.
+        ipv4: ipv4 [if (gtpu_udp_ipv4 || udp_ipv4 || only_ipv4)];
+        /// The address of the receiver.
+        ipv6: ipv6 [if (gtpu_udp_ipv6 || udp_ipv6 || only_ipv6)];
+        /// The port of the receiver.
+        port: u16 [if (udp_ipv4 || udp_ipv6)];
+        /// The customer's VLAN tag.
+        c_tag: u24 [if CTAG 5/7];
+        /// The provider's VLAN tag.
+        s_tag: u24 [if STAG 5/8];
+    }
+}
+
+record! {
+    /// How the UP function forwards, by the name of a policy, TS 29.244 §8.2.23.
+    ForwardingPolicy T = FORWARDING_POLICY, head 0 {} {
+        /// The name.
+        forwarding_policy_identifier: text8;
+    }
+}
+
+record! {
+    /// Where packets are redirected, TS 29.244 §8.2.20.
+    RedirectInformation T = REDIRECT_INFORMATION, head 1 {
+        /// The form of the address.
+        redirect_address_type: (RedirectAddressType 4) 5/1;
+    } {
+        /// The address.
+        redirect_server_address: text16;
+        /// The second address, of IPv6 where the first is of IPv4.
+        other_redirect_server_address: text16 [more];
+        /// The port.
+        redirect_port: u16 [more];
+    }
+}
+
+record! {
+    /// A field to add to headers, TS 29.244 §8.2.67.
+    HeaderEnrichment T = HEADER_ENRICHMENT, head 1 {
+        /// The protocol; 0 is HTTP.
+        header_type: 5 5/1;
+    } {
+        /// The name of the field.
+        header_field_name: text8;
+        /// The value of the field.
+        header_field_value: text8;
+    }
+}
+
+record! {
+    /// What the packets of an application look like, TS 29.244 §8.2.39.
+    PfdContents T = PFD_CONTENTS, head 2 {} {
+        /// An IPFilterRule of RFC 6733.
+        flow_description: text16 [if FD 5/1];
+        /// A URL or a part of one.
+        url: text16 [if URL 5/2];
+        /// A domain name or a pattern of one.
+        domain_name: text16 [if DN 5/3];
+        /// What the operator agreed on.
+        custom_pfd_content: octets16 [if CP 5/4];
+        /// The protocol in which the domain name is looked for.
+        domain_name_protocol: text16 [if DNP 5/5];
+        /// Further flow descriptions, each after its length.
+        additional_flow_description: octets16 [if AFD 5/6];
+        /// Further URLs, each after its length.
+        additional_url: octets16 [if AURL 5/7];
+        /// Further domain names with their protocols, each after its length.
+        additional_domain_name_and_protocol: octets16 [if ADNP 5/8];
+    }
+}
+
+record! {
+    /// How packets to the UE are marked, TS 29.244 §8.2.66.
+    DlFlowLevelMarking = DL_FLOW_LEVEL_MARKING, head 1 {} {
+        /// The ToS or traffic class and its mask.
+        tos_traffic_class: u16 [if TTC 5/1];
+        /// The class of the service.
+        service_class_indicator: u16 [if SCI 5/2];
+    }
+}
+
+record! {
+    /// The flow of a detected application, TS 29.244 §8.2.61.
+    FlowInformation T = FLOW_INFORMATION, head 1 {
+        /// The direction.
+        flow_direction: (FlowDirection 3) 5/1;
+    } {
+        /// An IPFilterRule of RFC 6733.
+        flow_description: text16;
+    }
+}
+
+record! {
+    /// What waits for a UE, TS 29.244 §8.2.27.
+    DownlinkDataServiceInformation = DOWNLINK_DATA_SERVICE_INFORMATION, head 1 {} {
+        /// The paging policy.
+        paging_policy_indication: low6 [if PPI 5/1];
+        /// The QoS flow.
+        qfi: low6 [if QFII 5/2];
+        /// The size of the packets.
+        dl_data_packets_size: u16 [if DLPSI 5/3];
+    }
+}
+
+record! {
+    /// The addresses of an Ethernet frame, TS 29.244 §8.2.93.
+    MacAddress = MAC_ADDRESS, head 1 {} {
+        /// The source, or the lowest of a range.
+        source: mac [if SOUR 5/1];
+        /// The destination, or the lowest of a range.
+        destination: mac [if DEST 5/2];
+        /// The highest source of a range.
+        upper_source: mac [if USOU 5/3];
+        /// The highest destination of a range.
+        upper_destination: mac [if UDES 5/4];
+    }
+}
+
+record! {
+    /// The customer's VLAN tag, TS 29.244 §8.2.94.
+    CTag = C_TAG, head 3 {
+        /// The priority counts.
+        has_pcp: flag 5/1;
+        /// The drop eligibility counts.
+        has_dei: flag 5/2;
+        /// The identifier counts.
+        has_vid: flag 5/3;
+        /// The priority.
+        pcp: 3 6/1;
+        /// The drop eligibility.
+        dei: flag 6/4;
+        /// The high bits of the identifier.
+        vid_high: 4 6/5;
+        /// The low bits of the identifier.
+        vid_low: 8 7/1;
+    } {}
+}
+
+record! {
+    /// The provider's VLAN tag, TS 29.244 §8.2.95.
+    STag = S_TAG, head 3 {
+        /// The priority counts.
+        has_pcp: flag 5/1;
+        /// The drop eligibility counts.
+        has_dei: flag 5/2;
+        /// The identifier counts.
+        has_vid: flag 5/3;
+        /// The priority.
+        pcp: 3 6/1;
+        /// The drop eligibility.
+        dei: flag 6/4;
+        /// The high bits of the identifier.
+        vid_high: 4 6/5;
+        /// The low bits of the identifier.
+        vid_low: 8 7/1;
+    } {}
+}

@@ -1,0 +1,128 @@
+//! The fields of a leaf as data: read by the rows of its descriptor alone.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::descriptor::{Field, Kind, Leaf, Span, When};
+use super::field::Reader;
+use super::name;
+
+/// The value of one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Value<'a> {
+    /// A flag.
+    Flag(bool),
+    /// A number.
+    Number(u64),
+    /// Seconds since 1900.
+    Time(u32),
+    /// An IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// An IPv6 address.
+    Ipv6(Ipv6Addr),
+    /// A MAC address.
+    Mac([u8; 6]),
+    /// Octets of a [`Kind`] that says how they read.
+    Octets(&'a [u8]),
+}
+
+impl Leaf {
+    /// Walks the fields of a checked value: name, kind, value. Flags that only say that a field
+    /// is there come before it.
+    #[must_use]
+    pub fn read<'a>(&'static self, octets: &'a [u8]) -> Values<'a> {
+        let mut reader = Reader::new(octets);
+        let head = reader.head(0, self.head).unwrap_or(0);
+        Values {
+            fields: self.fields,
+            reader,
+            head,
+            told: None,
+        }
+    }
+}
+
+/// The fields of a value; see [`Leaf::read`].
+#[derive(Debug)]
+pub struct Values<'a> {
+    fields: &'static [Field],
+    reader: Reader<'a>,
+    head: u128,
+    /// The flag that was returned last.
+    told: Option<u8>,
+}
+
+impl<'a> Values<'a> {
+    fn value(&mut self, field: &Field) -> Option<Value<'a>> {
+        let there = match field.when {
+            When::Always => true,
+            When::More => !self.reader.is_empty(),
+            When::Flag { shift, .. } => self.head >> shift & 1 == 1,
+            When::Head { holds, .. } => holds(self.head),
+        };
+        if !there {
+            return None;
+        }
+        let reader = &mut self.reader;
+        Some(match field.kind {
+            Kind::Bits {
+                shift, width: 1, ..
+            } => Value::Flag(self.head >> shift & 1 == 1),
+            Kind::Bits { shift, width, .. } => {
+                let bits = self.head >> shift & ((1 << width) - 1);
+                Value::Number(u64::try_from(bits).unwrap_or(u64::MAX))
+            }
+            Kind::Number { octets, width, .. } => Value::Number(reader.number(octets, width).ok()?),
+            Kind::Time => Value::Time(u32::from_be_bytes(reader.array().ok()?)),
+            Kind::Ipv4 => Value::Ipv4(reader.ipv4().ok()?),
+            Kind::Ipv6 => Value::Ipv6(reader.ipv6().ok()?),
+            Kind::Mac => Value::Mac(reader.array().ok()?),
+            Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
+                Value::Octets(match span {
+                    Span::Rest => reader.rest(),
+                    Span::RestButLast => reader.rest_but_last().ok()?,
+                    Span::Length8 => reader.prefixed8().ok()?,
+                    Span::Length16 => reader.prefixed16().ok()?,
+                    Span::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
+                    Span::Address => reader.address().ok()?,
+                    Span::MacAddresses => reader.mac_addresses().ok()?,
+                })
+            }
+        })
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = (&'static str, Kind, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (field, rest) = self.fields.split_first()?;
+            if let When::Flag { name, shift } = field.when
+                && self.told != Some(shift)
+            {
+                self.told = Some(shift);
+                let kind = Kind::Bits {
+                    shift,
+                    width: 1,
+                    names: None,
+                };
+                return Some((name, kind, Value::Flag(self.head >> shift & 1 == 1)));
+            }
+            self.fields = rest;
+            if let Some(value) = self.value(field) {
+                return Some((field.name, field.kind, value));
+            }
+        }
+    }
+}
+
+/// Returns octets as text where the text gives the same octets again.
+pub(crate) fn text_of(kind: Kind, octets: &[u8]) -> Option<String> {
+    match kind {
+        Kind::Text(_) => std::str::from_utf8(octets).ok().map(str::to_owned),
+        Kind::Labels(_) => name::from_labels(octets),
+        Kind::Digits(_) => name::from_digits(octets),
+        _ => None,
+    }
+}

@@ -1,0 +1,336 @@
+//! Messages as JSON and back, without loss.
+//!
+//! A message is `{type, name, seid, sequence, ies}`; an element is `{type, name, value}` with an
+//! object of named fields, or `{type, name, ies}`. Where the fields do not tell all, `spare` holds
+//! the bits to flip and `tail` the octets that follow, both in hexadecimal; an element that no row
+//! describes has `hex` for its only field. Back, `name` and fields that end in `_name` are not
+//! read, and flags that say that a field is there follow from the field.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::error::Error;
+use crate::ie::given::{Given, octets_of};
+use crate::ie::value::{Value, text_of};
+use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
+use crate::message::{MessageType, MessageView, table};
+use crate::wire::{Header, Part, Seid, Sequence, Writer};
+
+/// JSON that is not a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// A key is missing or has a value of another kind.
+    #[error("{path}: {key} is missing or malformed")]
+    Key {
+        /// The way to the object.
+        path: String,
+        /// The key.
+        key: String,
+    },
+    /// A length cannot say how long an element or the message is.
+    #[error(transparent)]
+    Encode(#[from] Error),
+    /// Elements are nested deeper than any table.
+    #[error("{path}: nested too deep")]
+    Depth {
+        /// The way to the element.
+        path: String,
+    },
+}
+
+/// Writes a message as JSON.
+#[must_use]
+pub fn to_json(view: &MessageView<'_>) -> Json {
+    let header = view.header();
+    let mut object = Map::new();
+    object.insert("type".into(), header.message_type.0.into());
+    object.insert("name".into(), header.message_type.to_string().into());
+    if let Some(seid) = header.seid {
+        object.insert("seid".into(), seid.0.into());
+    }
+    object.insert("sequence".into(), header.sequence.get().into());
+    if let Some(priority) = header.priority {
+        object.insert("priority".into(), priority.into());
+    }
+    if header.follow_on {
+        object.insert("follow_on".into(), true.into());
+    }
+    if header.spare != 0 {
+        object.insert("spare".into(), header.spare.into());
+    }
+    object.insert("ies".into(), parts(view.root()));
+    Json::Object(object)
+}
+
+fn parts(group: Part<'_>) -> Json {
+    group.parts().map(element).collect()
+}
+
+fn element(part: Part<'_>) -> Json {
+    let mut object = Map::new();
+    object.insert("type".into(), part.ie().0.into());
+    object.insert("name".into(), part.ie().to_string().into());
+    if let Some(enterprise) = part.enterprise() {
+        object.insert("enterprise".into(), enterprise.into());
+    }
+    match part.descriptor().or_else(|| describe(part.ie())) {
+        Some(Descriptor::Group(_)) if part.descriptor().is_some() => {
+            object.insert("ies".into(), parts(part));
+        }
+        Some(Descriptor::Leaf(leaf)) => leaf_value(leaf, part.raw(), &mut object),
+        _ => {
+            object.insert("value".into(), json!({ "hex": hex(part.value()) }));
+        }
+    }
+    Json::Object(object)
+}
+
+fn leaf_value(leaf: &'static Leaf, octets: &[u8], object: &mut Map<String, Json>) {
+    let value = (leaf.check)(octets).ok().map(|_| fields(leaf, octets));
+    let again = value
+        .as_ref()
+        .and_then(|value| from_fields(leaf, value, "").ok());
+    let (Some(value), Some(again)) = (value, again.filter(|again| again.len() <= octets.len()))
+    else {
+        object.insert("value".into(), json!({ "hex": hex(octets) }));
+        return;
+    };
+    object.insert("value".into(), value);
+    let flip: Vec<u8> = octets.iter().zip(&again).map(|(a, b)| a ^ b).collect();
+    if flip.iter().any(|&bits| bits != 0) {
+        object.insert("spare".into(), hex(&flip).into());
+    }
+    if again.len() < octets.len() {
+        object.insert("tail".into(), hex(&octets[again.len()..]).into());
+    }
+}
+
+fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
+    let mut object = Map::new();
+    for (name, kind, value) in leaf.read(octets) {
+        let name = name.to_ascii_lowercase();
+        let value = match value {
+            Value::Flag(flag) => flag.into(),
+            Value::Number(number) => {
+                let (Kind::Bits { names, .. } | Kind::Number { names, .. }) = kind else {
+                    continue;
+                };
+                if let Some(text) = names.and_then(|names| names(number)) {
+                    object.insert(name.clone(), number.into());
+                    object.insert(format!("{name}_name"), text.into());
+                    continue;
+                }
+                number.into()
+            }
+            Value::Time(seconds) => seconds.into(),
+            Value::Ipv4(address) => address.to_string().into(),
+            Value::Ipv6(address) => address.to_string().into(),
+            Value::Mac(address) => address.map(|octet| format!("{octet:02x}")).join(":").into(),
+            Value::Octets(octets) if matches!(kind, Kind::Octets(_)) => hex(octets).into(),
+            Value::Octets(octets) => match text_of(kind, octets) {
+                Some(text) => text.into(),
+                None => json!({ "hex": hex(octets) }),
+            },
+        };
+        object.insert(name, value);
+    }
+    Json::Object(object)
+}
+
+/// Reads a message from JSON and returns its octets.
+///
+/// # Errors
+/// When a key that is needed is missing or malformed, or the message would be too long.
+pub fn from_json(message: &Json) -> Result<Vec<u8>, JsonError> {
+    let path = "message";
+    let number = |key: &str, most: u64| {
+        let value = message.get(key).and_then(Json::as_u64);
+        value
+            .filter(|&value| value <= most)
+            .ok_or_else(|| missing(path, key))
+    };
+    let optional = |key: &str, most: u64| message.get(key).map(|_| number(key, most)).transpose();
+    let narrow = |key: &str, value: u64| u8::try_from(value).map_err(|_| missing(path, key));
+    let message_type = MessageType(narrow("type", number("type", 0xff)?)?);
+    let sequence = number("sequence", u64::from(Sequence::MAX.get()))?;
+    let sequence = u32::try_from(sequence).map_err(|_| missing(path, "sequence"))?;
+    let mut header = Header::node(message_type, Sequence::new(sequence));
+    header.seid = optional("seid", u64::MAX)?.map(Seid);
+    header.priority = match optional("priority", 15)? {
+        Some(priority) => Some(narrow("priority", priority)?),
+        None => None,
+    };
+    header.follow_on = message
+        .get("follow_on")
+        .and_then(Json::as_bool)
+        .unwrap_or(false);
+    let spare = optional("spare", 0xffff)?.unwrap_or(0);
+    header.spare = u16::try_from(spare).map_err(|_| missing(path, "spare"))?;
+    let ies = message.get("ies").ok_or_else(|| missing(path, "ies"))?;
+    let mut body = Vec::new();
+    let mut writer = Writer::new(&mut body);
+    write_group(ies, Some(table(message_type)), &mut writer, "message", 0)?;
+    writer.finish()?;
+    let mut out = Vec::with_capacity(header.octets() + body.len());
+    header.encode(body.len(), &mut out)?;
+    out.extend_from_slice(&body);
+    Ok(out)
+}
+
+fn missing(path: &str, key: &str) -> JsonError {
+    JsonError::Key {
+        path: path.to_owned(),
+        key: key.to_owned(),
+    }
+}
+
+fn write_group(
+    ies: &Json,
+    group: Option<&'static Group>,
+    out: &mut Writer<'_>,
+    path: &str,
+    depth: usize,
+) -> Result<(), JsonError> {
+    if depth > crate::wire::DEPTH + 1 {
+        return Err(JsonError::Depth {
+            path: path.to_owned(),
+        });
+    }
+    let ies = ies.as_array().ok_or_else(|| missing(path, "ies"))?;
+    for (place, ie) in ies.iter().enumerate() {
+        let path = format!("{path} / ies[{place}]");
+        let number = ie
+            .get("type")
+            .and_then(Json::as_u64)
+            .and_then(|n| u16::try_from(n).ok());
+        let number = IeType(number.ok_or_else(|| missing(&path, "type"))?);
+        let member = group
+            .and_then(|group| group.member(number))
+            .map(|member| member.what);
+        let what = member.or_else(|| describe(number));
+        let mut result = Ok(());
+        out.element(number, |out| {
+            result = write_element(ie, what, out, &path, depth)
+        });
+        result?;
+    }
+    Ok(())
+}
+
+fn write_element(
+    ie: &Json,
+    what: Option<Descriptor>,
+    out: &mut Writer<'_>,
+    path: &str,
+    depth: usize,
+) -> Result<(), JsonError> {
+    if let Some(enterprise) = ie.get("enterprise") {
+        let number = enterprise
+            .as_u64()
+            .and_then(|number| u16::try_from(number).ok());
+        let number = number.ok_or_else(|| missing(path, "enterprise"))?;
+        out.out.extend_from_slice(&number.to_be_bytes());
+    }
+    if let Some(ies) = ie.get("ies") {
+        let group = match what {
+            Some(Descriptor::Group(group)) => Some(group),
+            _ => None,
+        };
+        return write_group(ies, group, out, path, depth + 1);
+    }
+    let value = ie.get("value").ok_or_else(|| missing(path, "value"))?;
+    if let Some(octets) = value.get("hex") {
+        out.out
+            .extend(unhex(octets).ok_or_else(|| missing(path, "hex"))?);
+        return Ok(());
+    }
+    let Some(Descriptor::Leaf(leaf)) = what else {
+        return Err(missing(path, "hex"));
+    };
+    let mut octets = from_fields(leaf, value, path)?;
+    if let Some(flip) = ie.get("spare") {
+        let flip = unhex(flip).ok_or_else(|| missing(path, "spare"))?;
+        octets
+            .iter_mut()
+            .zip(flip)
+            .for_each(|(octet, bits)| *octet ^= bits);
+    }
+    if let Some(tail) = ie.get("tail") {
+        octets.extend(unhex(tail).ok_or_else(|| missing(path, "tail"))?);
+    }
+    out.out.extend(octets);
+    Ok(())
+}
+
+fn from_fields(leaf: &Leaf, value: &Json, path: &str) -> Result<Vec<u8>, JsonError> {
+    let object = value.as_object().ok_or_else(|| missing(path, "value"))?;
+    let mut out = Vec::new();
+    leaf.write(
+        &mut |name, kind| given(object.get(&name.to_ascii_lowercase())?, kind),
+        &mut out,
+    )
+    .map_err(|name| missing(path, &name.to_ascii_lowercase()))?;
+    Ok(out)
+}
+
+fn given(value: &Json, kind: Kind) -> Option<Given> {
+    if let Some(octets) = value.get("hex") {
+        return unhex(octets).map(Given::Octets);
+    }
+    Some(match kind {
+        Kind::Bits { width, .. } => {
+            let number = value.as_bool().map(u64::from).or_else(|| value.as_u64())?;
+            Given::Number(fitting(number, width)?)
+        }
+        Kind::Number { width, .. } => Given::Number(fitting(value.as_u64()?, width)?),
+        Kind::Time => Given::Number(fitting(value.as_u64()?, u32::BITS)?),
+        Kind::Ipv4 => {
+            let address: std::net::Ipv4Addr = value.as_str()?.parse().ok()?;
+            Given::Octets(address.octets().to_vec())
+        }
+        Kind::Ipv6 => {
+            let address: std::net::Ipv6Addr = value.as_str()?.parse().ok()?;
+            Given::Octets(address.octets().to_vec())
+        }
+        Kind::Mac => Given::Octets(
+            value
+                .as_str()?
+                .split(':')
+                .map(|octet| u8::from_str_radix(octet, 16).ok())
+                .collect::<Option<Vec<u8>>>()?,
+        ),
+        Kind::Octets(_) => Given::Octets(unhex(value)?),
+        Kind::Text(_) | Kind::Labels(_) | Kind::Digits(_) => {
+            Given::Octets(octets_of(kind, value.as_str()?)?)
+        }
+    })
+}
+
+/// A number that is not cut when it is written in so many bits.
+fn fitting(number: u64, width: u32) -> Option<u64> {
+    (u64::BITS - number.leading_zeros() <= width).then_some(number)
+}
+
+fn hex(octets: &[u8]) -> String {
+    use std::fmt::Write;
+
+    octets.iter().fold(
+        String::with_capacity(2 * octets.len()),
+        |mut text, octet| {
+            write!(text, "{octet:02x}").expect("a String takes all text");
+            text
+        },
+    )
+}
+
+fn unhex(value: &Json) -> Option<Vec<u8>> {
+    let text = value.as_str()?.as_bytes();
+    let digit = |digit: u8| {
+        char::from(digit)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    text.chunks(2)
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?))
+        .collect()
+}

@@ -1,0 +1,141 @@
+use super::MessageType;
+use super::node::{
+    AssociationReleaseRequest, AssociationReleaseRequestView, AssociationReleaseResponse,
+    AssociationReleaseResponseView, AssociationSetupRequest, AssociationSetupRequestView,
+    AssociationSetupResponse, AssociationSetupResponseView, AssociationUpdateRequest,
+    AssociationUpdateRequestView, AssociationUpdateResponse, AssociationUpdateResponseView,
+    HeartbeatRequest, HeartbeatRequestView, HeartbeatResponse, HeartbeatResponseView,
+    NodeReportRequest, NodeReportRequestView, NodeReportResponse, NodeReportResponseView,
+    PfdManagementRequest, PfdManagementRequestView, PfdManagementResponse,
+    PfdManagementResponseView, SessionSetDeletionRequest, SessionSetDeletionRequestView,
+    SessionSetDeletionResponse, SessionSetDeletionResponseView, SessionSetModificationRequest,
+    SessionSetModificationRequestView, SessionSetModificationResponse,
+    SessionSetModificationResponseView, VersionNotSupportedResponse,
+    VersionNotSupportedResponseView,
+};
+use super::session::{
+    SessionDeletionRequest, SessionDeletionRequestView, SessionDeletionResponse,
+    SessionDeletionResponseView, SessionEstablishmentRequest, SessionEstablishmentRequestView,
+    SessionEstablishmentResponse, SessionEstablishmentResponseView, SessionModificationRequest,
+    SessionModificationRequestView, SessionModificationResponse, SessionModificationResponseView,
+    SessionReportRequest, SessionReportRequestView, SessionReportResponse,
+    SessionReportResponseView,
+};
+use crate::error::Error;
+use crate::ie::{Group, Rest};
+use crate::wire::{Part, Writer};
+
+/// Writes [`Body`] and [`BodyView`] with a variant for each message.
+macro_rules! bodies {
+    ($($name:ident $view:ident $constant:ident;)*) => {
+        /// The elements of a message.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Body {
+            $(
+                #[doc = concat!("Holds a [`", stringify!($name), "`].")]
+                $name(Box<$name>),
+            )*
+            /// Holds the elements of a message without a table.
+            Other(MessageType, Rest),
+        }
+
+        /// The borrowed elements of a message.
+        #[derive(Clone, Copy, Debug)]
+        #[non_exhaustive]
+        pub enum BodyView<'a> {
+            $(
+                #[doc = concat!("Borrows a [`", stringify!($name), "`].")]
+                $name($view<'a>),
+            )*
+            /// Borrows the elements of a message without a table.
+            Other(Part<'a>),
+        }
+
+        impl Body {
+            /// Returns the type of the message.
+            #[must_use]
+            pub const fn message_type(&self) -> MessageType {
+                match self {
+                    $(Self::$name(_) => MessageType::$constant,)*
+                    Self::Other(message_type, _) => *message_type,
+                }
+            }
+
+            pub(crate) fn from_parts(
+                message_type: MessageType,
+                part: Part<'_>,
+            ) -> Result<Self, Error> {
+                match message_type {
+                    $(MessageType::$constant => {
+                        $name::from_parts(part).map(|body| Self::$name(Box::new(body)))
+                    })*
+                    _ => Ok(Self::Other(message_type, Rest::of(part))),
+                }
+            }
+
+            pub(crate) fn write(&self, out: &mut Writer<'_>) {
+                match self {
+                    $(Self::$name(body) => body.write_members(out),)*
+                    Self::Other(_, rest) => rest.write(out, 0, |_, _, _| false),
+                }
+            }
+        }
+
+        impl<'a> BodyView<'a> {
+            pub(crate) const fn new(message_type: MessageType, part: Part<'a>) -> Self {
+                match message_type {
+                    $(MessageType::$constant => Self::$name($view(part)),)*
+                    _ => Self::Other(part),
+                }
+            }
+        }
+
+        $(
+            impl From<$name> for Body {
+                fn from(body: $name) -> Self {
+                    Self::$name(Box::new(body))
+                }
+            }
+        )*
+
+        /// Returns the table of a message.
+        pub(crate) fn table(message_type: MessageType) -> &'static Group {
+            static NONE: Group = Group::new(None, "", &[]);
+            match message_type {
+                $(MessageType::$constant => $name::GROUP,)*
+                _ => &NONE,
+            }
+        }
+    };
+}
+
+bodies! {
+    HeartbeatRequest HeartbeatRequestView HEARTBEAT_REQUEST;
+    HeartbeatResponse HeartbeatResponseView HEARTBEAT_RESPONSE;
+    PfdManagementRequest PfdManagementRequestView PFD_MANAGEMENT_REQUEST;
+    PfdManagementResponse PfdManagementResponseView PFD_MANAGEMENT_RESPONSE;
+    AssociationSetupRequest AssociationSetupRequestView ASSOCIATION_SETUP_REQUEST;
+    AssociationSetupResponse AssociationSetupResponseView ASSOCIATION_SETUP_RESPONSE;
+    AssociationUpdateRequest AssociationUpdateRequestView ASSOCIATION_UPDATE_REQUEST;
+    AssociationUpdateResponse AssociationUpdateResponseView ASSOCIATION_UPDATE_RESPONSE;
+    AssociationReleaseRequest AssociationReleaseRequestView ASSOCIATION_RELEASE_REQUEST;
+    AssociationReleaseResponse AssociationReleaseResponseView ASSOCIATION_RELEASE_RESPONSE;
+    VersionNotSupportedResponse VersionNotSupportedResponseView VERSION_NOT_SUPPORTED_RESPONSE;
+    NodeReportRequest NodeReportRequestView NODE_REPORT_REQUEST;
+    NodeReportResponse NodeReportResponseView NODE_REPORT_RESPONSE;
+    SessionSetDeletionRequest SessionSetDeletionRequestView SESSION_SET_DELETION_REQUEST;
+    SessionSetDeletionResponse SessionSetDeletionResponseView SESSION_SET_DELETION_RESPONSE;
+    SessionSetModificationRequest SessionSetModificationRequestView
+        SESSION_SET_MODIFICATION_REQUEST;
+    SessionSetModificationResponse SessionSetModificationResponseView
+        SESSION_SET_MODIFICATION_RESPONSE;
+    SessionEstablishmentRequest SessionEstablishmentRequestView SESSION_ESTABLISHMENT_REQUEST;
+    SessionEstablishmentResponse SessionEstablishmentResponseView SESSION_ESTABLISHMENT_RESPONSE;
+    SessionModificationRequest SessionModificationRequestView SESSION_MODIFICATION_REQUEST;
+    SessionModificationResponse SessionModificationResponseView SESSION_MODIFICATION_RESPONSE;
+    SessionDeletionRequest SessionDeletionRequestView SESSION_DELETION_REQUEST;
+    SessionDeletionResponse SessionDeletionResponseView SESSION_DELETION_RESPONSE;
+    SessionReportRequest SessionReportRequestView SESSION_REPORT_REQUEST;
+    SessionReportResponse SessionReportResponseView SESSION_REPORT_RESPONSE;
+}

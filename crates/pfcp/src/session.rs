@@ -1,0 +1,342 @@
+//! Sessions: the rules that a peer has set up, as it wrote them.
+//!
+//! A [`RuleSet`] is the octets of the rules, each as the element that would create it now, with an
+//! index. A request is worked on a draft that borrows the old octets:
+//!
+//! ```text
+//! RuleSet ──borrow──> Draft ── remove, create, update ──> check references ──> choose ──> RuleSet'
+//!    │                                                                           │
+//!    └───────────── stays as it is when anything on the way is refused ──────────┘
+//! ```
+
+mod choose;
+mod draft;
+mod kind;
+mod merge;
+mod reference;
+mod refusal;
+
+use crate::error::{Error, ErrorKind};
+use crate::ie::{
+    BarId, CreateFar, CreatePdr, CreateQer, CreateUrr, FTeid, FarId, Ie, IeType, Interfaces, PdrId,
+    QerId, TrafficEndpointId, UeIpAddress, UrrId,
+};
+use crate::message::{MessageType, MessageView};
+use crate::validate::validate;
+use crate::wire::{Frame, Index, Tlv, Tlvs};
+
+pub use choose::{Allocator, NoAllocator, UeWish};
+pub use kind::{RuleId, RuleKind};
+pub use refusal::Refusal;
+
+use draft::Draft;
+use reference::is_whole;
+
+/// The rules of a session and what else its peer said about it.
+///
+/// Typed values are made on demand. Equal rules have equal octets, however they came about.
+///
+/// ```
+/// use std::net::IpAddr;
+///
+/// use strowger_pfcp::{
+///     ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, FarId, Frame, Message, NoAllocator, NodeId,
+///     Pdi, RuleSet, Seid, Sequence, SessionEstablishmentRequest, SourceInterface,
+/// };
+///
+/// let address = IpAddr::from([127, 0, 0, 7]);
+/// let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(7, address));
+/// let body = SessionEstablishmentRequest::new(NodeId::fqdn("smf"), FSeid::new(Seid(1), address))
+///     .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
+///     .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
+/// let octets = Message::session(Seid(0), Sequence::new(1), body).encode()?;
+///
+/// let frame = Frame::decode(&octets)?;
+/// let rules = RuleSet::establish(&frame, &mut NoAllocator).expect("sound rules").rules;
+/// assert_eq!(rules.f_teids(), [FTeid::new(7, address)]);
+/// assert!(rules.rule(FarId(1).into()).is_some());
+/// assert_eq!(RuleSet::restore(rules.octets())?, rules);
+/// # Ok::<(), strowger_pfcp::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    /// What is said about the session itself, then the rules in the order of the index.
+    octets: Box<[u8]>,
+    /// Sorted by kind and number.
+    index: Box<[Entry]>,
+}
+
+/// Where a rule stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    id: RuleId,
+    /// Where its element starts; its value starts four octets later.
+    start: u32,
+    end: u32,
+}
+
+/// What a request makes of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The rules that the session has then.
+    pub rules: RuleSet,
+    /// The elements for the answer that tell what was chosen: Created PDR and Created Traffic
+    /// Endpoint.
+    pub created: Vec<u8>,
+}
+
+/// One rule of a [`RuleSet`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule<'a> {
+    /// Its name.
+    pub id: RuleId,
+    /// The value of the element that would create it now.
+    pub value: &'a [u8],
+}
+
+impl<'a> Rule<'a> {
+    /// Walks the elements of the rule.
+    #[must_use]
+    pub const fn tlvs(&self) -> Tlvs<'a> {
+        Tlvs::new(self.value)
+    }
+
+    /// Reads the rule as a typed value, which has to be that of its kind.
+    ///
+    /// # Errors
+    /// When a member is missing or malformed for the type.
+    pub fn decode<T: Ie>(&self) -> Result<T, Error> {
+        T::decode(self.value)
+    }
+}
+
+impl RuleSet {
+    /// Makes the rules that an establishment asks for.
+    ///
+    /// The message is [validated](validate) for every interface at once; who knows on which one
+    /// it came validates it for that one before.
+    ///
+    /// What the allocator gave before a refusal is the allocator's to take back.
+    ///
+    /// # Errors
+    /// The refusal to answer with.
+    pub fn establish(frame: &Frame<'_>, allocator: &mut dyn Allocator) -> Result<Change, Refusal> {
+        if frame.header.message_type != MessageType::SESSION_ESTABLISHMENT_REQUEST {
+            return Err(Refusal::unsupported());
+        }
+        Self::default().change(frame, allocator)
+    }
+
+    /// Makes the rules that a modification asks for. These rules stay as they are.
+    ///
+    /// Removals are done first, then creations, then updates, so that a number can be used again
+    /// in the message that frees it. An element of an update replaces all elements of its type;
+    /// one without a value removes them.
+    ///
+    /// # Errors
+    /// The refusal to answer with.
+    pub fn modify(
+        &self,
+        frame: &Frame<'_>,
+        allocator: &mut dyn Allocator,
+    ) -> Result<Change, Refusal> {
+        if frame.header.message_type != MessageType::SESSION_MODIFICATION_REQUEST {
+            return Err(Refusal::unsupported());
+        }
+        self.change(frame, allocator)
+    }
+
+    fn change(&self, frame: &Frame<'_>, allocator: &mut dyn Allocator) -> Result<Change, Refusal> {
+        let mut index = Index::new();
+        let view = MessageView::of(frame, &mut index);
+        let view = view.map_err(|error| Refusal::of(&error, frame.octets))?;
+        validate(&view, Interfaces::ALL)?;
+        let mut draft = Draft::of(self);
+        draft.apply(frame)?;
+        draft.check_references()?;
+        let created = draft.choose(allocator)?;
+        let rules = draft.finish()?;
+        Ok(Change { rules, created })
+    }
+
+    /// Reads what [`RuleSet::octets`] gave.
+    ///
+    /// # Errors
+    /// When the octets cannot have come from there.
+    pub fn restore(octets: &[u8]) -> Result<Self, Error> {
+        let mut index = Vec::new();
+        for tlv in Tlvs::new(octets) {
+            let tlv = tlv?;
+            let Some((kind, kind::Deed::Create)) = RuleKind::of(tlv.ie) else {
+                continue;
+            };
+            let malformed = || Error::new(tlv.offset, ErrorKind::Malformed { field: "rule" });
+            if !is_whole(tlv.value) {
+                return Err(malformed());
+            }
+            let id = kind.find_id(tlv.value).map_err(|_| malformed())?;
+            index.push(Entry::of(id, &tlv).ok_or_else(malformed)?);
+        }
+        if !index.is_sorted_by(|one: &Entry, next| one.id < next.id) {
+            return Err(Error::new(0, ErrorKind::Malformed { field: "order" }));
+        }
+        Ok(Self {
+            octets: octets.into(),
+            index: index.into(),
+        })
+    }
+
+    /// Returns the octets, to be kept in a store.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// Counts the rules.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Says that there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Walks all rules, sorted by kind and number.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Rule<'_>> {
+        self.index.iter().map(|entry| self.at(entry))
+    }
+
+    /// Walks the rules of a kind, sorted by number.
+    #[must_use]
+    pub fn rules(&self, kind: RuleKind) -> impl ExactSizeIterator<Item = Rule<'_>> {
+        let start = self.index.partition_point(|entry| entry.id.kind < kind);
+        let end = self.index.partition_point(|entry| entry.id.kind <= kind);
+        self.index[start..end].iter().map(|entry| self.at(entry))
+    }
+
+    /// Returns a rule.
+    #[must_use]
+    pub fn rule(&self, id: RuleId) -> Option<Rule<'_>> {
+        let at = self
+            .index
+            .binary_search_by_key(&id, |entry| entry.id)
+            .ok()?;
+        Some(self.at(&self.index[at]))
+    }
+
+    fn at(&self, entry: &Entry) -> Rule<'_> {
+        let value = &self.octets[entry.start as usize + 4..entry.end as usize];
+        Rule {
+            id: entry.id,
+            value,
+        }
+    }
+
+    fn typed<T: Ie>(&self, kind: RuleKind) -> impl Iterator<Item = Result<T, Error>> {
+        self.rules(kind).map(|rule| rule.decode())
+    }
+
+    /// Reads the packet detection rules.
+    pub fn pdrs(&self) -> impl Iterator<Item = Result<CreatePdr, Error>> {
+        self.typed(RuleKind::Pdr)
+    }
+
+    /// Reads the forwarding action rules.
+    pub fn fars(&self) -> impl Iterator<Item = Result<CreateFar, Error>> {
+        self.typed(RuleKind::Far)
+    }
+
+    /// Reads the QoS enforcement rules.
+    pub fn qers(&self) -> impl Iterator<Item = Result<CreateQer, Error>> {
+        self.typed(RuleKind::Qer)
+    }
+
+    /// Reads the usage reporting rules.
+    pub fn urrs(&self) -> impl Iterator<Item = Result<CreateUrr, Error>> {
+        self.typed(RuleKind::Urr)
+    }
+
+    /// Walks what is said about the session itself: F-SEID, PDN Type, User ID, ...
+    pub fn session_elements(&self) -> impl Iterator<Item = Tlv<'_>> {
+        let end = self
+            .index
+            .first()
+            .map_or(self.octets.len(), |entry| entry.start as usize);
+        Tlvs::new(&self.octets[..end]).map_while(Result::ok)
+    }
+
+    /// Reads the ends of tunnels at which packets are detected.
+    #[must_use]
+    pub fn f_teids(&self) -> Vec<FTeid> {
+        self.detected(IeType::F_TEID)
+    }
+
+    /// Reads the addresses of the user's equipment by which packets are detected.
+    #[must_use]
+    pub fn ue_addresses(&self) -> Vec<UeIpAddress> {
+        self.detected(IeType::UE_IP_ADDRESS)
+    }
+
+    /// Reads the elements of a type in the PDIs and the traffic endpoints.
+    fn detected<T: Ie>(&self, ie: IeType) -> Vec<T> {
+        let mut found = Vec::new();
+        let mut take = |tlvs: Tlvs<'_>| {
+            let fitting = tlvs.map_while(Result::ok).filter(|tlv| tlv.ie == ie);
+            found.extend(fitting.filter_map(|tlv| T::decode(tlv.value).ok()));
+        };
+        for rule in self.rules(RuleKind::Pdr) {
+            for tlv in rule.tlvs().map_while(Result::ok) {
+                if tlv.ie == IeType::PDI {
+                    take(Tlvs::new(tlv.value));
+                }
+            }
+        }
+        for rule in self.rules(RuleKind::TrafficEndpoint) {
+            take(rule.tlvs());
+        }
+        found
+    }
+}
+
+impl Entry {
+    fn of(id: RuleId, tlv: &Tlv<'_>) -> Option<Self> {
+        let start = u32::try_from(tlv.offset).ok()?;
+        let end = u32::try_from(tlv.value_offset() + tlv.value.len()).ok()?;
+        Some(Self { id, start, end })
+    }
+}
+
+impl std::fmt::Debug for RuleSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids = self.index.iter().map(|entry| entry.id.to_string());
+        f.debug_struct("RuleSet")
+            .field("octets", &self.octets.len())
+            .field("rules", &ids.collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+macro_rules! rule_ids {
+    ($($type:ident $kind:ident;)*) => {
+        $(
+            impl From<$type> for RuleId {
+                fn from(id: $type) -> Self {
+                    Self { kind: RuleKind::$kind, id: id.0.into() }
+                }
+            }
+        )*
+    };
+}
+
+rule_ids! {
+    PdrId Pdr;
+    FarId Far;
+    QerId Qer;
+    UrrId Urr;
+    BarId Bar;
+    TrafficEndpointId TrafficEndpoint;
+}

@@ -1,0 +1,166 @@
+//! What an update makes of a rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draft::{put, raw};
+use super::kind::RuleKind;
+use super::refusal::Refusal;
+use crate::ie::IeType;
+use crate::wire::{Tlv, Tlvs};
+
+/// Merges the value of an update into that of a rule.
+///
+/// An element of the update replaces all elements of its type, at the place of the first; one
+/// without a value removes them. Some elements do not follow this: those that are updated member
+/// by member, and those that are added and removed one by one.
+pub(super) fn merged(kind: RuleKind, rule: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut out = Vec::with_capacity(rule.len() + 64);
+    let mut olds = by_type(rule, |ie| ie)?;
+    let mut news = by_type(update, written_as)?;
+    news.remove(&kind.id());
+    for tlv in Tlvs::new(rule).map_while(Result::ok) {
+        if let Some(old) = olds.remove(&tlv.ie) {
+            let new = news.remove(&tlv.ie).unwrap_or_default();
+            write(&mut out, tlv.ie, rule, &old, &new)?;
+        }
+    }
+    for tlv in Tlvs::new(update).map_while(Result::ok) {
+        let ie = written_as(tlv.ie);
+        if let Some(new) = news.remove(&ie) {
+            write(&mut out, ie, rule, &[], &new)?;
+        }
+    }
+    Ok(out)
+}
+
+type ByType<'a> = BTreeMap<IeType, Vec<Tlv<'a>>>;
+
+fn by_type(octets: &[u8], as_type: impl Fn(IeType) -> IeType) -> Result<ByType<'_>, Refusal> {
+    let mut found = ByType::new();
+    for tlv in Tlvs::new(octets) {
+        let tlv = tlv.map_err(|error| Refusal::of(&error, &[]))?;
+        found.entry(as_type(tlv.ie)).or_default().push(tlv);
+    }
+    Ok(found)
+}
+
+/// The element that an element of an update changes.
+const fn written_as(ie: IeType) -> IeType {
+    match ie {
+        IeType::UPDATE_FORWARDING_PARAMETERS => IeType::FORWARDING_PARAMETERS,
+        IeType::UPDATE_DUPLICATING_PARAMETERS => IeType::DUPLICATING_PARAMETERS,
+        IeType::UPDATE_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION => {
+            IeType::TGPP_ACCESS_FORWARDING_ACTION_INFORMATION
+        }
+        IeType::UPDATE_NON_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION => {
+            IeType::NON_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION
+        }
+        IeType::DEACTIVATE_PREDEFINED_RULES => IeType::ACTIVATE_PREDEFINED_RULES,
+        IeType::REMOVE_MBS_UNICAST_PARAMETERS => IeType::ADD_MBS_UNICAST_PARAMETERS,
+        other => other,
+    }
+}
+
+/// Writes all elements of a type that the rule has after the update.
+fn write(
+    out: &mut Vec<u8>,
+    ie: IeType,
+    rule: &[u8],
+    old: &[Tlv<'_>],
+    new: &[Tlv<'_>],
+) -> Result<(), Refusal> {
+    match ie {
+        IeType::FORWARDING_PARAMETERS
+        | IeType::DUPLICATING_PARAMETERS
+        | IeType::TGPP_ACCESS_FORWARDING_ACTION_INFORMATION
+        | IeType::NON_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION => {
+            for at in 0..old.len().max(new.len()) {
+                let before = old.get(at).map_or(&[][..], |tlv| tlv.value);
+                let update = new.get(at).map_or(&[][..], |tlv| tlv.value);
+                put(out, ie, &members(before, update)?)?;
+            }
+            Ok(())
+        }
+        IeType::ACTIVATE_PREDEFINED_RULES => {
+            let (on, off) = split(new, IeType::ACTIVATE_PREDEFINED_RULES);
+            let off: BTreeSet<&[u8]> = off.map(|tlv| tlv.value).collect();
+            let mut written = BTreeSet::new();
+            old.iter()
+                .filter(|tlv| !off.contains(tlv.value))
+                .chain(on)
+                .filter(|tlv| written.insert(tlv.value))
+                .try_for_each(|tlv| put(out, ie, tlv.value))
+        }
+        IeType::ADD_MBS_UNICAST_PARAMETERS => {
+            let (on, _) = split(new, IeType::ADD_MBS_UNICAST_PARAMETERS);
+            let named: BTreeSet<_> = new.iter().map(mbs_id).collect();
+            old.iter()
+                .filter(|tlv| !named.contains(&mbs_id(tlv)))
+                .chain(on)
+                .try_for_each(|tlv| put(out, ie, tlv.value))
+        }
+        _ if new.is_empty() => {
+            for tlv in old {
+                out.extend_from_slice(raw(rule, tlv));
+            }
+            Ok(())
+        }
+        _ => replace(out, new),
+    }
+}
+
+/// Splits the elements of an update into those that add and those that remove.
+fn split<'a, 'b>(
+    new: &'a [Tlv<'b>],
+    adds: IeType,
+) -> (
+    impl Iterator<Item = &'a Tlv<'b>>,
+    impl Iterator<Item = &'a Tlv<'b>>,
+) {
+    (
+        new.iter().filter(move |tlv| tlv.ie == adds),
+        new.iter().filter(move |tlv| tlv.ie != adds),
+    )
+}
+
+fn mbs_id<'a>(tlv: &Tlv<'a>) -> Option<&'a [u8]> {
+    Tlvs::new(tlv.value)
+        .map_while(Result::ok)
+        .find(|one| one.ie == IeType::MBS_UNICAST_PARAMETERS_ID)
+        .map(|one| one.value)
+}
+
+/// Merges the members of a group: each replaces all members of its type.
+fn members(old: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut news = by_type(update, |ie| ie)?;
+    // The flags of the message say what to do once: to send end markers.
+    news.remove(&IeType::PFCPSMREQ_FLAGS);
+    let replaced: BTreeSet<IeType> = news.keys().copied().collect();
+    let mut out = Vec::with_capacity(old.len() + 32);
+    for tlv in Tlvs::new(old).map_while(Result::ok) {
+        if !replaced.contains(&tlv.ie) {
+            out.extend_from_slice(raw(old, &tlv));
+        } else if let Some(new) = news.remove(&tlv.ie) {
+            replace(&mut out, &new)?;
+        }
+    }
+    for tlv in Tlvs::new(update).map_while(Result::ok) {
+        if let Some(new) = news.remove(&tlv.ie) {
+            replace(&mut out, &new)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Writes elements as they are in an update; those without a value are gone.
+fn replace(out: &mut Vec<u8>, new: &[Tlv<'_>]) -> Result<(), Refusal> {
+    new.iter()
+        .filter(|tlv| !tlv.value.is_empty())
+        .try_for_each(|tlv| match tlv.enterprise {
+            None => put(out, tlv.ie, tlv.value),
+            Some(number) => {
+                let value = [&number.to_be_bytes()[..], tlv.value].concat();
+                put(out, tlv.ie, &value)
+            }
+        })
+}

@@ -1,0 +1,108 @@
+//! Which rules name which.
+
+use std::collections::BTreeSet;
+
+use super::draft::Draft;
+use super::kind::{RuleId, RuleKind};
+use super::refusal::Refusal;
+use crate::ie::{Cause, Group, IeType, Interfaces, Member, Presence};
+use crate::wire::Tlvs;
+
+/// An element of a rule that names another rule.
+struct Reference {
+    of: RuleKind,
+    /// The group that the element stands in, where it does not stand in the rule itself.
+    within: Option<IeType>,
+    ie: IeType,
+    to: RuleKind,
+}
+
+const fn reference(of: RuleKind, within: Option<IeType>, ie: IeType, to: RuleKind) -> Reference {
+    Reference { of, within, ie, to }
+}
+
+const REFERENCES: [Reference; 9] = {
+    use IeType as I;
+    use RuleKind::{Bar, Far, Mar, Pdr, Qer, TrafficEndpoint, Urr};
+    [
+        reference(Pdr, None, I::FAR_ID, Far),
+        reference(Pdr, None, I::URR_ID, Urr),
+        reference(Pdr, None, I::QER_ID, Qer),
+        reference(Pdr, None, I::MAR_ID, Mar),
+        reference(Pdr, Some(I::PDI), I::TRAFFIC_ENDPOINT_ID, TrafficEndpoint),
+        reference(Far, None, I::BAR_ID, Bar),
+        reference(Urr, None, I::LINKED_URR_ID, Urr),
+        reference(
+            Mar,
+            Some(I::TGPP_ACCESS_FORWARDING_ACTION_INFORMATION),
+            I::FAR_ID,
+            Far,
+        ),
+        reference(
+            Mar,
+            Some(I::NON_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION),
+            I::FAR_ID,
+            Far,
+        ),
+    ]
+};
+
+impl Draft<'_> {
+    /// Checks that every rule that a rule names exists.
+    pub(super) fn check_references(&self) -> Result<(), Refusal> {
+        for (id, value) in &self.rules {
+            for tlv in Tlvs::new(value).map_while(Result::ok) {
+                for reference in REFERENCES.iter().filter(|one| one.of == id.kind) {
+                    if reference.within == Some(tlv.ie) {
+                        for inner in Tlvs::new(tlv.value).map_while(Result::ok) {
+                            if inner.ie == reference.ie {
+                                self.check_one(*id, reference, inner.value)?;
+                            }
+                        }
+                    } else if reference.within.is_none() && reference.ie == tlv.ie {
+                        self.check_one(*id, reference, tlv.value)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_one(&self, id: RuleId, reference: &Reference, value: &[u8]) -> Result<(), Refusal> {
+        let named = reference.to.read_id(value).ok_or_else(|| {
+            Refusal::new(Cause::INVALID_LENGTH)
+                .at(reference.ie)
+                .rule(id)
+        })?;
+        let named = RuleId {
+            kind: reference.to,
+            id: named,
+        };
+        if self.rules.contains_key(&named) {
+            return Ok(());
+        }
+        let refusal = Refusal::new(Cause::RULE_FAILURE);
+        Err(refusal.at(reference.ie).rule(id))
+    }
+}
+
+/// Checks that the elements are there which a group has on every interface.
+pub(super) fn check_present(octets: &[u8], group: &Group) -> Result<(), Refusal> {
+    let there: BTreeSet<IeType> = Tlvs::new(octets)
+        .map_while(Result::ok)
+        .map(|tlv| tlv.ie)
+        .collect();
+    let required = |member: &&Member| {
+        member.presence == Presence::Mandatory && member.on.contains(Interfaces::ALL)
+    };
+    let mut required = group.members.iter().filter(required);
+    match required.find(|member| !there.contains(&member.ie)) {
+        None => Ok(()),
+        Some(member) => Err(Refusal::new(Cause::MANDATORY_IE_MISSING).at(member.ie)),
+    }
+}
+
+/// Says that octets are a row of whole elements.
+pub(super) fn is_whole(octets: &[u8]) -> bool {
+    Tlvs::new(octets).all(|tlv| tlv.is_ok())
+}

@@ -1,0 +1,168 @@
+//! Messages and elements as text, in the spirit of tshark's tree.
+//!
+//! One line for the message, then one for each element with its fields; the elements of a group
+//! stand below it, two columns to the right.
+
+use std::fmt::{self, Display};
+
+use crate::ie::value::{Value, text_of};
+use crate::ie::{Descriptor, Kind, Leaf};
+use crate::message::MessageView;
+use crate::wire::{Index, Part};
+
+/// Writes the value of an element that was encoded a moment ago.
+pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8]) -> fmt::Result {
+    match what {
+        Descriptor::Leaf(leaf) => fields(f, leaf, octets),
+        Descriptor::Group(group) => match Index::new().walk(octets, 0, group) {
+            Ok(part) => parts(f, part, 0),
+            Err(error) => error.fmt(f),
+        },
+    }
+}
+
+/// Writes a message.
+pub(crate) fn message(f: &mut fmt::Formatter<'_>, view: &MessageView<'_>) -> fmt::Result {
+    let header = view.header();
+    write!(f, "{} ({})", header.message_type, header.message_type.0)?;
+    if let Some(seid) = header.seid {
+        write!(f, ", SEID {seid}")?;
+    }
+    write!(f, ", sequence {}", header.sequence)?;
+    if let Some(priority) = header.priority {
+        write!(f, ", priority {priority}")?;
+    }
+    if header.follow_on {
+        f.write_str(", another message follows")?;
+    }
+    parts(f, view.root(), 1)
+}
+
+/// Writes the elements of a group, a line each; the first one too begins a line unless `depth`
+/// is 0.
+fn parts(f: &mut fmt::Formatter<'_>, group: Part<'_>, depth: usize) -> fmt::Result {
+    for (place, part) in group.parts().enumerate() {
+        if depth > 0 || place > 0 {
+            f.write_str("\n")?;
+        }
+        write!(f, "{:1$}{2} ({3})", "", 2 * depth, part.ie(), part.ie().0)?;
+        if let Some(role) = part.member().and_then(|member| member.role) {
+            write!(f, " as {role}")?;
+        }
+        match part.descriptor() {
+            Some(Descriptor::Group(_)) => parts(f, part, depth.max(1) + 1)?,
+            Some(Descriptor::Leaf(leaf)) => {
+                f.write_str(": ")?;
+                fields(f, leaf, part.value())?;
+            }
+            None => unknown(f, part)?,
+        }
+    }
+    Ok(())
+}
+
+fn unknown(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
+    if let Some(enterprise) = part.enterprise() {
+        write!(f, " of enterprise {enterprise}")?;
+    }
+    f.write_str(if part.is_repeated() {
+        " (again): "
+    } else {
+        " (unexpected): "
+    })?;
+    hex(f, part.value())
+}
+
+fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt::Result {
+    let mut separator = "";
+    let alone = leaf.fields.len() == 1;
+    for (name, kind, value) in leaf.read(octets) {
+        match value {
+            // A flag that says that a field is there is not worth a word beside it.
+            Value::Flag(flag) if !flag || leaf.fields.iter().all(|field| field.name != name) => {
+                continue;
+            }
+            Value::Flag(true) => write!(f, "{separator}{name}")?,
+            _ if alone => field(f, kind, value)?,
+            _ => {
+                write!(f, "{separator}{} ", Spaced(name))?;
+                field(f, kind, value)?;
+            }
+        }
+        separator = ", ";
+    }
+    Ok(())
+}
+
+fn field(f: &mut fmt::Formatter<'_>, kind: Kind, value: Value<'_>) -> fmt::Result {
+    match value {
+        Value::Flag(flag) => flag.fmt(f),
+        Value::Number(number) => match kind {
+            Kind::Bits {
+                names: Some(names), ..
+            }
+            | Kind::Number {
+                names: Some(names), ..
+            } => match names(number) {
+                Some(name) => write!(f, "{name} ({number})"),
+                None => number.fmt(f),
+            },
+            _ => number.fmt(f),
+        },
+        Value::Time(seconds) => time(f, seconds),
+        Value::Ipv4(address) => address.fmt(f),
+        Value::Ipv6(address) => address.fmt(f),
+        Value::Mac([a, b, c, d, e, g]) => {
+            write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+        }
+        Value::Octets(octets) => match text_of(kind, octets) {
+            Some(text) => write!(f, "{}", text.escape_debug()),
+            None => hex(f, octets),
+        },
+    }
+}
+
+fn hex(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+    f.write_str("0x")?;
+    octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+}
+
+/// A name of a field with spaces for its underscores.
+struct Spaced(&'static str);
+
+impl Display for Spaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, word) in self.0.split('_').enumerate() {
+            f.write_str(if place == 0 { "" } else { " " })?;
+            f.write_str(word)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes seconds since 1900 as a date, UTC; those before 1968 count from 2036, as RFC 4330 says.
+fn time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
+    let era = if seconds & 0x8000_0000 == 0 {
+        1_u64 << 32
+    } else {
+        0
+    };
+    let since_1900 = u64::from(seconds) + era;
+    let (days, second) = (since_1900 / 86_400, since_1900 % 86_400);
+    // Days since 1 March of year 0 give years that end with the leap day.
+    let days = days + 693_901;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + 400 * era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    write!(
+        f,
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+    )
+}

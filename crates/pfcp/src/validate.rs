@@ -1,0 +1,320 @@
+//! Whether a message holds what the specification asks of it, for each interface.
+//!
+//! A message may be checked for several interfaces at once: each finding says for which of them
+//! it counts, and a message is refused when no interface is left. Elements that are unexpected
+//! or repeated are findings without a cause: they are kept and ignored, TS 29.244 §7.6.
+//!
+//! ```
+//! use strowger_pfcp::{Cause, IeType, Index, Interfaces, MessageView, validate};
+//!
+//! let octets = [0x20, 5, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 1, 2, 3, 4];
+//! let mut index = Index::new();
+//! let view = MessageView::decode(&octets, &mut index)?;
+//! let rejection = validate(&view, Interfaces::N4).expect_err("no Node ID");
+//! assert_eq!(rejection.cause, Cause::MANDATORY_IE_MISSING);
+//! assert_eq!(rejection.offending_ie, Some(IeType::NODE_ID));
+//! assert_eq!(rejection.to_string(), "Association Setup Request: Node ID is missing");
+//! # Ok::<(), strowger_pfcp::Error>(())
+//! ```
+
+mod condition;
+mod rule;
+
+use std::fmt;
+
+use crate::error::{Error, ErrorKind, IePath, PathStep};
+use crate::ie::{Cause, Descriptor, FailedRuleId, Group, IeType, Interfaces};
+use crate::message::MessageView;
+use crate::wire::Part;
+
+/// One thing that is not as the specification says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// The element that is missing or wrong.
+    pub ie: IeType,
+    /// The group that it belongs to, or the message.
+    pub path: IePath,
+    /// The interfaces for which it counts.
+    pub on: Interfaces,
+    /// The rule that it belongs to.
+    pub failed_rule: Option<FailedRuleId>,
+}
+
+/// What a [`Finding`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A mandatory element is missing.
+    Missing,
+    /// An element is missing whose condition holds; the clause states the condition.
+    ConditionalMissing(&'static str),
+    /// A value is none of those that the clause lists.
+    Incorrect(&'static str),
+    /// An element that may occur once occurs again; the first one counts.
+    Repeated,
+    /// An element that the group does not have on any of the interfaces.
+    Unexpected,
+}
+
+impl FindingKind {
+    /// Returns the cause of a refusal, `None` when the finding is no reason to refuse.
+    #[must_use]
+    pub const fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Missing => Some(Cause::MANDATORY_IE_MISSING),
+            Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
+            Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
+            Self::Repeated | Self::Unexpected => None,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ", self.path, self.ie)?;
+        match self.kind {
+            FindingKind::Missing => f.write_str("is missing"),
+            FindingKind::ConditionalMissing(clause) => write!(f, "is missing (§{clause})"),
+            FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
+            FindingKind::Repeated => f.write_str("occurs again"),
+            FindingKind::Unexpected => f.write_str("is unexpected"),
+        }
+    }
+}
+
+/// Why a message is refused: what its answer says, and where the fault is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The cause of the answer.
+    pub cause: Cause,
+    /// The element at fault.
+    pub offending_ie: Option<IeType>,
+    /// The rule at fault.
+    pub failed_rule: Option<FailedRuleId>,
+    /// The place of the fault.
+    pub path: IePath,
+    text: String,
+}
+
+impl Rejection {
+    /// Returns what to answer to octets that could not be read, `None` where they are to be
+    /// discarded: when not even the elements of the message can be told apart.
+    #[must_use]
+    pub fn of(error: &Error, octets: &[u8]) -> Option<Self> {
+        let cause = match error.kind() {
+            ErrorKind::Missing(_) => Cause::MANDATORY_IE_MISSING,
+            ErrorKind::Length { .. } | ErrorKind::Excess { .. } => Cause::INVALID_LENGTH,
+            // The elements of a group cannot be told apart; those around it can.
+            ErrorKind::ElementHeader { .. } if error.path().steps().count() > 0 => {
+                Cause::INVALID_LENGTH
+            }
+            ErrorKind::Overrun { .. } | ErrorKind::Enterprise { .. }
+                if error.path().steps().count() > 1 =>
+            {
+                Cause::INVALID_LENGTH
+            }
+            ErrorKind::Malformed { .. } | ErrorKind::Depth { .. } => Cause::MANDATORY_IE_INCORRECT,
+            _ => return None,
+        };
+        let offending_ie = match error.kind() {
+            ErrorKind::Missing(ie) => Some(ie),
+            _ => error.path().last(),
+        };
+        Some(Self {
+            cause,
+            offending_ie,
+            failed_rule: rule::of_path(error.path(), octets),
+            path: error.path().clone(),
+            text: error.to_string(),
+        })
+    }
+
+    fn of_finding(finding: &Finding) -> Option<Self> {
+        Some(Self {
+            cause: finding.kind.cause()?,
+            offending_ie: Some(finding.ie),
+            failed_rule: finding.failed_rule.clone(),
+            path: finding.path.clone(),
+            text: finding.to_string(),
+        })
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+/// Checks a message for a set of interfaces and returns those for which it may be.
+///
+/// # Errors
+/// When no interface is left: the first finding for all of them, or the one that ruled the last
+/// interface out.
+pub fn validate(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection> {
+    let mut walk = Walk {
+        view,
+        on,
+        left: on,
+        all: false,
+        findings: Vec::new(),
+    };
+    walk.group(view.root(), None);
+    if !walk.left.is_empty() {
+        return Ok(walk.left);
+    }
+    let refusals = walk
+        .findings
+        .iter()
+        .filter(|finding| finding.kind.cause().is_some());
+    let worst = refusals.clone().find(|finding| finding.on.contains(on));
+    match worst
+        .or_else(|| refusals.clone().next_back())
+        .and_then(Rejection::of_finding)
+    {
+        Some(rejection) => Err(rejection),
+        None => Ok(on),
+    }
+}
+
+/// Checks a message for a set of interfaces and returns everything that was found.
+#[must_use]
+pub fn findings(view: &MessageView<'_>, on: Interfaces) -> Vec<Finding> {
+    let mut walk = Walk {
+        view,
+        on,
+        left: on,
+        all: true,
+        findings: Vec::new(),
+    };
+    walk.group(view.root(), None);
+    walk.findings
+}
+
+struct Walk<'a, 'b> {
+    view: &'b MessageView<'a>,
+    on: Interfaces,
+    left: Interfaces,
+    /// Whether to go on when no interface is left, and to note what is no reason to refuse.
+    all: bool,
+    findings: Vec<Finding>,
+}
+
+/// The way to a group, on the stack.
+struct Trail<'a, 'b> {
+    outer: Option<&'b Self>,
+    part: Part<'a>,
+    /// Its place among those of its type, where there may be several.
+    index: Option<usize>,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn group(&mut self, group: Part<'a>, trail: Option<&Trail<'a, '_>>) {
+        let Some(Descriptor::Group(table)) = group.descriptor() else {
+            return;
+        };
+        self.mandatory(group, table, trail);
+        condition::missing(group, table.ie, self.view.message_type(), |ie, clause| {
+            self.note(FindingKind::ConditionalMissing(clause), ie, self.on, trail);
+        });
+        let mut places = [0usize; 64];
+        for part in group.parts() {
+            if self.left.is_empty() && !self.all {
+                return;
+            }
+            let place = places.get_mut(usize::from(part.slot())).map_or(0, |next| {
+                *next += 1;
+                *next - 1
+            });
+            self.part(part, place, trail);
+        }
+    }
+
+    fn part(&mut self, part: Part<'a>, place: usize, trail: Option<&Trail<'a, '_>>) {
+        let Some(member) = part.member() else {
+            if self.all && !part.ie().is_vendor() {
+                let repeated = part.is_repeated();
+                let kind = if repeated {
+                    FindingKind::Repeated
+                } else {
+                    FindingKind::Unexpected
+                };
+                self.note(kind, part.ie(), self.on, trail);
+            }
+            return;
+        };
+        if self.all && self.on.and(member.on).is_empty() {
+            self.note(FindingKind::Unexpected, part.ie(), self.on, trail);
+        }
+        match member.what {
+            Descriptor::Leaf(_) => {
+                if let Some(clause) = condition::incorrect(part) {
+                    self.note(FindingKind::Incorrect(clause), part.ie(), self.on, trail);
+                }
+            }
+            Descriptor::Group(_) => {
+                let index = member.many.then_some(place);
+                self.group(
+                    part,
+                    Some(&Trail {
+                        outer: trail,
+                        part,
+                        index,
+                    }),
+                );
+            }
+        }
+    }
+
+    /// Notes the mandatory members that are missing.
+    fn mandatory(&mut self, group: Part<'a>, table: &'static Group, trail: Option<&Trail<'a, '_>>) {
+        let seen = group.parts().fold(0u64, |seen, part| {
+            seen | 1u64.checked_shl(u32::from(part.slot())).unwrap_or(0)
+        });
+        if table.required_by(self.on) & !seen == 0 {
+            return;
+        }
+        for (slot, member) in table.members.iter().enumerate() {
+            let on = table.requiring(slot).and(self.on);
+            if seen >> slot & 1 == 0 && !on.is_empty() {
+                self.note(FindingKind::Missing, member.ie, on, trail);
+            }
+        }
+    }
+
+    #[cold]
+    fn note(
+        &mut self,
+        kind: FindingKind,
+        ie: IeType,
+        on: Interfaces,
+        trail: Option<&Trail<'a, '_>>,
+    ) {
+        if kind.cause().is_some() {
+            self.left = self.left.without(on);
+        }
+        let mut steps = Vec::new();
+        let mut failed_rule = None;
+        let mut next = trail;
+        while let Some(Trail { outer, part, index }) = next {
+            steps.push(PathStep {
+                ie: part.ie(),
+                index: *index,
+            });
+            failed_rule = rule::named_by(*part).or(failed_rule);
+            next = *outer;
+        }
+        let path = IePath::new(self.view.message_type(), steps);
+        self.findings.push(Finding {
+            kind,
+            ie,
+            path,
+            on,
+            failed_rule,
+        });
+    }
+}

@@ -1,0 +1,121 @@
+use std::iter::FusedIterator;
+
+use super::{Header, Tlvs};
+use crate::error::{Error, ErrorKind};
+
+/// One message of a datagram: its header, its body and all its octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The decoded header.
+    pub header: Header,
+    /// The elements.
+    pub body: &'a [u8],
+    /// The whole message with its header.
+    pub octets: &'a [u8],
+    /// Where the message starts in the datagram.
+    pub offset: usize,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the only message of `octets`.
+    ///
+    /// # Errors
+    /// Those of [`frames`]; [`ErrorKind::Trailing`] when a second message follows.
+    pub fn decode(octets: &'a [u8]) -> Result<Self, Error> {
+        let mut frames = frames(octets);
+        let frame = frames
+            .next()
+            .unwrap_or_else(|| Err(Error::new(0, ErrorKind::Header { have: 0, need: 8 })))?;
+        match frames.rest {
+            [] => Ok(frame),
+            rest => Err(Error::new(
+                frames.offset,
+                ErrorKind::Trailing { octets: rest.len() },
+            )),
+        }
+    }
+
+    /// Walks the elements of the body; their offsets count from the start of the message.
+    #[must_use]
+    pub fn tlvs(&self) -> Tlvs<'a> {
+        Tlvs::at(self.body, self.header.octets())
+    }
+}
+
+/// Splits a datagram into its messages.
+///
+/// The length in each header must agree with the datagram: a message without the follow-on flag
+/// ends it, one with the flag does not. The iterator ends after its first error.
+///
+/// ```
+/// let heartbeats = [
+///     0x24, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 1, 2, 3, 4, //
+///     0x20, 1, 0, 12, 0, 0, 2, 0, 0, 96, 0, 4, 1, 2, 3, 4,
+/// ];
+/// let sequences: Vec<u32> = strowger_pfcp::frames(&heartbeats)
+///     .map(|frame| frame.map(|frame| frame.header.sequence.get()))
+///     .collect::<Result<_, _>>()?;
+/// assert_eq!(sequences, [1, 2]);
+/// # Ok::<(), strowger_pfcp::Error>(())
+/// ```
+#[must_use]
+pub fn frames(datagram: &[u8]) -> Frames<'_> {
+    Frames {
+        rest: datagram,
+        offset: 0,
+        expected: true,
+    }
+}
+
+/// The messages of a datagram; see [`frames`].
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    rest: &'a [u8],
+    offset: usize,
+    /// Whether another message has to follow.
+    expected: bool,
+}
+
+impl<'a> Frames<'a> {
+    fn frame(&mut self) -> Result<Frame<'a>, Error> {
+        let (header, length) = Header::decode(self.rest)?;
+        let Some((octets, rest)) = self.rest.split_at_checked(length) else {
+            let kind = ErrorKind::MessageLength {
+                have: self.rest.len(),
+                declared: length,
+            };
+            return Err(Error::new(2, kind).in_message(header.message_type));
+        };
+        if !header.follow_on && !rest.is_empty() {
+            let kind = ErrorKind::Trailing { octets: rest.len() };
+            return Err(Error::new(length, kind).in_message(header.message_type));
+        }
+        let frame = Frame {
+            header,
+            body: &octets[header.octets()..],
+            octets,
+            offset: self.offset,
+        };
+        self.rest = rest;
+        self.offset += length;
+        self.expected = header.follow_on;
+        Ok(frame)
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.expected {
+            return None;
+        }
+        let offset = self.offset;
+        Some(self.frame().map_err(|error| {
+            self.expected = false;
+            error.shifted(offset)
+        }))
+    }
+}
+
+impl FusedIterator for Frames<'_> {}

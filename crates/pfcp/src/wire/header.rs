@@ -1,0 +1,192 @@
+use std::fmt;
+
+use crate::error::{Error, ErrorKind};
+use crate::message::MessageType;
+
+/// A session endpoint identifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seid(pub u64);
+
+impl fmt::Display for Seid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#018x}", self.0)
+    }
+}
+
+impl From<u64> for Seid {
+    fn from(value: u64) -> Self {
+        Self(value)
+    }
+}
+
+/// A sequence number of 24 bits, which wraps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(u32);
+
+impl Sequence {
+    /// The highest sequence number.
+    pub const MAX: Self = Self(0x00ff_ffff);
+
+    /// Makes a sequence number of the low 24 bits.
+    #[must_use]
+    pub const fn new(value: u32) -> Self {
+        Self(value & Self::MAX.0)
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the number that follows, 0 after the highest.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self::new(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<u32> for Sequence {
+    fn from(value: u32) -> Self {
+        Self::new(value)
+    }
+}
+
+/// The header of a message, TS 29.244 §7.2.2, without its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// What the message is.
+    pub message_type: MessageType,
+    /// The session at the receiver; absent from messages between nodes.
+    pub seid: Option<Seid>,
+    /// The number that pairs a response with its request.
+    pub sequence: Sequence,
+    /// The message priority, 0 to 15, when its flag is set.
+    pub priority: Option<u8>,
+    /// Says that another message follows in the same datagram.
+    pub follow_on: bool,
+    /// The spare bits, zero unless a peer set them: bits 5 and 4 of the first octet in the high
+    /// octet, the last octet of the header (less the priority) in the low one.
+    pub spare: u16,
+}
+
+impl Header {
+    /// Makes the header of a message between nodes.
+    #[must_use]
+    pub const fn node(message_type: MessageType, sequence: Sequence) -> Self {
+        Self {
+            message_type,
+            seid: None,
+            sequence,
+            priority: None,
+            follow_on: false,
+            spare: 0,
+        }
+    }
+
+    /// Makes the header of a message of a session.
+    #[must_use]
+    pub const fn session(message_type: MessageType, seid: Seid, sequence: Sequence) -> Self {
+        let mut header = Self::node(message_type, sequence);
+        header.seid = Some(seid);
+        header
+    }
+
+    /// Counts the octets of the header on the wire.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        if self.seid.is_some() { 16 } else { 8 }
+    }
+
+    /// Reads a header and the length that it declares (the octets of the whole message).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Version`] for another version than 1, [`ErrorKind::Header`] when the octets or
+    /// the declared length have no room for the header.
+    pub fn decode(octets: &[u8]) -> Result<(Self, usize), Error> {
+        let short = |need| {
+            Error::new(
+                0,
+                ErrorKind::Header {
+                    have: octets.len(),
+                    need,
+                },
+            )
+        };
+        let (first, rest) = octets.split_first_chunk::<8>().ok_or_else(|| short(8))?;
+        let flags = first[0];
+        if flags >> 5 != 1 {
+            return Err(Error::new(0, ErrorKind::Version(flags >> 5)));
+        }
+        let length = 4 + usize::from(u16::from_be_bytes([first[2], first[3]]));
+        let (seid, tail) = if flags & 1 == 0 {
+            (None, [first[4], first[5], first[6], first[7]])
+        } else {
+            let rest = rest.first_chunk::<8>().ok_or_else(|| short(16))?;
+            let mut seid = [first[4], first[5], first[6], first[7], 0, 0, 0, 0];
+            seid[4..].copy_from_slice(&rest[..4]);
+            (
+                Some(Seid(u64::from_be_bytes(seid))),
+                [rest[4], rest[5], rest[6], rest[7]],
+            )
+        };
+        let priority = (flags & 2 != 0).then_some(tail[3] >> 4);
+        let mask = if priority.is_some() { 0x0f } else { 0xff };
+        let header = Self {
+            message_type: MessageType(first[1]),
+            seid,
+            sequence: Sequence(u32::from_be_bytes([0, tail[0], tail[1], tail[2]])),
+            priority,
+            follow_on: flags & 4 != 0,
+            spare: u16::from(flags & 0x18) << 8 | u16::from(tail[3] & mask),
+        };
+        if length < header.octets() {
+            let need = header.octets();
+            return Err(Error::new(2, ErrorKind::Header { have: length, need }));
+        }
+        Ok((header, length))
+    }
+
+    /// Appends the header of a message whose body has `body` octets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLong`] when header and body exceed what the length can say; nothing is
+    /// appended then.
+    pub fn encode(&self, body: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let length = u16::try_from(body + self.octets() - 4)
+            .map_err(|_| Error::new(0, ErrorKind::TooLong { have: body }))?;
+        let [spare_first, spare_last] = self.spare.to_be_bytes();
+        let flags = 0x20
+            | (spare_first & 0x18)
+            | u8::from(self.follow_on) << 2
+            | u8::from(self.priority.is_some()) << 1
+            | u8::from(self.seid.is_some());
+        let [high, low] = length.to_be_bytes();
+        out.extend_from_slice(&[flags, self.message_type.0, high, low]);
+        if let Some(seid) = self.seid {
+            out.extend_from_slice(&seid.0.to_be_bytes());
+        }
+        let last = match self.priority {
+            Some(priority) => priority << 4 | (spare_last & 0x0f),
+            None => spare_last,
+        };
+        let [_, a, b, c] = self.sequence.0.to_be_bytes();
+        out.extend_from_slice(&[a, b, c, last]);
+        Ok(())
+    }
+
+    /// Writes the length of a message whose header starts at `start` and whose body ends `out`.
+    pub(crate) fn patch(&self, start: usize, out: &mut [u8]) -> Result<(), Error> {
+        let have = out.len() - start;
+        let length =
+            u16::try_from(have - 4).map_err(|_| Error::new(0, ErrorKind::TooLong { have }))?;
+        out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+}

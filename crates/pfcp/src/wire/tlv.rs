@@ -1,0 +1,112 @@
+use std::iter::FusedIterator;
+
+use crate::error::{Error, ErrorKind};
+use crate::ie::IeType;
+
+/// One element as it stands on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tlv<'a> {
+    /// What the element is.
+    pub ie: IeType,
+    /// The enterprise number of a vendor's element.
+    pub enterprise: Option<u16>,
+    /// The octets of the value, without the enterprise number.
+    pub value: &'a [u8],
+    /// Where the element starts, counted as [`Tlvs`] was told.
+    pub offset: usize,
+}
+
+impl Tlv<'_> {
+    /// Where the value starts.
+    #[must_use]
+    pub const fn value_offset(&self) -> usize {
+        self.offset + if self.enterprise.is_some() { 6 } else { 4 }
+    }
+}
+
+/// Walks elements one after another, without descending; ends after its first error.
+#[derive(Clone, Debug)]
+pub struct Tlvs<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Tlvs<'a> {
+    /// Walks `octets`, counting offsets from their start.
+    #[must_use]
+    pub const fn new(octets: &'a [u8]) -> Self {
+        Self::at(octets, 0)
+    }
+
+    /// Walks `octets`, which start at `offset` of what the caller counts from.
+    #[must_use]
+    pub const fn at(octets: &'a [u8], offset: usize) -> Self {
+        Self {
+            rest: octets,
+            offset,
+        }
+    }
+
+    /// Returns the octets that were not walked yet.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    #[cold]
+    fn broken(&mut self, kind: ErrorKind) -> Error {
+        self.rest = &[];
+        Error::new(self.offset, kind)
+    }
+
+    #[inline]
+    fn element(&mut self) -> Result<Tlv<'a>, Error> {
+        let Some((head, rest)) = self.rest.split_first_chunk::<4>() else {
+            let have = self.rest.len();
+            return Err(self.broken(ErrorKind::ElementHeader { have }));
+        };
+        let ie = IeType(u16::from_be_bytes([head[0], head[1]]));
+        let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        let Some((value, rest)) = rest.split_at_checked(length) else {
+            let have = rest.len();
+            let kind = ErrorKind::Overrun {
+                have,
+                declared: length,
+            };
+            return Err(self.broken(kind).within(ie, None));
+        };
+        let (enterprise, value) = if ie.is_vendor() {
+            let Some((number, value)) = value.split_first_chunk::<2>() else {
+                return Err(self
+                    .broken(ErrorKind::Enterprise { have: length })
+                    .within(ie, None));
+            };
+            (Some(u16::from_be_bytes(*number)), value)
+        } else {
+            (None, value)
+        };
+        let tlv = Tlv {
+            ie,
+            enterprise,
+            value,
+            offset: self.offset,
+        };
+        self.rest = rest;
+        self.offset += 4 + length;
+        Ok(tlv)
+    }
+}
+
+impl<'a> Iterator for Tlvs<'a> {
+    type Item = Result<Tlv<'a>, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        Some(self.element())
+    }
+}
+
+impl FusedIterator for Tlvs<'_> {}

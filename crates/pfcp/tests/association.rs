@@ -1,0 +1,415 @@
+//! Associations: setup both ways, heartbeats, restarts, whose name is whose, and bad input.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use strowger_pfcp::{
+    Cause, Discard, Elements, Endpoint, EndpointConfig, Event, Frame, Header, IeType, MessageType,
+    NodeName, Recovery, Role, Seid, Sequence, Transmit, message,
+};
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "virtual time has to start somewhere"
+)]
+fn start() -> Instant {
+    Instant::now()
+}
+
+fn at(host: u8) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, host], 8805))
+}
+
+fn config(role: Role, host: u8) -> EndpointConfig {
+    EndpointConfig::new(role, at(host).ip().into(), Recovery(100))
+}
+
+fn upf() -> Endpoint {
+    Endpoint::new(config(Role::UserPlane, 1))
+}
+
+fn smf() -> Endpoint {
+    Endpoint::new(config(Role::ControlPlane, 2))
+}
+
+/// Carries datagrams between both until nothing moves.
+fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
+    loop {
+        let there = std::iter::from_fn(|| smf.poll_transmit()).collect::<Vec<_>>();
+        let back = std::iter::from_fn(|| upf.poll_transmit()).collect::<Vec<_>>();
+        if there.is_empty() && back.is_empty() {
+            return;
+        }
+        for Transmit { octets, .. } in there {
+            upf.handle_datagram(now, at(2), &octets);
+        }
+        for Transmit { octets, .. } in back {
+            smf.handle_datagram(now, at(1), &octets);
+        }
+    }
+}
+
+fn events(endpoint: &mut Endpoint) -> Vec<Event> {
+    std::iter::from_fn(|| endpoint.poll_event()).collect()
+}
+
+fn sent(endpoint: &mut Endpoint) -> Vec<Vec<u8>> {
+    std::iter::from_fn(|| endpoint.poll_transmit())
+        .map(|transmit| transmit.octets.to_vec())
+        .collect()
+}
+
+fn setup(node: &NodeName, recovery: u32, sequence: u32) -> Vec<u8> {
+    let body = Elements::new().node(node).recovery(Recovery(recovery));
+    request(
+        MessageType::ASSOCIATION_SETUP_REQUEST,
+        sequence,
+        body.as_slice(),
+    )
+}
+
+fn request(message_type: MessageType, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let sequence = Sequence::new(sequence);
+    let header = if message_type.is_session() {
+        Header::session(message_type, Seid(1), sequence)
+    } else {
+        Header::node(message_type, sequence)
+    };
+    message(&header, body).expect("short")
+}
+
+/// Sends one datagram and returns the only answer, if there is one.
+fn ask(now: Instant, endpoint: &mut Endpoint, host: u8, octets: &[u8]) -> Option<Vec<u8>> {
+    endpoint.handle_datagram(now, at(host), octets);
+    let mut answers = sent(endpoint);
+    assert!(answers.len() <= 1);
+    answers.pop()
+}
+
+fn cause(answer: Option<Vec<u8>>) -> Cause {
+    let octets = answer.expect("an answer");
+    let frame = Frame::decode(&octets).expect("a message");
+    let cause = frame.tlvs().flatten().find(|tlv| tlv.ie == IeType::CAUSE);
+    Cause(cause.expect("a cause").value[0])
+}
+
+fn associated() -> (Instant, Endpoint, Endpoint) {
+    let (now, mut smf, mut upf) = (start(), smf(), upf());
+    smf.associate(now, at(1)).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    for endpoint in [&mut smf, &mut upf] {
+        let events = events(endpoint);
+        assert!(matches!(
+            events[..],
+            [Event::AssociationUp { kept: false, .. }]
+        ));
+    }
+    (now, smf, upf)
+}
+
+#[test]
+fn either_side_can_set_an_association_up() {
+    associated();
+    let (now, mut smf, mut upf) = (start(), smf(), upf());
+    upf.associate(now, at(2)).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    assert_eq!(smf.associations().len(), 1);
+    assert_eq!(upf.associations().len(), 1);
+}
+
+#[test]
+fn a_setup_that_nobody_answers_fails() {
+    let (mut now, mut smf) = (start(), smf());
+    smf.associate(now, at(1)).expect("room");
+    let mut tries = sent(&mut smf);
+    while let Some(due) = smf.poll_timeout() {
+        now = due;
+        smf.handle_timeout(now);
+        tries.extend(sent(&mut smf));
+    }
+    assert_eq!(tries.len(), 3);
+    assert!(tries.iter().all(|one| *one == tries[0]));
+    let events = events(&mut smf);
+    assert!(matches!(
+        events[..],
+        [Event::AssociationFailed { cause: None, .. }]
+    ));
+}
+
+#[test]
+fn the_same_setup_again_keeps_the_association() {
+    let (now, mut upf) = (start(), upf());
+    let node = NodeName::from(at(2).ip());
+    assert_eq!(
+        cause(ask(now, &mut upf, 2, &setup(&node, 7, 1))),
+        Cause::REQUEST_ACCEPTED
+    );
+    let first = upf.associations().iter().next().expect("one").id;
+    events(&mut upf);
+    ask(now, &mut upf, 2, &setup(&node, 7, 2));
+    let again = events(&mut upf);
+    assert_eq!(
+        again,
+        [Event::AssociationUp {
+            association: first,
+            kept: true
+        }]
+    );
+}
+
+#[test]
+fn a_restart_is_noticed_in_a_setup_and_in_heartbeats_both_ways() {
+    let (now, mut upf) = (start(), upf());
+    let node = NodeName::from(at(2).ip());
+    ask(now, &mut upf, 2, &setup(&node, 7, 1));
+    events(&mut upf);
+    ask(now, &mut upf, 2, &setup(&node, 8, 2));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [
+            Event::PeerRestarted { .. },
+            Event::AssociationUp { kept: false, .. }
+        ]
+    ));
+    let beat = |recovery, sequence| {
+        let body = Elements::new().recovery(Recovery(recovery));
+        request(MessageType::HEARTBEAT_REQUEST, sequence, body.as_slice())
+    };
+    ask(now, &mut upf, 2, &beat(9, 3));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }]
+    ));
+    ask(now, &mut upf, 2, &beat(8, 4));
+    assert!(events(&mut upf).is_empty(), "a message of an earlier life");
+
+    let due = upf.poll_timeout().expect("a heartbeat");
+    upf.handle_timeout(due);
+    let asked = sent(&mut upf);
+    let frame = Frame::decode(&asked[0]).expect("a message");
+    let body = Elements::new().recovery(Recovery(10));
+    let header = Header::node(MessageType::HEARTBEAT_RESPONSE, frame.header.sequence);
+    let answer = message(&header, body.as_slice()).expect("short");
+    upf.handle_datagram(due, at(2), &answer);
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }]
+    ));
+}
+
+#[test]
+fn a_silent_peer_is_told_once_and_keeps_its_association() {
+    let (_, mut smf, _) = associated();
+    let mut told = Vec::new();
+    let mut now = start();
+    for _ in 0..20 {
+        now = now.max(smf.poll_timeout().expect("heartbeats go on"));
+        smf.handle_timeout(now);
+        sent(&mut smf);
+        told.extend(events(&mut smf));
+    }
+    assert!(matches!(told[..], [Event::PeerSilent { .. }]));
+    assert!(smf.associations().iter().all(|one| one.silent));
+    let body = Elements::new().recovery(Recovery(100));
+    let beat = request(MessageType::HEARTBEAT_REQUEST, 77, body.as_slice());
+    smf.handle_datagram(now, at(1), &beat);
+    assert!(matches!(events(&mut smf)[..], [Event::PeerHeard { .. }]));
+}
+
+#[test]
+fn heartbeats_keep_an_association_quiet() {
+    let (mut now, mut smf, mut upf) = associated();
+    for _ in 0..50 {
+        now += Duration::from_secs(1);
+        smf.handle_timeout(now);
+        upf.handle_timeout(now);
+        exchange(now, &mut smf, &mut upf);
+    }
+    assert!(events(&mut smf).is_empty());
+    assert!(events(&mut upf).is_empty());
+    assert_eq!(smf.stats().unanswered, 0);
+}
+
+#[test]
+fn a_name_belongs_to_the_first_address_that_claims_it() {
+    let (now, mut upf) = (start(), upf());
+    let node = NodeName::from_fqdn("smf.example").expect("a name");
+    ask(now, &mut upf, 2, &setup(&node, 7, 1));
+    let other = ask(now, &mut upf, 3, &setup(&node, 7, 2));
+    assert_eq!(cause(other), Cause::REQUEST_REJECTED);
+    let body = Elements::new().node(&node);
+    let release = |sequence| {
+        let message_type = MessageType::ASSOCIATION_RELEASE_REQUEST;
+        request(message_type, sequence, body.as_slice())
+    };
+    let other = ask(now, &mut upf, 3, &release(3));
+    assert_eq!(cause(other), Cause::NO_ESTABLISHED_ASSOCIATION);
+    assert_eq!(upf.associations().len(), 1);
+    let owner = ask(now, &mut upf, 2, &release(4));
+    assert_eq!(cause(owner), Cause::REQUEST_ACCEPTED);
+    assert_eq!(upf.associations().len(), 0);
+}
+
+#[test]
+fn associations_are_bounded() {
+    let now = start();
+    let mut upf = Endpoint::new(EndpointConfig {
+        associations: 3,
+        ..config(Role::UserPlane, 1)
+    });
+    for host in 2..=4 {
+        let node = NodeName::from(at(host).ip());
+        let answer = ask(now, &mut upf, host, &setup(&node, 1, 1));
+        assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
+    }
+    let node = NodeName::from(at(5).ip());
+    let answer = ask(now, &mut upf, 5, &setup(&node, 1, 1));
+    assert_eq!(cause(answer), Cause::NO_RESOURCES_AVAILABLE);
+}
+
+#[test]
+fn a_release_ends_the_association_on_both_sides() {
+    let (now, mut smf, mut upf) = associated();
+    let id = smf.associations().iter().next().expect("one").id;
+    smf.release(now, id).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    for endpoint in [&mut smf, &mut upf] {
+        assert!(matches!(
+            events(endpoint)[..],
+            [Event::AssociationReleased { .. }]
+        ));
+        assert!(endpoint.associations().is_empty());
+    }
+}
+
+#[test]
+fn an_update_reaches_the_owner() {
+    let (now, _, mut upf) = associated();
+    let body = Elements::new().node(&at(2).ip().into());
+    let update = request(MessageType::ASSOCIATION_UPDATE_REQUEST, 9, body.as_slice());
+    let answer = ask(now, &mut upf, 2, &update);
+    assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
+    let [Event::AssociationUpdated { octets, .. }] = &events(&mut upf)[..] else {
+        panic!("an update");
+    };
+    assert_eq!(octets[..], update[..]);
+}
+
+#[test]
+fn requests_in_the_wrong_direction_are_not_supported() {
+    let (now, mut smf, mut upf) = associated();
+    for message_type in [
+        MessageType::SESSION_ESTABLISHMENT_REQUEST,
+        MessageType::SESSION_MODIFICATION_REQUEST,
+        MessageType::SESSION_DELETION_REQUEST,
+    ] {
+        let answer = ask(now, &mut smf, 1, &request(message_type, 50, &[]));
+        assert_eq!(cause(answer), Cause::SERVICE_NOT_SUPPORTED);
+    }
+    let report = request(MessageType::SESSION_REPORT_REQUEST, 51, &[]);
+    let answer = ask(now, &mut upf, 2, &report);
+    assert_eq!(cause(answer), Cause::SERVICE_NOT_SUPPORTED);
+}
+
+#[test]
+fn a_peer_that_is_not_allowed_is_not_answered_and_told_once() {
+    let now = start();
+    let mut upf = Endpoint::new(EndpointConfig {
+        allowed: vec!["127.0.0.2".parse().expect("an address")],
+        ..config(Role::UserPlane, 1)
+    });
+    let node = NodeName::from(at(3).ip());
+    for sequence in 0..100 {
+        assert_eq!(ask(now, &mut upf, 3, &setup(&node, 1, sequence)), None);
+    }
+    assert_eq!(upf.discarded(Discard::UnknownPeer), 100);
+    assert_eq!(events(&mut upf).len(), 1);
+}
+
+#[test]
+fn after_three_panics_the_system_failed() {
+    let (now, _, mut upf) = associated();
+    let modification = request(MessageType::SESSION_MODIFICATION_REQUEST, 9, &[]);
+    for round in 1..=3 {
+        let answer = ask(now, &mut upf, 2, &modification);
+        assert_eq!(answer, None);
+        let [Event::SessionRequest { transaction, .. }] = events(&mut upf)[..] else {
+            panic!("round {round} is worked on afresh");
+        };
+        upf.abandon(now, transaction);
+    }
+    let answer = sent(&mut upf).pop();
+    assert_eq!(cause(answer.clone()), Cause::SYSTEM_FAILURE);
+    assert_eq!(ask(now, &mut upf, 2, &modification), answer);
+    assert!(events(&mut upf).is_empty());
+}
+
+/// What is no message, or cannot be answered, is discarded; the sender still gets heartbeats.
+#[test]
+fn bad_datagrams_are_discarded() {
+    let (now, _, mut upf) = associated();
+    for bad in [
+        &[][..],
+        &[
+            0x20, 1, 0, 12, 0, 0, 2, 0, 0, 0x60, 0, 0, 0xe8, 0x1f, 0xe7, 0xb4,
+        ],
+        &[0x20, 1, 0, 4, 0, 0, 1, 0],
+        &[0x20, 1, 0, 4],
+        &[0x20, 1, 0, 0, 0, 0, 1, 0],
+        &[0x20, 1, 0xff, 0xff, 0, 0, 1, 0],
+        &[0x21, 50, 0, 4, 0, 0, 1, 0],
+        &[0x20, 200, 0, 4, 0, 0, 1, 0],
+        &[0x20, 1, 0, 9, 0, 0, 1, 0, 0, 0x60, 0xff, 0xff, 1],
+        &[0x20, 1, 0, 7, 0, 0, 1, 0, 0, 0x60, 0],
+        &[0x20, 1, 0, 9, 0, 0, 1, 0, 0x80, 1, 0, 1, 9],
+        &[
+            0x21, 57, 0, 17, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 1, 0, 0, 0x13, 0, 1, 1,
+        ],
+    ] {
+        assert_eq!(ask(now, &mut upf, 2, bad), None, "{bad:02x?}");
+    }
+    let two = [
+        0x24, 1, 0, 12, 0, 0, 1, 0, 0, 0x60, 0, 4, 1, 2, 3, 4, 0x20, 1, 0, 12, 0, 0, 2, 0, 0, 0x60,
+        0, 4, 1, 2, 3, 4,
+    ];
+    upf.handle_datagram(now, at(2), &two);
+    let answers = sent(&mut upf);
+    assert_eq!(answers.len(), 2);
+    assert!(answers.iter().all(|octets| octets[1] == 2));
+}
+
+#[test]
+fn another_version_is_told_ours() {
+    let (now, _, mut upf) = associated();
+    let octets = [0xe0, 1, 0, 12, 0, 0, 1, 0, 0, 0x60, 0, 4, 1, 2, 3, 4];
+    let answer = ask(now, &mut upf, 2, &octets).expect("an answer");
+    assert_eq!(answer, [0x20, 11, 0, 4, 0, 0, 1, 0]);
+    assert_eq!(
+        ask(now, &mut upf, 2, &[0xe0, 11, 0, 4, 0, 0, 1, 0]),
+        None,
+        "no answer to an answer"
+    );
+}
+
+#[test]
+fn setups_without_what_they_must_have_are_refused() {
+    let (now, mut upf) = (start(), upf());
+    let message_type = MessageType::ASSOCIATION_SETUP_REQUEST;
+    let nameless = Elements::new().recovery(Recovery(1));
+    let answer = ask(
+        now,
+        &mut upf,
+        2,
+        &request(message_type, 1, nameless.as_slice()),
+    );
+    assert_eq!(cause(answer), Cause::MANDATORY_IE_MISSING);
+    let timeless = Elements::new().node(&at(2).ip().into());
+    let answer = ask(
+        now,
+        &mut upf,
+        2,
+        &request(message_type, 2, timeless.as_slice()),
+    );
+    assert_eq!(cause(answer), Cause::MANDATORY_IE_MISSING);
+    assert!(upf.associations().is_empty());
+}

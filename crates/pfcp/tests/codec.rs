@@ -1,0 +1,19 @@
+//! The codec through its public face.
+
+#[path = "codec/framing.rs"]
+mod framing;
+#[path = "codec/generated.rs"]
+mod generated;
+#[cfg(feature = "serde")]
+#[path = "codec/json.rs"]
+mod json;
+#[path = "codec/octets.rs"]
+mod octets;
+#[path = "codec/roundtrip.rs"]
+mod roundtrip;
+#[path = "codec/rows.rs"]
+mod rows;
+#[path = "codec/validation.rs"]
+mod validation;
+#[path = "codec/vectors.rs"]
+mod vectors;

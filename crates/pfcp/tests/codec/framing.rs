@@ -1,0 +1,184 @@
+//! Octets that no honest peer sends.
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use strowger_pfcp::{
+    ErrorKind, Frame, Index, Interfaces, Message, MessageView, Rejection, findings, frames,
+    validate,
+};
+
+use crate::octets::{node_message, session_message, tlv};
+
+fn kind(octets: &[u8]) -> ErrorKind {
+    Message::decode(octets).expect_err("malformed").kind()
+}
+
+#[test]
+fn a_header_says_what_is_wrong_with_it() {
+    let heartbeat = node_message(1, &tlv(96, &[0; 4]));
+    let change = |at: usize, octet: u8| {
+        let mut octets = heartbeat.clone();
+        octets[at] = octet;
+        octets
+    };
+    assert_eq!(kind(&[]), ErrorKind::Header { have: 0, need: 8 });
+    assert_eq!(
+        kind(&heartbeat[..7]),
+        ErrorKind::Header { have: 7, need: 8 }
+    );
+    assert_eq!(kind(&change(0, 0x40)), ErrorKind::Version(2));
+    assert_eq!(
+        kind(&change(3, 13)),
+        ErrorKind::MessageLength {
+            have: 16,
+            declared: 17
+        }
+    );
+    assert_eq!(kind(&change(3, 11)), ErrorKind::Trailing { octets: 1 });
+    assert_eq!(kind(&change(3, 3)), ErrorKind::Header { have: 7, need: 8 });
+    assert_eq!(kind(&change(0, 0x21)), ErrorKind::SeidFlag);
+    assert_eq!(kind(&change(1, 50)), ErrorKind::SeidFlag);
+}
+
+#[test]
+fn a_bundle_ends_where_its_flags_say() {
+    let last = node_message(1, &tlv(96, &[0; 4]));
+    let mut first = last.clone();
+    first[0] |= 4;
+    let bundle = [first.clone(), last.clone()].concat();
+    let offsets: Vec<usize> = frames(&bundle)
+        .map(|frame| frame.expect("well-formed").offset)
+        .collect();
+    assert_eq!(offsets, [0, 16]);
+    let kinds = |octets: &[u8]| -> Vec<Option<(ErrorKind, usize)>> {
+        let end = |frame: Result<Frame<'_>, strowger_pfcp::Error>| {
+            frame.err().map(|error| (error.kind(), error.offset()))
+        };
+        frames(octets).map(end).collect()
+    };
+    let nothing = ErrorKind::Header { have: 0, need: 8 };
+    assert_eq!(kinds(&first), [None, Some((nothing, 16))]);
+    let trailing = ErrorKind::Trailing { octets: 1 };
+    assert_eq!(kinds(&[last, vec![0]].concat()), [Some((trailing, 16))]);
+}
+
+#[test]
+fn an_element_that_exceeds_its_container_is_found_at_every_depth() {
+    let pdi = tlv(2, &[0, 20, 0, 2, 0]);
+    let octets = session_message(50, &tlv(1, &pdi));
+    let error = Message::decode(&octets).expect_err("an overrun");
+    assert_eq!(
+        error.to_string(),
+        "Session Establishment Request / Create PDR[0] / PDI / Source Interface: \
+         length 2, container has 1"
+    );
+    let cut = session_message(50, &tlv(1, &tlv(2, &[0, 20, 0])));
+    assert_eq!(kind(&cut), ErrorKind::ElementHeader { have: 3 });
+    let vendor = session_message(50, &tlv(1, &tlv(0x8001, &[9])));
+    assert_eq!(kind(&vendor), ErrorKind::Enterprise { have: 1 });
+}
+
+#[test]
+fn depth_that_no_table_has_is_kept_and_not_walked() {
+    let deep = (0..10_000).fold(Vec::new(), |inner, _| tlv(2, &inner));
+    let octets = session_message(50, &deep);
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index).expect("an unexpected element");
+    assert_eq!(view.root().parts().count(), 1);
+    assert!(validate(&view, Interfaces::ALL).is_err());
+}
+
+#[test]
+fn a_message_too_long_for_its_length_is_refused_and_leaves_the_buffer() {
+    let rule = strowger_pfcp::ActivatePredefinedRules::from(vec![0; 60_000]);
+    let pdi = strowger_pfcp::Pdi::new(strowger_pfcp::SourceInterface::ACCESS);
+    let pdr = strowger_pfcp::CreatePdr::new(1, pdi).activate_predefined_rules([rule]);
+    let node: std::net::IpAddr = [127, 0, 0, 1].into();
+    let body = strowger_pfcp::SessionEstablishmentRequest::new(node, (1_u64, node));
+    let body = body.create_pdrs([pdr.clone(), pdr]);
+    let message = Message::session(
+        strowger_pfcp::Seid(0),
+        strowger_pfcp::Sequence::new(1),
+        body,
+    );
+    let mut out = vec![7];
+    let error = message.encode_into(&mut out).expect_err("too long");
+    assert!(matches!(error.kind(), ErrorKind::TooLong { .. }));
+    assert_eq!(out, [7]);
+}
+
+/// Octets that look like elements often enough to reach every depth.
+fn elements(depth: u32) -> impl Strategy<Value = Vec<u8>> {
+    let ie = prop_oneof![1..400_u16, 1..16_u16, Just(0x8001_u16), any::<u16>()];
+    let leaf = (
+        ie,
+        vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..24),
+    )
+        .prop_map(|(ie, value)| tlv(ie, &value));
+    let group = vec![
+        1_u16, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 51, 54, 78, 79, 80, 127,
+    ];
+    leaf.prop_recursive(depth, 64, 8, move |inner| {
+        (proptest::sample::select(group.clone()), vec(inner, 0..8))
+            .prop_map(|(ie, parts)| tlv(ie, &parts.concat()))
+    })
+}
+
+/// Messages of every type, well-formed outside and often inside.
+pub(crate) fn messages() -> impl Strategy<Value = Vec<u8>> {
+    let node = (1..18_u8, vec(elements(3), 0..8))
+        .prop_map(|(kind, parts)| node_message(kind, &parts.concat()));
+    let session = (50..58_u8, vec(elements(3), 0..8))
+        .prop_map(|(kind, parts)| session_message(kind, &parts.concat()));
+    prop_oneof![node, session]
+}
+
+fn holds(octets: &[u8]) -> Result<(), proptest::test_runner::TestCaseError> {
+    for frame in frames(octets) {
+        match frame {
+            Err(error) => prop_assert!(error.offset() <= octets.len()),
+            Ok(frame) => {
+                let mut index = Index::new();
+                match MessageView::of(&frame, &mut index) {
+                    Err(error) => {
+                        prop_assert!(error.offset() <= frame.octets.len());
+                        prop_assert!(!error.path().is_empty());
+                        let _ = Rejection::of(&error, frame.octets);
+                    }
+                    Ok(view) => {
+                        let _ = validate(&view, Interfaces::ALL);
+                        let _ = findings(&view, Interfaces::N4);
+                        prop_assert!(!view.to_string().is_empty());
+                        if let Ok(message) = view.to_message() {
+                            let again = message.encode().expect("as short as it was");
+                            prop_assert_eq!(&again, frame.octets);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn noise_never_panics(octets in vec(any::<u8>(), 0..256)) {
+        holds(&octets)?;
+    }
+
+    #[test]
+    fn whatever_decodes_encodes_to_the_same_octets(octets in messages()) {
+        holds(&octets)?;
+    }
+
+    #[test]
+    fn a_flipped_octet_never_panics(
+        octets in messages(), at in any::<proptest::sample::Index>(), flip in 1..=255_u8,
+    ) {
+        let mut octets = octets;
+        let at = at.index(octets.len());
+        octets[at] ^= flip;
+        holds(&octets)?;
+    }
+}
