@@ -1,0 +1,219 @@
+//! Finding the UDP datagram in an IP packet, or in the IP packet that an ICMP error quotes.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use etherparse::{Ipv6ExtensionSlice, LaxNetSlice};
+
+use super::file::Packet;
+use super::fragment::{Added, FragmentKey, Fragments, Place};
+use super::link::{self, Unsliced};
+use super::{Datagram, Skipped};
+
+const ICMP: u8 = 1;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+const UDP_HEADER: usize = 8;
+const ICMP_HEADER: usize = 8;
+
+/// Turns packets into datagrams; holds the fragments that wait for others.
+#[derive(Debug, Default)]
+pub(super) struct Dissector {
+    fragments: Fragments,
+    pub(super) skipped: Skipped,
+}
+
+/// What an IP header says, and what follows it.
+struct IpPacket<'a> {
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: u8,
+    payload: &'a [u8],
+    fragment: Option<(u32, Place)>,
+}
+
+/// The ports and octets of a datagram.
+struct Udp<'a> {
+    src: u16,
+    dst: u16,
+    payload: &'a [u8],
+    cut: bool,
+}
+
+impl Dissector {
+    /// Finds the datagram of frame `number`, if it has one or completes one.
+    pub(super) fn dissect(&mut self, number: u64, packet: &Packet<'_>) -> Option<Datagram> {
+        let sliced = match link::slice(packet.link_type, packet.data) {
+            Ok(sliced) => sliced,
+            Err(Unsliced::Malformed) => return self.malformed(),
+            Err(Unsliced::UnknownLink) => {
+                self.skipped.unknown_link += 1;
+                self.skipped
+                    .first_unknown_link
+                    .get_or_insert(packet.link_type);
+                return None;
+            }
+        };
+        let Some(ip) = sliced.net.as_ref().and_then(IpPacket::read) else {
+            self.skipped.not_udp += 1;
+            return None;
+        };
+        let whole;
+        let (protocol, payload) = match ip.fragment {
+            None => (ip.protocol, ip.payload),
+            Some((identification, place)) => {
+                let (src, dst, protocol) = (ip.src, ip.dst, ip.protocol);
+                let key = FragmentKey {
+                    src,
+                    dst,
+                    identification,
+                    protocol,
+                };
+                whole = self.fragment(key, place, ip.payload)?;
+                after_extensions(protocol, &whole)
+            }
+        };
+        let (quoted, found) = match protocol {
+            UDP => (false, Udp::read(payload).map(|udp| (ip.src, ip.dst, udp))),
+            ICMP | ICMPV6 => match quotation(protocol, payload) {
+                Some(octets) => (true, quoted_udp(octets)),
+                None => return self.not_udp(),
+            },
+            _ => return self.not_udp(),
+        };
+        let Some((src, dst, udp)) = found else {
+            return if quoted {
+                self.not_udp()
+            } else {
+                self.malformed()
+            };
+        };
+        Some(Datagram {
+            number,
+            timestamp: packet.timestamp,
+            src: SocketAddr::new(src, udp.src),
+            dst: SocketAddr::new(dst, udp.dst),
+            payload: Bytes::copy_from_slice(udp.payload),
+            quoted,
+            truncated: udp.cut,
+        })
+    }
+
+    fn fragment(&mut self, key: FragmentKey, place: Place, payload: &[u8]) -> Option<Vec<u8>> {
+        let added = self.fragments.add(key, place, payload);
+        self.skipped.fragments += std::mem::take(&mut self.fragments.evicted);
+        match added {
+            Added::Whole(octets) => Some(octets),
+            Added::Waiting => None,
+            Added::Refused => {
+                self.skipped.fragments += 1;
+                None
+            }
+        }
+    }
+
+    fn malformed(&mut self) -> Option<Datagram> {
+        self.skipped.malformed += 1;
+        None
+    }
+
+    fn not_udp(&mut self) -> Option<Datagram> {
+        self.skipped.not_udp += 1;
+        None
+    }
+}
+
+impl<'a> IpPacket<'a> {
+    fn read(net: &LaxNetSlice<'a>) -> Option<Self> {
+        match net {
+            LaxNetSlice::Ipv4(ip) => {
+                let header = ip.header();
+                let place = Place {
+                    offset: usize::from(header.fragments_offset().byte_offset()),
+                    more: header.more_fragments(),
+                };
+                let id = u32::from(header.identification());
+                let payload = ip.payload();
+                Some(Self {
+                    src: header.source_addr().into(),
+                    dst: header.destination_addr().into(),
+                    protocol: payload.ip_number.0,
+                    payload: payload.payload,
+                    fragment: header.is_fragmenting_payload().then_some((id, place)),
+                })
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let payload = ip.payload();
+                let fragment = ip.extensions().clone().into_iter().find_map(|extension| {
+                    let Ipv6ExtensionSlice::Fragment(fragment) = extension else {
+                        return None;
+                    };
+                    let header = fragment.to_header();
+                    let place = Place {
+                        offset: usize::from(header.fragment_offset.byte_offset()),
+                        more: header.more_fragments,
+                    };
+                    fragment
+                        .is_fragmenting_payload()
+                        .then_some((header.identification, place))
+                });
+                Some(Self {
+                    src: ip.header().source_addr().into(),
+                    dst: ip.header().destination_addr().into(),
+                    protocol: payload.ip_number.0,
+                    payload: payload.payload,
+                    fragment,
+                })
+            }
+            LaxNetSlice::Arp(_) => None,
+        }
+    }
+}
+
+impl<'a> Udp<'a> {
+    /// Reads a UDP header; the payload ends where the header says, or earlier where octets miss.
+    fn read(octets: &'a [u8]) -> Option<Self> {
+        let (header, rest) = octets.split_first_chunk::<UDP_HEADER>()?;
+        let [s1, s0, d1, d0, l1, l0, _, _] = *header;
+        let claimed = match usize::from(u16::from_be_bytes([l1, l0])) {
+            // Zero stands for a payload longer than the field can say.
+            0 => rest.len(),
+            length => length.checked_sub(UDP_HEADER)?,
+        };
+        Some(Self {
+            src: u16::from_be_bytes([s1, s0]),
+            dst: u16::from_be_bytes([d1, d0]),
+            payload: &rest[..claimed.min(rest.len())],
+            cut: claimed > rest.len(),
+        })
+    }
+}
+
+/// The octets of the packet that an ICMP error is about.
+fn quotation(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
+    let is_error = match (protocol, *payload.first()?) {
+        (ICMP, kind) => matches!(kind, 3 | 4 | 5 | 11 | 12),
+        (_, kind) => matches!(kind, 1..=4),
+    };
+    payload.get(ICMP_HEADER..).filter(|_| is_error)
+}
+
+fn quoted_udp(octets: &[u8]) -> Option<(IpAddr, IpAddr, Udp<'_>)> {
+    let sliced = link::ip(octets).ok()?;
+    let ip = sliced.net.as_ref().and_then(IpPacket::read)?;
+    // Only the first fragment has the ports.
+    let first = ip.fragment.is_none_or(|(_, place)| place.offset == 0);
+    let udp = Udp::read(ip.payload).filter(|_| ip.protocol == UDP && first)?;
+    Some((ip.src, ip.dst, udp))
+}
+
+/// Skips the extension headers that a fragmented IPv6 packet carries in its fragmented part.
+fn after_extensions(mut protocol: u8, mut octets: &[u8]) -> (u8, &[u8]) {
+    while let (0 | 43 | 60, &[next, length, ..]) = (protocol, octets) {
+        let Some(rest) = octets.get((usize::from(length) + 1) * 8..) else {
+            break;
+        };
+        (protocol, octets) = (next, rest);
+    }
+    (protocol, octets)
+}

@@ -1,0 +1,132 @@
+//! What a session shall do.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use strowger_pfcp::{
+    ApplyAction, CreateFar, CreatePdr, CreateQer, CreateUrr, DestinationInterface, Error, FSeid,
+    FTeid, FarId, ForwardingParameters, NodeName, Pdi, PdrId, Precedence,
+    SessionEstablishmentRequest, SourceInterface, UeIpAddress,
+};
+
+use super::{body_of, empty_establishment};
+
+/// The rules of a session that is to be established.
+///
+/// ```
+/// use strowger_pfcp_node::Rules;
+///
+/// let rules = Rules::pdu_session("10.45.0.9".parse()?);
+/// assert_eq!((rules.pdrs().len(), rules.fars().len()), (2, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    pdrs: Vec<CreatePdr>,
+    fars: Vec<CreateFar>,
+    urrs: Vec<CreateUrr>,
+    qers: Vec<CreateQer>,
+    /// Elements that are already octets.
+    raw: Vec<u8>,
+}
+
+impl Rules {
+    /// No rules; a session needs at least a PDR and a FAR.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The rules of a PDU session for one UE: uplink from a tunnel that the UPF chooses, downlink
+    /// to the address of the UE.
+    #[must_use]
+    pub fn pdu_session(ue: IpAddr) -> Self {
+        Self::tunnelled(FTeid::choose_ipv4(), ue)
+    }
+
+    /// The rules of a PDU session whose uplink comes through a given tunnel.
+    #[must_use]
+    pub fn with_tunnel(teid: u32, address: Ipv4Addr, ue: IpAddr) -> Self {
+        Self::tunnelled(FTeid::new(teid, address.into()), ue)
+    }
+
+    fn tunnelled(tunnel: FTeid, ue: IpAddr) -> Self {
+        let uplink = Pdi::new(SourceInterface::ACCESS)
+            .local_f_teid(tunnel)
+            .ue_ip_addresses([UeIpAddress::source(ue)]);
+        let downlink =
+            Pdi::new(SourceInterface::CORE).ue_ip_addresses([UeIpAddress::destination(ue)]);
+        let pdr = |id: u16, pdi| {
+            CreatePdr::new(PdrId(id), pdi)
+                .precedence(Precedence(255))
+                .far_id(FarId(id.into()))
+        };
+        let far = |id, to| {
+            CreateFar::new(FarId(id), ApplyAction::FORW)
+                .forwarding_parameters(ForwardingParameters::new(to))
+        };
+        Self::new()
+            .pdr(pdr(1, uplink))
+            .pdr(pdr(2, downlink))
+            .far(far(1, DestinationInterface::CORE))
+            .far(far(2, DestinationInterface::ACCESS))
+    }
+
+    /// Adds a packet detection rule.
+    #[must_use]
+    pub fn pdr(mut self, pdr: CreatePdr) -> Self {
+        self.pdrs.push(pdr);
+        self
+    }
+
+    /// Adds a forwarding action rule.
+    #[must_use]
+    pub fn far(mut self, far: CreateFar) -> Self {
+        self.fars.push(far);
+        self
+    }
+
+    /// Adds a usage reporting rule.
+    #[must_use]
+    pub fn urr(mut self, urr: CreateUrr) -> Self {
+        self.urrs.push(urr);
+        self
+    }
+
+    /// Adds a QoS enforcement rule.
+    #[must_use]
+    pub fn qer(mut self, qer: CreateQer) -> Self {
+        self.qers.push(qer);
+        self
+    }
+
+    /// Adds elements that are already octets, after all others.
+    #[must_use]
+    pub fn octets(mut self, octets: &[u8]) -> Self {
+        self.raw.extend_from_slice(octets);
+        self
+    }
+
+    /// The packet detection rules.
+    #[must_use]
+    pub fn pdrs(&self) -> &[CreatePdr] {
+        &self.pdrs
+    }
+
+    /// The forwarding action rules.
+    #[must_use]
+    pub fn fars(&self) -> &[CreateFar] {
+        &self.fars
+    }
+
+    /// The body of an establishment request.
+    pub(crate) fn into_request(self, name: &NodeName, f_seid: FSeid) -> Result<Vec<u8>, Error> {
+        let request: SessionEstablishmentRequest = empty_establishment(name, f_seid)?
+            .create_pdrs(self.pdrs)
+            .create_fars(self.fars)
+            .create_urrs(self.urrs)
+            .create_qers(self.qers);
+        let mut body = body_of(request)?;
+        body.extend_from_slice(&self.raw);
+        Ok(body)
+    }
+}

@@ -1,0 +1,270 @@
+//! The endpoint: the actor that owns the sockets, the transactions and the map of sessions.
+//!
+//! ```text
+//!   socket ─ batch ─▶ endpoint ─ request ─▶ session        one queue each way:
+//!   socket ◀─ send ── endpoint ◀─ answer ── session        a mailbox, a completion lane
+//! ```
+//!
+//! It decides nothing about a session's rules, and waits for nobody: an answer that never comes is
+//! a dropped reply, which comes back as a completion as well. When it panics, its next incarnation
+//! finds sockets, associations and sessions in what is shared, and starts their actors again.
+
+mod dispatch;
+mod peers;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+use strowger::{
+    Accepts, Actor, ActorRef, Completion, Context, Exit, Lane, MailboxSpec, Signal, TimerKey,
+};
+use strowger_pfcp::{
+    AnswerLimits, AssociationId, Discard, Endpoint as Protocol, EndpointConfig, EndpointStats,
+    Event, Retransmission, Role, Seid,
+};
+
+use crate::association::Members;
+use crate::session::{Done, SessionMsg};
+use crate::shared::{Shared, add};
+use crate::socket::Batch;
+
+/// What the endpoint takes.
+#[derive(Debug)]
+pub(crate) enum EndpointMsg {
+    /// Datagrams from a socket.
+    Received(Batch),
+    /// A session answered, or dropped its request.
+    Completed(Completion<Done>),
+    /// The time has come that the protocol asked for.
+    Due,
+}
+
+impl Accepts<Batch> for EndpointMsg {
+    fn wrap(batch: Batch) -> Self {
+        Self::Received(batch)
+    }
+}
+
+impl Accepts<Completion<Done>> for EndpointMsg {
+    fn wrap(completion: Completion<Done>) -> Self {
+        Self::Completed(completion)
+    }
+}
+
+/// The actor.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    shared: Arc<Shared>,
+    protocol: Protocol,
+    lane: Lane<Done>,
+    members: FxHashMap<AssociationId, Members>,
+    sessions: FxHashMap<Seid, Entry>,
+    /// Requests that a session works on, by the token of their reply.
+    pending: FxHashMap<u64, Pending>,
+    timer: Option<(Instant, TimerKey)>,
+    told: (EndpointStats, [u64; Discard::ALL.len()]),
+}
+
+/// Where a session is.
+#[derive(Debug)]
+struct Entry {
+    actor: ActorRef<SessionMsg>,
+    association: AssociationId,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    seid: Seid,
+    establishes: bool,
+}
+
+impl Actor for Endpoint {
+    type Msg = EndpointMsg;
+    type Args = Arc<Shared>;
+    type Error = Infallible;
+
+    /// Batches, so 64 times as many datagrams; beyond that they wait in the sockets.
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(64);
+
+    async fn pre_start(shared: Arc<Shared>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+        let mut endpoint = Self {
+            protocol: Protocol::new(protocol_config(&shared)),
+            lane: cx.lane(),
+            members: FxHashMap::default(),
+            sessions: FxHashMap::default(),
+            pending: FxHashMap::default(),
+            timer: None,
+            told: (EndpointStats::default(), [0; Discard::ALL.len()]),
+            shared,
+        };
+        endpoint.restore(cx);
+        for socket in 0..endpoint.shared.sockets.len() {
+            let reader = endpoint.shared.sockets.read(socket, cx.me());
+            cx.task(reader_name(socket), reader);
+        }
+        endpoint.settle(cx);
+        Ok(endpoint)
+    }
+
+    async fn handle(
+        &mut self,
+        message: EndpointMsg,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        let now = cx.now().into_std();
+        match message {
+            EndpointMsg::Received(batch) => self.received(now, &batch),
+            EndpointMsg::Completed(completion) => self.completed(now, completion),
+            EndpointMsg::Due => {
+                self.timer = None;
+                self.protocol.handle_timeout(now);
+            }
+        }
+        self.settle(cx);
+        Ok(())
+    }
+
+    async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Infallible> {
+        match signal {
+            Signal::ChildEnded { key, .. } => self.supervisor_ended(&key, cx),
+            Signal::TaskEnded { name } => {
+                // Reading failed; the socket is still bound and may recover.
+                if let Some(socket) = name.strip_prefix(READER).and_then(|at| at.parse().ok()) {
+                    let reader = self.shared.sockets.read(socket, cx.me());
+                    cx.task(reader_name(socket), reader);
+                }
+            }
+            _ => {}
+        }
+        self.settle(cx);
+        Ok(())
+    }
+
+    async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
+        self.shared.tap.flush();
+    }
+}
+
+impl Endpoint {
+    fn received(&mut self, now: Instant, batch: &Batch) {
+        let local = self.shared.sockets.address(batch.socket);
+        for (peer, octets) in batch.iter() {
+            self.shared.tap.write(peer, local, octets);
+            self.protocol.handle_datagram(now, peer, octets);
+        }
+    }
+
+    /// Does all that the protocol asks for, until it asks for nothing.
+    fn settle(&mut self, cx: &mut Context<Self>) {
+        let now = cx.now().into_std();
+        while let Some(event) = self.protocol.poll_event() {
+            self.event(now, event, cx);
+        }
+        while let Some(transmit) = self.protocol.poll_transmit() {
+            let sockets = &self.shared.sockets;
+            let socket = sockets.for_peer(transmit.peer);
+            self.shared
+                .tap
+                .write(sockets.address(socket), transmit.peer, &transmit.octets);
+            if !sockets.send(socket, transmit.peer, &transmit.octets) {
+                add(&self.shared.counters.unsent);
+            }
+        }
+        self.shared.tap.flush();
+        self.tell_counters();
+        self.arm(now, cx);
+    }
+
+    fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
+        match event {
+            Event::SessionRequest {
+                transaction,
+                peer,
+                association,
+                octets,
+            } => {
+                self.session_request(now, transaction, peer, association, &octets);
+            }
+            Event::AssociationUp { association, kept } => {
+                self.association_up(association, kept, cx)
+            }
+            Event::PeerRestarted { association } => self.peer_restarted(association),
+            Event::AssociationReleased { association } => self.association_released(&association),
+            Event::PeerSilent { association } => {
+                if let Some(association) = self.protocol.associations().get(association) {
+                    let (node, address) = (&association.node, association.address);
+                    tracing::warn!(%node, %address, "a peer does not answer heartbeats");
+                }
+            }
+            Event::Discarded {
+                kind,
+                peer,
+                count,
+                detail,
+            } => {
+                tracing::warn!(kind = kind.name(), %peer, count, detail, "discarded");
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_counters(&mut self) {
+        let stats = self.protocol.stats();
+        let discards = Discard::ALL.map(|kind| self.protocol.discarded(kind));
+        let (before, discards_before) = std::mem::replace(&mut self.told, (stats, discards));
+        let mut news = EndpointStats::default();
+        news.datagrams = stats.datagrams - before.datagrams;
+        news.repeated = stats.repeated - before.repeated;
+        news.evicted = stats.evicted - before.evicted;
+        let mut grown = discards;
+        grown
+            .iter_mut()
+            .zip(discards_before)
+            .for_each(|(count, before)| *count -= before);
+        self.shared.counters.told(news, grown);
+    }
+
+    /// Sees to it that a timer ends when the protocol wants to be called.
+    fn arm(&mut self, now: Instant, cx: &mut Context<Self>) {
+        let Some(wanted) = self.protocol.poll_timeout() else {
+            return;
+        };
+        match self.timer {
+            Some((at, _)) if at <= wanted => return,
+            Some((_, timer)) => _ = cx.cancel(timer),
+            None => {}
+        }
+        let timer = cx.send_after(wanted.saturating_duration_since(now), EndpointMsg::Due);
+        self.timer = Some((wanted, timer));
+    }
+}
+
+const READER: &str = "reader ";
+
+fn reader_name(socket: usize) -> String {
+    format!("{READER}{socket}")
+}
+
+fn protocol_config(shared: &Shared) -> EndpointConfig {
+    let config = &shared.config;
+    let mut protocol = EndpointConfig::new(Role::UserPlane, shared.name.clone(), shared.recovery);
+    let retransmission = Retransmission {
+        t1: config.timers.t1,
+        n1: config.timers.n1,
+    };
+    protocol.features = config.feature_octets();
+    protocol.allowed.clone_from(&config.peers);
+    protocol.retransmission = retransmission;
+    protocol.answers = AnswerLimits {
+        hold: retransmission.span(),
+        entries: config.limits.response_cache,
+        ..AnswerLimits::default()
+    };
+    protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
+    protocol.associations = config.limits.associations;
+    protocol.requests = config.limits.transactions;
+    protocol.datagram = config.limits.datagram;
+    protocol
+}

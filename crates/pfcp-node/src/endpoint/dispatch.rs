@@ -1,0 +1,213 @@
+//! From requests to sessions, and from their answers back to the peer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use strowger::{Completion, SendError, StartError};
+use strowger_pfcp::{AssociationId, Cause, Frame, MessageType, Refusal, Seid, TransactionId};
+
+use super::{Endpoint, Entry, Pending};
+use crate::session::{Done, Outcome, SessionArgs, Task, Work, refusal_message};
+use crate::shared::add;
+
+/// Why a request does not get to a session.
+enum Obstacle {
+    /// The peer is told.
+    Refused(Cause),
+    /// Actors are on their way out, and others take their place: the peer's next repetition of the
+    /// request finds them.
+    Passing,
+}
+
+impl From<Cause> for Obstacle {
+    fn from(cause: Cause) -> Self {
+        Self::Refused(cause)
+    }
+}
+
+impl From<StartError> for Obstacle {
+    fn from(error: StartError) -> Self {
+        match error {
+            // The supervisor or the last actor of this name has ended, and nobody was told yet; or
+            // the actors of deleted sessions have still to go.
+            StartError::Closed { .. } | StartError::Taken { .. } | StartError::TooMany { .. } => {
+                Self::Passing
+            }
+            error => {
+                tracing::error!(%error, "a session cannot be started");
+                Self::Refused(Cause::SYSTEM_FAILURE)
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// Gives a request to the session that it is about, or refuses it.
+    pub(super) fn session_request(
+        &mut self,
+        now: Instant,
+        transaction: TransactionId,
+        peer: SocketAddr,
+        association: Option<AssociationId>,
+        octets: &Arc<[u8]>,
+    ) {
+        let Ok(frame) = Frame::decode(octets) else {
+            return self.protocol.abandon(now, transaction);
+        };
+        let (message_type, seid) = (frame.header.message_type, frame.header.seid);
+        let found = match message_type {
+            MessageType::SESSION_ESTABLISHMENT_REQUEST => self.open(association),
+            MessageType::SESSION_MODIFICATION_REQUEST => {
+                self.find(peer, seid).map(|seid| (seid, Task::Modify))
+            }
+            MessageType::SESSION_DELETION_REQUEST => {
+                self.find(peer, seid).map(|seid| (seid, Task::Delete))
+            }
+            _ => Err(Cause::SERVICE_NOT_SUPPORTED.into()),
+        };
+        let establishes = message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let sent = found.and_then(|(seid, task)| {
+            let reply = self.lane.reply(transaction.get());
+            let work = Work {
+                task,
+                octets: Arc::clone(octets),
+                reply,
+            };
+            self.pending
+                .insert(transaction.get(), Pending { seid, establishes });
+            let handed = self.hand(seid, work);
+            if establishes && handed.is_err() {
+                self.end(seid);
+            }
+            handed
+        });
+        let Err(obstacle) = sent else {
+            return;
+        };
+        self.pending.remove(&transaction.get());
+        match obstacle {
+            Obstacle::Refused(cause) => {
+                self.shared.counters.refused(cause);
+                let answer = refusal_message(&frame, &self.shared, None, &Refusal::new(cause));
+                self.protocol.respond(now, transaction, answer.into());
+            }
+            Obstacle::Passing => {
+                add(&self.shared.counters.dropped);
+                self.protocol.abandon(now, transaction);
+            }
+        }
+    }
+
+    /// Starts the actor of a new session.
+    fn open(&mut self, association: Option<AssociationId>) -> Result<(Seid, Task), Obstacle> {
+        let limits = &self.shared.config.limits;
+        let full = self.sessions.len() >= limits.sessions;
+        let members = association.and_then(|id| self.members.get_mut(&id).map(|one| (id, one)));
+        let Some((association, members)) = members else {
+            return Err(Cause::NO_ESTABLISHED_ASSOCIATION.into());
+        };
+        if full || members.len() >= limits.sessions_per_association {
+            return Err(Cause::NO_RESOURCES_AVAILABLE.into());
+        }
+        let seid = self.shared.new_seid();
+        let args = SessionArgs {
+            seid,
+            shared: Arc::clone(&self.shared),
+        };
+        let actor = members.start(args)?;
+        let owner = Arc::clone(members.owner());
+        self.sessions.insert(seid, Entry { actor, association });
+        Ok((seid, Task::Establish(owner)))
+    }
+
+    /// Finds the session that a peer speaks of, if it is its own.
+    fn find(&self, peer: SocketAddr, seid: Option<Seid>) -> Result<Seid, Obstacle> {
+        let seid = seid.unwrap_or_default();
+        let owned = self.sessions.get(&seid).is_some_and(|entry| {
+            self.protocol
+                .associations()
+                .owns(entry.association, peer.ip())
+        });
+        if owned {
+            Ok(seid)
+        } else {
+            Err(Cause::SESSION_CONTEXT_NOT_FOUND.into())
+        }
+    }
+
+    /// Puts work into a session's mailbox; an actor that was stopped from outside starts again.
+    fn hand(&mut self, seid: Seid, work: Work) -> Result<(), Obstacle> {
+        let entry = self
+            .sessions
+            .get_mut(&seid)
+            .ok_or(Cause::SESSION_CONTEXT_NOT_FOUND)?;
+        let work = match entry.actor.try_tell(work) {
+            Ok(()) => return Ok(()),
+            Err(SendError::Closed(work)) => work,
+            Err(_) => return Err(Cause::CONGESTION.into()),
+        };
+        let args = SessionArgs {
+            seid,
+            shared: Arc::clone(&self.shared),
+        };
+        let members = self
+            .members
+            .get(&entry.association)
+            .ok_or(Cause::SYSTEM_FAILURE)?;
+        entry.actor = members.start_again(args)?;
+        entry.actor.try_tell(work).map_err(|_| Obstacle::Passing)
+    }
+
+    /// Gives a session's answer to its peer.
+    pub(super) fn completed(&mut self, now: Instant, completion: Completion<Done>) {
+        let Some(pending) = self.pending.remove(&completion.token) else {
+            return;
+        };
+        let transaction = TransactionId::from_token(completion.token);
+        if !self.sessions.contains_key(&pending.seid) {
+            // The session was ended while it worked, and may have written since.
+            self.shared.store.remove(pending.seid);
+            self.shared.pool.release(pending.seid);
+            return self.protocol.abandon(now, transaction);
+        }
+        match completion.result {
+            Ok(done) => {
+                let ended = match done.outcome {
+                    Outcome::Refused(_) => pending.establishes,
+                    Outcome::Deleted => true,
+                    Outcome::Established | Outcome::Modified => false,
+                };
+                if ended {
+                    self.forget(pending.seid);
+                }
+                self.protocol.respond(now, transaction, done.octets.into());
+            }
+            Err(why) => {
+                add(&self.shared.counters.dropped);
+                tracing::warn!(session = %pending.seid, %why, "a session did not answer");
+                if pending.establishes && self.shared.store.session(pending.seid).is_none() {
+                    self.end(pending.seid);
+                }
+                self.protocol.abandon(now, transaction);
+            }
+        }
+    }
+
+    /// Ends a session without being asked by its peer.
+    pub(super) fn end(&mut self, seid: Seid) {
+        self.shared.store.remove(seid);
+        self.shared.pool.release(seid);
+        if let Some(entry) = self.forget(seid) {
+            entry.actor.stop();
+        }
+    }
+
+    fn forget(&mut self, seid: Seid) -> Option<Entry> {
+        let entry = self.sessions.remove(&seid)?;
+        if let Some(members) = self.members.get_mut(&entry.association) {
+            members.left();
+        }
+        Some(entry)
+    }
+}

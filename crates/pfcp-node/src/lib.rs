@@ -1,0 +1,28 @@
+//! PFCP over UDP on supervised actors.
+//!
+//! [`Capture`] reads the datagrams of pcap and pcapng files, [`CaptureWriter`] writes them.
+
+mod association;
+mod capture;
+mod client;
+mod config;
+mod endpoint;
+mod load;
+mod node;
+mod pool;
+mod session;
+mod shared;
+mod socket;
+mod store;
+mod tap;
+
+pub use capture::{
+    Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
+};
+pub use client::{Association, Client, ClientConfig, ClientError, Rules, Session, SessionReport};
+pub use config::{ConfigError, Limits, NodeConfig, Pools, Timers};
+pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
+pub use node::{
+    AssociationInfo, Node, NodeError, NodeHandle, NodeStats, SessionFilter, SessionInfo,
+};
+pub use socket::BindError;

@@ -1,0 +1,196 @@
+//! Load: sessions established and deleted at a constant rate, or with so many requests in flight.
+//!
+//! The open loop keeps to its schedule whatever the peer does, and measures from the time at which
+//! a request was meant to be sent: a peer that stalls is charged for all that waited meanwhile.
+//! Until the wanted number of sessions is held they are established; after that each is joined by
+//! the deletion of the oldest.
+
+mod actor;
+mod figures;
+mod requests;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use strowger::{ActorRef, ActorSystem};
+use strowger_pfcp::{Cause, NodeName, Seid};
+
+pub use figures::LoadFigures;
+
+use crate::client::{ClientError, unanswered};
+use crate::node::{NodeHandle, recovery_now};
+use crate::socket::Sockets;
+use actor::{LoadActor, LoadArgs, LoadMsg, Probe, Stop};
+
+/// How requests are paced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Establishments a second, whatever the answers do.
+    Rate(f64),
+    /// Requests in flight; an answer makes room for the next.
+    InFlight(usize),
+}
+
+/// What a load does.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoadPlan {
+    /// The node that is loaded.
+    pub to: SocketAddr,
+    /// The address to send from. Port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The Node ID to associate with; one made of the address if it is not set.
+    pub node_id: Option<String>,
+    /// How requests are paced.
+    pub pace: Pace,
+    /// How many sessions are held at most.
+    pub sessions: usize,
+    /// How long new work is begun; until it is stopped, if it is not set.
+    pub duration: Option<Duration>,
+    /// How long an answer is waited for before a request is sent again.
+    pub t1: Duration,
+    /// How often a request is sent before it counts as lost.
+    pub n1: u32,
+    /// Whether sessions and association are left behind at the end. If not, they are deleted: a
+    /// session that the peer does not know then counts as lost.
+    pub keep: bool,
+    /// Panics in the sessions of a node in this process.
+    pub chaos: Option<Chaos>,
+}
+
+/// Panics in session actors under load, each followed by a modification that names a PDR of the
+/// session: a session that does not accept it counts as lost.
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    /// The node whose sessions panic; the one that is loaded.
+    pub node: NodeHandle,
+    /// Panics a second.
+    pub rate: f64,
+}
+
+impl LoadPlan {
+    /// A thousand sessions at two hundred a second, until it is stopped.
+    #[must_use]
+    pub fn new(to: SocketAddr) -> Self {
+        let any: IpAddr = match to.ip() {
+            address if address.is_loopback() => address,
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        Self {
+            to,
+            listen: SocketAddr::new(any, 0),
+            node_id: None,
+            pace: Pace::Rate(200.0),
+            sessions: 1000,
+            duration: None,
+            t1: Duration::from_secs(1),
+            n1: 3,
+            keep: false,
+            chaos: None,
+        }
+    }
+}
+
+/// A load generator.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Load;
+
+impl Load {
+    /// Associates with the peer, and starts.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or the peer refuses or does not answer.
+    pub async fn start(system: &ActorSystem, plan: LoadPlan) -> Result<LoadHandle, ClientError> {
+        let sockets = Sockets::bind(&[plan.listen], 65_535).await;
+        let sockets = sockets.map_err(|error| ClientError::Bind(Arc::new(error)))?;
+        let local = sockets.address(0);
+        let text = plan
+            .node_id
+            .clone()
+            .unwrap_or_else(|| format!("smf-{}.load", local.port()));
+        let name = match text.parse::<IpAddr>() {
+            Ok(address) => address.into(),
+            Err(_) => NodeName::from_fqdn(&text).ok_or(ClientError::NodeId(text))?,
+        };
+        let figures = Arc::new(Mutex::new(LoadFigures::new()));
+        let patience = plan.t1.saturating_mul(plan.n1.max(1)) + Duration::from_secs(1);
+        let args = LoadArgs {
+            sockets: Arc::new(sockets),
+            name,
+            recovery: recovery_now(),
+            plan: Arc::new(plan),
+            figures: Arc::clone(&figures),
+        };
+        let to = args.plan.to;
+        let actor = system.spawn::<LoadActor>(format!("load-{local}"), args)?;
+        let handle = LoadHandle {
+            actor,
+            figures,
+            local,
+            to,
+            patience,
+        };
+        let begun = handle.actor.ask_within(actor::Begin, patience).await;
+        begun.map_err(|error| unanswered(error, to))??;
+        Ok(handle)
+    }
+}
+
+/// A running load.
+#[derive(Clone, Debug)]
+pub struct LoadHandle {
+    actor: ActorRef<LoadMsg>,
+    figures: Arc<Mutex<LoadFigures>>,
+    local: SocketAddr,
+    to: SocketAddr,
+    patience: Duration,
+}
+
+impl LoadHandle {
+    /// The address that requests are sent from.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The figures at this moment.
+    #[must_use]
+    pub fn snapshot(&self) -> LoadFigures {
+        self.figures.lock().clone()
+    }
+
+    /// The sessions that are held: our identifier and the peer's.
+    ///
+    /// # Errors
+    /// When the load has ended.
+    pub async fn held(&self) -> Result<Vec<(Seid, Seid)>, ClientError> {
+        Ok(self.actor.ask(actor::Held).await?)
+    }
+
+    /// Sends a modification that names a PDR of a held session; `None` if it is not held. An answer
+    /// that is no acceptance counts the session as lost.
+    ///
+    /// # Errors
+    /// When the load has ended, or the peer does not answer.
+    pub async fn modify(&self, seid: Seid) -> Result<Option<Cause>, ClientError> {
+        let answer = self.actor.ask_within(Probe { seid }, self.patience).await;
+        answer.map_err(|error| unanswered(error, self.to))?
+    }
+
+    /// Ends the load: nothing new is begun, answers are waited for, sessions are deleted unless
+    /// they are to be kept.
+    pub fn stop(&self) {
+        // A load that does not take this has ended.
+        let _ = self.actor.try_tell(Stop);
+    }
+
+    /// Waits for the end.
+    pub async fn finished(&self) -> LoadFigures {
+        self.actor.stopped().await;
+        self.snapshot()
+    }
+}

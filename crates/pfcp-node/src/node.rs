@@ -1,0 +1,404 @@
+//! A node: started from a configuration, asked about through a handle.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime};
+
+use strowger::{
+    ActorSystem, Backoff, ChildSpec, Exit, Path, StartError, Strategy, Supervisor, SupervisorRef,
+};
+use strowger_pfcp::{Cause, Discard, NodeName, Recovery, Seid};
+
+use crate::association::{key_of, session_key};
+use crate::config::{ConfigError, NodeConfig};
+use crate::endpoint::Endpoint;
+use crate::pool::{Claim, Pool};
+use crate::session::{Drill, SessionMsg, rule_ids};
+use crate::shared::{Counters, Shared, get};
+use crate::socket::{BindError, Sockets};
+use crate::store::{SessionRecord, Store};
+use crate::tap::Tap;
+
+/// A PFCP node in the UPF role.
+///
+/// ```
+/// use strowger::ActorSystem;
+/// use strowger_pfcp_node::{Node, NodeConfig};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = ActorSystem::new("doc")?;
+/// let mut config = NodeConfig::default();
+/// config.listen = vec!["127.0.0.1:0".parse()?];
+/// let node = Node::start(&system, config).await?;
+/// assert_ne!(node.local_addr().port(), 0);
+/// # system.shutdown(std::time::Duration::from_secs(1)).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Node;
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The name is neither an address nor a domain name.
+    #[error("`node_id` \"{0}\" is neither an IP address nor a domain name")]
+    NodeId(String),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The capture file cannot be written.
+    #[error("cannot write the capture file {path}: {source}")]
+    Pcap {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The actors did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl Node {
+    /// Starts a node under a supervisor of its own, at `/node/n4`.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used, or an address cannot be listened on.
+    pub async fn start(system: &ActorSystem, config: NodeConfig) -> Result<NodeHandle, NodeError> {
+        config.check()?;
+        let name = match config.name() {
+            name if name.parse::<IpAddr>().is_ok() => name.parse().ok().map(IpAddr::into),
+            name => NodeName::from_fqdn(&name),
+        };
+        let name = name.ok_or_else(|| NodeError::NodeId(config.name()))?;
+        let sockets = Sockets::bind(&config.listen, config.limits.datagram).await?;
+        let tap = match &config.pcap {
+            None => Tap::default(),
+            Some(path) => Tap::create(path).map_err(|source| NodeError::Pcap {
+                path: path.display().to_string(),
+                source,
+            })?,
+        };
+        let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
+        let shared = Arc::new(Shared {
+            pool: Pool::new(&config.pools, &addresses),
+            recovery: recovery_now(),
+            store: Store::default(),
+            counters: Counters::default(),
+            next_seid: AtomicU64::new(1),
+            config,
+            name,
+            sockets,
+            tap,
+        });
+        // A datagram that ends the endpoint again and again must not end the node with it.
+        let supervisor = Supervisor::new(Strategy::OneForOne)
+            .intensity(1000, Duration::from_secs(1))
+            .backoff(Backoff::new(
+                Duration::from_millis(10),
+                Duration::from_secs(1),
+            ))
+            .child(ChildSpec::new::<Endpoint>(ENDPOINT, Arc::clone(&shared)));
+        let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
+        Ok(NodeHandle {
+            system: system.clone(),
+            shared,
+            supervisor,
+        })
+    }
+}
+
+const SUPERVISOR: &str = "node";
+const ENDPOINT: &str = "n4";
+
+/// The present as a Recovery Time Stamp: seconds since 1900.
+pub(crate) fn recovery_now() -> Recovery {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let seconds = (since.as_secs() + 2_208_988_800) & u64::from(u32::MAX);
+    Recovery(u32::try_from(seconds).unwrap_or_default())
+}
+
+/// A running node; cheap to clone, and readable while the node is busy.
+#[derive(Clone, Debug)]
+pub struct NodeHandle {
+    system: ActorSystem,
+    shared: Arc<Shared>,
+    supervisor: SupervisorRef,
+}
+
+/// A session, as it was last acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// The node's identifier of the session.
+    pub seid: Seid,
+    /// The peer's identifier of the session.
+    pub peer_seid: Seid,
+    /// The Node ID of the peer.
+    pub node: String,
+    /// Where the peer sends from.
+    pub peer: SocketAddr,
+    /// Where the session's actor is in the tree.
+    pub path: String,
+    /// The addresses of its UE.
+    pub ue_addresses: Vec<IpAddr>,
+    /// Its tunnels at the node.
+    pub teids: Vec<(u32, IpAddr)>,
+    /// The identifiers of its PDRs.
+    pub pdrs: Vec<u32>,
+    /// The identifiers of its FARs.
+    pub fars: Vec<u32>,
+    /// The identifiers of its URRs.
+    pub urrs: Vec<u32>,
+    /// The identifiers of its QERs.
+    pub qers: Vec<u32>,
+    /// How many octets its rules take.
+    pub octets: usize,
+}
+
+/// Which sessions to list; what is not set does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// The node's identifier, or the peer's.
+    pub seid: Option<Seid>,
+    /// An address of the UE.
+    pub ue_address: Option<IpAddr>,
+    /// A TEID at the node.
+    pub teid: Option<u32>,
+    /// The address of the peer.
+    pub peer: Option<IpAddr>,
+    /// The Node ID of the peer.
+    pub node: Option<String>,
+}
+
+/// An association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AssociationInfo {
+    /// The Node ID of the peer.
+    pub node: String,
+    /// Where the peer sends from.
+    pub peer: SocketAddr,
+    /// The Recovery Time Stamp of the peer, in seconds since 1900.
+    pub recovery: u32,
+    /// Where its supervisor is in the tree.
+    pub path: String,
+    /// How many sessions it has.
+    pub sessions: usize,
+}
+
+/// Counters since the node started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStats {
+    /// Sessions held now.
+    pub sessions: usize,
+    /// Associations held now.
+    pub associations: usize,
+    /// Establishments accepted.
+    pub established: u64,
+    /// Modifications accepted.
+    pub modified: u64,
+    /// Deletions accepted.
+    pub deleted: u64,
+    /// Requests refused, by cause.
+    pub refused: Vec<(Cause, u64)>,
+    /// Requests that a session dropped, by a panic or a kill.
+    pub dropped: u64,
+    /// Actors of sessions that were started from the store: after a panic, a kill, a restart.
+    pub restored: u64,
+    /// Datagrams received.
+    pub datagrams: u64,
+    /// Requests that were repetitions, answered from what was kept.
+    pub repeated: u64,
+    /// Kept answers that were pushed out early.
+    pub evicted: u64,
+    /// Datagrams that the system did not take.
+    pub unsent: u64,
+    /// What was discarded, by kind.
+    pub discarded: Vec<(Discard, u64)>,
+}
+
+impl NodeHandle {
+    /// The first address that the node listens on.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.sockets.address(0)
+    }
+
+    /// All addresses that the node listens on.
+    #[must_use]
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.shared.sockets.addresses()
+    }
+
+    /// The system in which the node runs.
+    #[must_use]
+    pub fn system(&self) -> &ActorSystem {
+        &self.system
+    }
+
+    /// The Recovery Time Stamp that the node tells its peers, in seconds since 1900.
+    #[must_use]
+    pub fn recovery(&self) -> u32 {
+        self.shared.recovery.0
+    }
+
+    /// The sessions that the filter lets through, in the order of their identifiers.
+    #[must_use]
+    pub fn sessions(&self, filter: &SessionFilter) -> Vec<SessionInfo> {
+        let records = self.shared.store.sessions(|record| filter.may_pass(record));
+        let infos = records.iter().map(|record| self.info(record));
+        infos.filter(|info| filter.passes(info)).collect()
+    }
+
+    /// A session by the node's identifier.
+    #[must_use]
+    pub fn session(&self, seid: Seid) -> Option<SessionInfo> {
+        self.shared
+            .store
+            .session(seid)
+            .map(|record| self.info(&record))
+    }
+
+    /// The rules of a session, as the elements that create them.
+    #[must_use]
+    pub fn rules(&self, seid: Seid) -> Option<Vec<u8>> {
+        self.shared
+            .store
+            .session(seid)
+            .map(|record| record.rules.to_vec())
+    }
+
+    /// The associations, in the order of their names.
+    #[must_use]
+    pub fn associations(&self) -> Vec<AssociationInfo> {
+        let info = |owner: Arc<crate::store::Owner>| AssociationInfo {
+            sessions: self
+                .shared
+                .store
+                .sessions(|record| record.owner.node == owner.node)
+                .len(),
+            node: owner.node.to_string(),
+            peer: owner.address,
+            recovery: owner.recovery.0,
+            path: self.path(&owner.node, None).to_string(),
+        };
+        self.shared
+            .store
+            .associations()
+            .into_iter()
+            .map(info)
+            .collect()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn stats(&self) -> NodeStats {
+        let counters = &self.shared.counters;
+        NodeStats {
+            sessions: self.shared.store.len(),
+            associations: self.shared.store.associations().len(),
+            established: get(&counters.established),
+            modified: get(&counters.modified),
+            deleted: get(&counters.deleted),
+            refused: counters.causes(),
+            dropped: get(&counters.dropped),
+            restored: get(&counters.restored),
+            datagrams: get(&counters.datagrams),
+            repeated: get(&counters.repeated),
+            evicted: get(&counters.evicted),
+            unsent: get(&counters.unsent),
+            discarded: counters.discards(),
+        }
+    }
+
+    /// Makes the actor of a session panic inside its handler; whether there is such an actor.
+    #[must_use]
+    pub fn panic_session(&self, seid: Seid, words: &str) -> bool {
+        let Some(record) = self.shared.store.session(seid) else {
+            return false;
+        };
+        let Some(actor) = self.system.find(self.path(&record.owner.node, Some(seid))) else {
+            return false;
+        };
+        match actor.downcast::<SessionMsg>() {
+            Some(session) => session.try_tell(Drill(words.to_owned())).is_ok(),
+            None => false,
+        }
+    }
+
+    /// Stops the node and waits for its end; its sockets close with the last handle.
+    pub async fn stop(&self) {
+        self.supervisor.stop();
+        self.supervisor.stopped().await;
+    }
+
+    /// Waits for the end of the node, whoever ends it, and says why it ended.
+    pub async fn ended(&self) -> Exit {
+        self.supervisor.stopped().await
+    }
+
+    fn path(&self, node: &NodeName, seid: Option<Seid>) -> Path {
+        let mut path = format!("/{SUPERVISOR}/{ENDPOINT}/{}", key_of(node));
+        if let Some(seid) = seid {
+            path = format!("{path}/{}", session_key(seid));
+        }
+        Path::from(path.as_str())
+    }
+
+    fn info(&self, record: &SessionRecord) -> SessionInfo {
+        let ids = rule_ids(record);
+        let mut info = SessionInfo {
+            seid: record.seid,
+            peer_seid: record.peer_seid,
+            node: record.owner.node.to_string(),
+            peer: record.owner.address,
+            path: self.path(&record.owner.node, Some(record.seid)).to_string(),
+            ue_addresses: Vec::new(),
+            teids: Vec::new(),
+            pdrs: ids.pdrs,
+            fars: ids.fars,
+            urrs: ids.urrs,
+            qers: ids.qers,
+            octets: record.rules.len(),
+        };
+        for claim in ids.claims {
+            match claim {
+                Claim::Ue(address) => info.ue_addresses.push(address),
+                Claim::Teid { teid, address } => info.teids.push((teid, address)),
+            }
+        }
+        info
+    }
+}
+
+impl SessionFilter {
+    /// What can be told without reading the rules.
+    fn may_pass(&self, record: &SessionRecord) -> bool {
+        self.seid
+            .is_none_or(|seid| [record.seid, record.peer_seid].contains(&seid))
+            && self
+                .peer
+                .is_none_or(|peer| record.owner.address.ip() == peer)
+    }
+
+    fn passes(&self, info: &SessionInfo) -> bool {
+        self.ue_address
+            .is_none_or(|address| info.ue_addresses.contains(&address))
+            && self
+                .teid
+                .is_none_or(|teid| info.teids.iter().any(|&(one, _)| one == teid))
+            && self.node.as_ref().is_none_or(|node| info.node == *node)
+    }
+}

@@ -1,0 +1,280 @@
+//! A session: an actor that holds the rules a peer gave it.
+//!
+//! A request is worked on a copy of the rules; only when all of it holds is the copy written to the
+//! store, taken over, and the request answered. A panic on the way leaves the store as it was, and
+//! the next incarnation starts from there.
+
+mod answer;
+mod choose;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
+use strowger_pfcp::{Cause, Change, Frame, Refusal, RuleSet, Seid};
+
+use crate::shared::{Shared, add};
+use crate::store::{Owner, SessionRecord};
+
+pub(crate) use answer::{refusal_message, rule_ids};
+
+/// What every incarnation of a session is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionArgs {
+    pub(crate) seid: Seid,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A request of the peer.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) task: Task,
+    /// The whole message.
+    pub(crate) octets: Arc<[u8]>,
+    pub(crate) reply: Reply<Done>,
+}
+
+/// What the peer asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    Establish(Arc<Owner>),
+    Modify,
+    Delete,
+}
+
+/// The answer to the peer.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// The whole message.
+    pub(crate) octets: Vec<u8>,
+    pub(crate) outcome: Outcome,
+}
+
+/// What became of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Established,
+    Modified,
+    Deleted,
+    Refused(Cause),
+}
+
+/// What a session takes.
+#[derive(Debug)]
+pub(crate) enum SessionMsg {
+    Work(Work),
+    Drill(Drill),
+}
+
+/// Makes the handler panic with these words: a drill of supervision.
+#[derive(Debug)]
+pub(crate) struct Drill(pub(crate) String);
+
+impl Accepts<Work> for SessionMsg {
+    fn wrap(work: Work) -> Self {
+        Self::Work(work)
+    }
+}
+
+impl Accepts<Drill> for SessionMsg {
+    fn wrap(drill: Drill) -> Self {
+        Self::Drill(drill)
+    }
+}
+
+/// The actor.
+#[derive(Debug)]
+pub(crate) struct Session {
+    seid: Seid,
+    shared: Arc<Shared>,
+    /// Absent until the establishment was accepted.
+    live: Option<Live>,
+}
+
+#[derive(Debug)]
+struct Live {
+    record: Arc<SessionRecord>,
+    rules: RuleSet,
+}
+
+impl Actor for Session {
+    type Msg = SessionMsg;
+    type Args = SessionArgs;
+    type Error = Infallible;
+
+    /// A peer that does not wait for answers gets Cause 74 beyond this.
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(16).overflow(Overflow::Fail);
+
+    async fn pre_start(args: SessionArgs, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        let SessionArgs { seid, shared } = args;
+        let live = shared.store.session(seid).and_then(Live::restore);
+        if let Some(live) = &live {
+            add(&shared.counters.restored);
+            // What a panic left half done is given back.
+            let _ = shared.pool.replace(seid, answer::claims(&live.rules));
+        } else {
+            shared.pool.release(seid);
+        }
+        Ok(Self { seid, shared, live })
+    }
+
+    async fn handle(
+        &mut self,
+        message: SessionMsg,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        let Work {
+            task,
+            octets,
+            reply,
+        } = match message {
+            SessionMsg::Work(work) => work,
+            // Unlike panic!, this says nothing on the terminal: a drill is no news.
+            SessionMsg::Drill(Drill(words)) => std::panic::resume_unwind(Box::new(words)),
+        };
+        let Ok(frame) = Frame::decode(&octets) else {
+            // The endpoint cut the message out; if it is none after all, nobody is answered.
+            return Ok(());
+        };
+        let done = match task {
+            Task::Establish(owner) => self.establish(&frame, &owner),
+            Task::Modify => self.modify(&frame),
+            Task::Delete => self.delete(&frame),
+        };
+        if self.live.is_none() {
+            self.shared.pool.release(self.seid);
+            cx.stop();
+        }
+        reply.send(done);
+        Ok(())
+    }
+}
+
+impl Session {
+    fn establish(&mut self, frame: &Frame<'_>, owner: &Arc<Owner>) -> Done {
+        let peer_seid = answer::peer_seid(frame);
+        let attempt = self.accept(frame, owner, peer_seid);
+        match attempt {
+            Ok((live, created)) => {
+                let octets = answer::established(frame, &self.shared, &live.record, &created);
+                self.commit(live);
+                add(&self.shared.counters.established);
+                Done {
+                    octets,
+                    outcome: Outcome::Established,
+                }
+            }
+            Err(refusal) => self.refuse(frame, peer_seid, &refusal),
+        }
+    }
+
+    /// Makes the session that a request asks for, without keeping it.
+    fn accept(
+        &self,
+        frame: &Frame<'_>,
+        owner: &Arc<Owner>,
+        peer_seid: Option<Seid>,
+    ) -> Result<(Live, Vec<u8>), Refusal> {
+        let Change { rules, created } = RuleSet::establish(frame, &mut self.choice())?;
+        self.hold(&rules)?;
+        let record = Arc::new(SessionRecord {
+            seid: self.seid,
+            peer_seid: peer_seid.unwrap_or_default(),
+            owner: Arc::clone(owner),
+            rules: rules.octets().into(),
+        });
+        Ok((Live { record, rules }, created))
+    }
+
+    fn modify(&mut self, frame: &Frame<'_>) -> Done {
+        let Some(live) = &self.live else {
+            return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
+        };
+        let old = answer::claims(&live.rules);
+        let peer_seid = live.record.peer_seid;
+        match self.change(frame, live) {
+            Ok((live, created)) => {
+                let octets = answer::modified(frame, &live.record, &created);
+                self.commit(live);
+                add(&self.shared.counters.modified);
+                Done {
+                    octets,
+                    outcome: Outcome::Modified,
+                }
+            }
+            Err(refusal) => {
+                // The session held these before, so nobody else can hold them now.
+                let _ = self.shared.pool.replace(self.seid, old);
+                self.refuse(frame, Some(peer_seid), &refusal)
+            }
+        }
+    }
+
+    /// Makes what the session would be after a modification.
+    fn change(&self, frame: &Frame<'_>, live: &Live) -> Result<(Live, Vec<u8>), Refusal> {
+        let Change { rules, created } = live.rules.modify(frame, &mut self.choice())?;
+        self.hold(&rules)?;
+        let record = Arc::new(SessionRecord {
+            seid: self.seid,
+            peer_seid: answer::peer_seid(frame).unwrap_or(live.record.peer_seid),
+            owner: Arc::clone(&live.record.owner),
+            rules: rules.octets().into(),
+        });
+        Ok((Live { record, rules }, created))
+    }
+
+    fn delete(&mut self, frame: &Frame<'_>) -> Done {
+        let Some(live) = self.live.take() else {
+            return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
+        };
+        self.shared.store.remove(self.seid);
+        add(&self.shared.counters.deleted);
+        let octets = answer::deleted(frame, &live.record);
+        Done {
+            octets,
+            outcome: Outcome::Deleted,
+        }
+    }
+
+    fn choice(&self) -> choose::Choice<'_> {
+        choose::Choice {
+            shared: &self.shared,
+            seid: self.seid,
+        }
+    }
+
+    /// Claims the addresses of the rules, and keeps the rules within their limit.
+    fn hold(&self, rules: &RuleSet) -> Result<(), Refusal> {
+        if rules.octets().len() > self.shared.config.limits.session_octets {
+            return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
+        }
+        let claims = answer::claims(rules);
+        self.shared.pool.replace(self.seid, claims).map_err(|taken| {
+            tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
+            Refusal::new(Cause::RULE_FAILURE)
+        })
+    }
+
+    /// Writes the session, then takes it over.
+    fn commit(&mut self, live: Live) {
+        self.shared.store.put(Arc::clone(&live.record));
+        self.live = Some(live);
+    }
+
+    fn refuse(&self, frame: &Frame<'_>, peer_seid: Option<Seid>, refusal: &Refusal) -> Done {
+        let outcome = Outcome::Refused(refusal.cause);
+        self.shared.counters.refused(refusal.cause);
+        Done {
+            octets: refusal_message(frame, &self.shared, peer_seid, refusal),
+            outcome,
+        }
+    }
+}
+
+impl Live {
+    /// Reads what the store has; what it cannot have written is not a session.
+    fn restore(record: Arc<SessionRecord>) -> Option<Self> {
+        let rules = RuleSet::restore(&record.rules).ok()?;
+        Some(Self { record, rules })
+    }
+}

@@ -1,0 +1,125 @@
+//! Answers about a session, and the addresses that its rules hold.
+
+use std::net::IpAddr;
+
+use strowger_pfcp::{
+    Cause, Elements, Frame, IeType, MessageType, Refusal, RuleKind, RuleSet, Seid, answer_header,
+    message,
+};
+
+use crate::pool::Claim;
+use crate::shared::Shared;
+use crate::store::SessionRecord;
+
+/// The identifier that the peer gives the session.
+pub(super) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
+    let f_seid = frame
+        .tlvs()
+        .filter_map(Result::ok)
+        .find(|tlv| tlv.ie == IeType::F_SEID)?;
+    let seid = f_seid.value.get(1..9)?.first_chunk()?;
+    Some(Seid(u64::from_be_bytes(*seid)))
+}
+
+/// What the rules of a session claim: tunnels and UE addresses.
+pub(super) fn claims(rules: &RuleSet) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for tunnel in rules.f_teids() {
+        let addresses = [tunnel.ipv4.map(IpAddr::V4), tunnel.ipv6.map(IpAddr::V6)];
+        for address in addresses.into_iter().flatten() {
+            claims.extend(tunnel.teid.map(|teid| Claim::Teid { teid, address }));
+        }
+    }
+    for ue in rules.ue_addresses() {
+        claims.extend(ue.ipv4.map(|address| Claim::Ue(address.into())));
+        claims.extend(ue.ipv6.map(|address| Claim::Ue(address.into())));
+    }
+    claims
+}
+
+/// Accepts an establishment.
+pub(super) fn established(
+    frame: &Frame<'_>,
+    shared: &Shared,
+    record: &SessionRecord,
+    created: &[u8],
+) -> Vec<u8> {
+    let f_seid = f_seid(record.seid, record.owner.local);
+    let body = Elements::new()
+        .node(&shared.name)
+        .cause(Cause::REQUEST_ACCEPTED)
+        .with(IeType::F_SEID, &f_seid)
+        .octets(created);
+    whole(frame, Some(record.peer_seid), &body)
+}
+
+/// Accepts a modification.
+pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]) -> Vec<u8> {
+    let body = Elements::new()
+        .cause(Cause::REQUEST_ACCEPTED)
+        .octets(created);
+    whole(frame, Some(record.peer_seid), &body)
+}
+
+/// Accepts a deletion.
+pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord) -> Vec<u8> {
+    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    whole(frame, Some(record.peer_seid), &body)
+}
+
+/// Refuses a request; `peer_seid` is 0 where there is no session to speak of.
+pub(crate) fn refusal_message(
+    frame: &Frame<'_>,
+    shared: &Shared,
+    peer_seid: Option<Seid>,
+    refusal: &Refusal,
+) -> Vec<u8> {
+    let mut body = Elements::new();
+    if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
+        body = body.node(&shared.name);
+    }
+    let body = body.refusal(refusal);
+    whole(frame, peer_seid, &body)
+}
+
+fn whole(frame: &Frame<'_>, peer_seid: Option<Seid>, body: &Elements) -> Vec<u8> {
+    message(&answer_header(&frame.header, peer_seid), body.as_slice()).unwrap_or_default()
+}
+
+fn f_seid(seid: Seid, address: IpAddr) -> Vec<u8> {
+    let mut value = vec![if address.is_ipv4() { 0x02 } else { 0x01 }];
+    value.extend_from_slice(&seid.0.to_be_bytes());
+    match address {
+        IpAddr::V4(address) => value.extend_from_slice(&address.octets()),
+        IpAddr::V6(address) => value.extend_from_slice(&address.octets()),
+    }
+    value
+}
+
+/// What the rules of a session name.
+#[derive(Debug, Default)]
+pub(crate) struct RuleIds {
+    pub(crate) pdrs: Vec<u32>,
+    pub(crate) fars: Vec<u32>,
+    pub(crate) urrs: Vec<u32>,
+    pub(crate) qers: Vec<u32>,
+    pub(crate) claims: Vec<Claim>,
+}
+
+/// Reads the rules of a session for a list.
+pub(crate) fn rule_ids(record: &SessionRecord) -> RuleIds {
+    let Ok(rules) = RuleSet::restore(&record.rules) else {
+        return RuleIds::default();
+    };
+    let of = |kind| rules.rules(kind).map(|rule| rule.id.id).collect();
+    let mut claims = claims(&rules);
+    claims.sort_unstable();
+    claims.dedup();
+    RuleIds {
+        pdrs: of(RuleKind::Pdr),
+        fars: of(RuleKind::Far),
+        urrs: of(RuleKind::Urr),
+        qers: of(RuleKind::Qer),
+        claims,
+    }
+}

@@ -1,0 +1,106 @@
+//! What the actors of a node share, and what outlives each of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use strowger_pfcp::{Cause, Discard, EndpointStats, NodeName, Recovery, Seid};
+
+use crate::config::NodeConfig;
+use crate::pool::Pool;
+use crate::socket::Sockets;
+use crate::store::Store;
+use crate::tap::Tap;
+
+/// The parts of a node that survive restarts of its actors.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: NodeConfig,
+    pub(crate) name: NodeName,
+    pub(crate) recovery: Recovery,
+    pub(crate) sockets: Sockets,
+    pub(crate) store: Store,
+    pub(crate) pool: Pool,
+    pub(crate) tap: Tap,
+    pub(crate) counters: Counters,
+    pub(crate) next_seid: AtomicU64,
+}
+
+impl Shared {
+    /// An identifier that no session has had.
+    pub(crate) fn new_seid(&self) -> Seid {
+        Seid(self.next_seid.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Counters since the node started.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) established: AtomicU64,
+    pub(crate) modified: AtomicU64,
+    pub(crate) deleted: AtomicU64,
+    /// Starts of a session's actor from the store.
+    pub(crate) restored: AtomicU64,
+    /// Answers that were not sent because the actor dropped the request.
+    pub(crate) dropped: AtomicU64,
+    pub(crate) unsent: AtomicU64,
+    causes: CauseCounters,
+    discards: [AtomicU64; Discard::ALL.len()],
+    pub(crate) datagrams: AtomicU64,
+    pub(crate) repeated: AtomicU64,
+    pub(crate) evicted: AtomicU64,
+}
+
+#[derive(Debug)]
+struct CauseCounters([AtomicU64; 256]);
+
+impl Default for CauseCounters {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl Counters {
+    /// Counts a refusal.
+    pub(crate) fn refused(&self, cause: Cause) {
+        add(&self.causes.0[usize::from(cause.0)]);
+    }
+
+    /// Every cause with which something was refused, and how often.
+    pub(crate) fn causes(&self) -> Vec<(Cause, u64)> {
+        let count = |(cause, count): (u8, &AtomicU64)| (Cause(cause), get(count));
+        (0..=u8::MAX)
+            .zip(&self.causes.0)
+            .map(count)
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
+    /// Every kind of discard, and how often.
+    pub(crate) fn discards(&self) -> Vec<(Discard, u64)> {
+        let count = |kind: Discard| (kind, get(&self.discards[kind as usize]));
+        Discard::ALL.into_iter().map(count).collect()
+    }
+
+    /// Writes what an endpoint counted since it told last.
+    pub(crate) fn told(&self, stats: EndpointStats, discards: [u64; Discard::ALL.len()]) {
+        let rows = [
+            (&self.datagrams, stats.datagrams),
+            (&self.repeated, stats.repeated),
+            (&self.evicted, stats.evicted),
+        ];
+        for (counter, count) in rows.into_iter().chain(self.discards.iter().zip(discards)) {
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Counts one.
+pub(crate) fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Reads a counter.
+pub(crate) fn get(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

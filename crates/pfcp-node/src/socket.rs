@@ -1,0 +1,203 @@
+//! UDP sockets: bound all or none, read in batches, written without waiting.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use strowger::{Accepts, ActorRef};
+use tokio::net::UdpSocket;
+
+/// The most datagrams of one batch, so that timers and answers get their turn.
+const BATCH: usize = 64;
+/// The most octets of one batch.
+const BATCH_OCTETS: usize = 256 * 1024;
+
+/// An address on which the node cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}{}", hint(.address, .source))]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+fn hint(address: &SocketAddr, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "; another process has port {}: stop it, or give port 0 to let the system choose one",
+            address.port()
+        ),
+        ErrorKind::AddrNotAvailable => "; no interface of this host has that address".to_owned(),
+        ErrorKind::PermissionDenied => "; ports below 1024 need a privilege".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The sockets of an endpoint, shared by its incarnations.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    sockets: Vec<(SocketAddr, Arc<UdpSocket>)>,
+    limit: usize,
+}
+
+/// Datagrams that one socket received, in one piece of memory.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// The socket that received them.
+    pub(crate) socket: usize,
+    octets: Vec<u8>,
+    datagrams: Vec<(SocketAddr, usize)>,
+}
+
+impl Sockets {
+    /// Binds all addresses; datagrams longer than `limit` are not looked at.
+    pub(crate) async fn bind(addresses: &[SocketAddr], limit: usize) -> Result<Self, BindError> {
+        let mut sockets = Vec::with_capacity(addresses.len());
+        for &address in addresses {
+            let failed = |source| BindError { address, source };
+            let socket = UdpSocket::bind(address).await.map_err(failed)?;
+            let local = socket.local_addr().map_err(failed)?;
+            // Until the reactor has seen the socket once, `try_send_to` refuses: the first
+            // datagram would wait for its retransmission.
+            socket.writable().await.map_err(failed)?;
+            sockets.push((local, Arc::new(socket)));
+        }
+        Ok(Self { sockets, limit })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// The addresses that are listened on, with the ports that the system chose.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().map(|(address, _)| *address).collect()
+    }
+
+    /// The local address of a socket.
+    pub(crate) fn address(&self, socket: usize) -> SocketAddr {
+        let unspecified = || SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        self.sockets
+            .get(socket)
+            .map_or_else(unspecified, |(address, _)| *address)
+    }
+
+    /// The first socket that can send to `peer`.
+    pub(crate) fn for_peer(&self, peer: SocketAddr) -> usize {
+        let fits = |address: &SocketAddr| {
+            address.is_ipv4() == peer.is_ipv4()
+                && (address.ip().is_unspecified()
+                    || address.ip().is_loopback() == peer.ip().is_loopback())
+        };
+        self.sockets
+            .iter()
+            .position(|(address, _)| fits(address))
+            .unwrap_or_default()
+    }
+
+    /// Gives a datagram to the system; false if it does not take it now.
+    pub(crate) fn send(&self, socket: usize, peer: SocketAddr, octets: &[u8]) -> bool {
+        let Some((_, socket)) = self.sockets.get(socket) else {
+            return false;
+        };
+        socket.try_send_to(octets, peer).is_ok()
+    }
+
+    /// Reads one socket into the mailbox of `owner` until reading fails or the owner is gone.
+    /// A full mailbox makes this wait, and the system drops what then finds no room in the socket.
+    pub(crate) fn read<M: Accepts<Batch>>(
+        &self,
+        socket: usize,
+        owner: ActorRef<M>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let source = self
+            .sockets
+            .get(socket)
+            .map(|(_, source)| Arc::clone(source));
+        let limit = self.limit;
+        async move {
+            let Some(source) = source else {
+                return;
+            };
+            let mut buffer = vec![0; limit + 1];
+            loop {
+                match Batch::receive(&source, socket, &mut buffer).await {
+                    Ok(batch) => {
+                        if owner.tell(batch).await.is_err() {
+                            return;
+                        }
+                    }
+                    // An ICMP error about a datagram that was sent before.
+                    Err(error) if is_passing(&error) => {}
+                    Err(error) => {
+                        tracing::error!(%error, "a PFCP socket cannot be read");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// Waits for a datagram, and takes those that are there with it.
+    async fn receive(source: &UdpSocket, socket: usize, buffer: &mut [u8]) -> io::Result<Self> {
+        let mut batch = Self {
+            socket,
+            octets: Vec::new(),
+            datagrams: Vec::new(),
+        };
+        let (length, peer) = source.recv_from(buffer).await?;
+        batch.push(peer, &buffer[..length]);
+        while batch.datagrams.len() < BATCH && batch.octets.len() < BATCH_OCTETS {
+            match source.try_recv_from(buffer) {
+                Ok((length, peer)) => batch.push(peer, &buffer[..length]),
+                Err(_) => break,
+            }
+        }
+        Ok(batch)
+    }
+
+    fn push(&mut self, peer: SocketAddr, octets: &[u8]) {
+        self.octets.extend_from_slice(octets);
+        self.datagrams.push((peer, self.octets.len()));
+    }
+
+    /// The datagrams in the order of their arrival; one that is too long is cut, one octet above
+    /// the limit.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        let mut start = 0;
+        self.datagrams.iter().map(move |&(peer, end)| {
+            let octets = &self.octets[start..end];
+            start = end;
+            (peer, octets)
+        })
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::Interrupted
+            | ErrorKind::WouldBlock
+    )
+}
+
+/// The address to tell `peer`, where `bound` may stand for all addresses of the host.
+pub(crate) fn local_towards(bound: IpAddr, peer: IpAddr) -> IpAddr {
+    if !bound.is_unspecified() {
+        return bound;
+    }
+    // Connecting a UDP socket sends nothing; it only asks the system for a route.
+    let route = || {
+        let socket = std::net::UdpSocket::bind((bound, 0))?;
+        socket.connect((peer, crate::PFCP_PORT))?;
+        socket.local_addr()
+    };
+    route().map_or(bound, |address: SocketAddr| address.ip())
+}
