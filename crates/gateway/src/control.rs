@@ -1,0 +1,316 @@
+//! The namespace of control: what every node answers about its own actors.
+//!
+//! | method | parameters | answer |
+//! |---|---|---|
+//! | `ping` | none | `name`, `version`, `pid`, `actors` |
+//! | `methods` | none | rows: `name` |
+//! | `ps` | `path`, `sort`, `limit`, all optional | rows: the figures of actors |
+//! | `tree` | `path`, `limit`, optional | rows: parents before children, at most `limit` of each |
+//! | `inspect` | `path` | the figures of one actor, and `details` where there are any |
+//! | `kill` | `path`, `panic` optional | `path`, `exit` and `restarted` once it has ended |
+//!
+//! Figures are `path, id, kind, state, depth, capacity, high_water, dropped, handled, busy_us,
+//! waited_us, restarts, last_exit, children`. `sort` is one of the numbers among them, greatest
+//! first.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use strowger::{ActorInfo, ActorSystem, AnyRef, Event, Path, State};
+
+use crate::fault::{Code, Fault};
+use crate::method::{Answer, Methods};
+
+/// How long `kill` waits for the end that it caused.
+const KILL_WAIT: Duration = Duration::from_secs(2);
+
+/// Adds the methods of control.
+pub(crate) fn with_control(methods: Methods) -> Methods {
+    let described = Arc::new(methods.clone());
+    let methods = methods
+        .with_system("ping", |system, _| async move { Ok(ping(&system)) })
+        .with_system("ps", |system, params| async move { ps(&system, &params) })
+        .with_system(
+            "tree",
+            |system, params| async move { tree(&system, &params) },
+        )
+        .with_system("inspect", move |system, params| {
+            let described = Arc::clone(&described);
+            async move { inspect(&system, &described, &params).await }
+        })
+        .with_system("kill", |system, params| async move {
+            kill(&system, &params).await
+        });
+    let mut names: Vec<String> = methods.names().map(str::to_owned).collect();
+    names.push("methods".to_owned());
+    names.sort();
+    methods.register("methods", move |_| {
+        let rows: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+        async move { Ok(Answer::rows(rows)) }
+    })
+}
+
+fn ping(system: &ActorSystem) -> Value {
+    json!({
+        "name": system.name(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "actors": system.actors().len(),
+    })
+}
+
+fn tree(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+    let params = Params::of(params, &["path", "limit"])?;
+    let mut actors = below(system, &params)?;
+    if let Some(limit) = params.number("limit")? {
+        prune(&mut actors, limit);
+    }
+    Ok(Answer::rows(actors.into_iter().map(|info| figures(&info))))
+}
+
+/// Keeps so many children of each actor, with all that is below them.
+fn prune(actors: &mut Vec<ActorInfo>, limit: u64) {
+    let mut children: HashMap<String, u64> = HashMap::new();
+    let mut hidden: Option<String> = None;
+    actors.retain(|info| {
+        let path = info.path.as_str();
+        // What is below an actor follows it at once.
+        if hidden.as_ref().is_some_and(|above| path.starts_with(above)) {
+            return false;
+        }
+        hidden = None;
+        let Some((parent, _)) = path
+            .rsplit_once('/')
+            .filter(|(parent, _)| !parent.is_empty())
+        else {
+            return true;
+        };
+        let count = children.entry(parent.to_owned()).or_default();
+        *count += 1;
+        let kept = *count <= limit;
+        if !kept {
+            hidden = Some(format!("{path}/"));
+        }
+        kept
+    });
+}
+
+fn ps(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+    let params = Params::of(params, &["path", "sort", "limit"])?;
+    let mut actors = below(system, &params)?;
+    if let Some(key) = params.text("sort")? {
+        let number = sort_key(key)?;
+        actors.sort_by_key(|info| Reverse(number(info)));
+    }
+    if let Some(limit) = params.number("limit")? {
+        actors.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    }
+    Ok(Answer::rows(actors.into_iter().map(|info| figures(&info))))
+}
+
+async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Result<Value, Fault> {
+    let actor = one(system, &Params::of(params, &["path"])?)?;
+    let mut value = figures(&actor.info());
+    if let Some(details) = methods.described(&actor.path()).await {
+        value["details"] = details;
+    }
+    Ok(value)
+}
+
+async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
+    let params = Params::of(params, &["path", "panic"])?;
+    let actor = one(system, &params)?;
+    let (path, before) = (actor.path(), actor.info().restarts);
+    // Subscribed before the end can come, so that it is not missed.
+    let mut events = system.events();
+    if params.flag("panic")? {
+        actor.inject_panic("asked for through the control socket");
+    } else {
+        actor.kill();
+    }
+    let seen = async {
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Restarted { path: at, exit } if at == path => return Some((exit, true)),
+                Event::Stopped { path: at, exit } if at == path => return Some((exit, false)),
+                _ => {}
+            }
+        }
+        None
+    };
+    if let Ok(Some((exit, restarted))) = tokio::time::timeout(KILL_WAIT, seen).await {
+        // Whoever looks next shall see the new incarnation, not the hooks between. One whose
+        // hooks do not end is left to the deadline of the call.
+        while actor.is_alive() && actor.info().state != State::Running {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let exit = exit.to_string();
+        return Ok(json!({ "path": path.as_str(), "exit": exit, "restarted": restarted }));
+    }
+    // Events are lossy: the figures say what happened if none came.
+    let info = actor.info();
+    let restarted = info.restarts > before;
+    if actor.is_alive() && !restarted {
+        let text = format!("{path} has not ended within {KILL_WAIT:?}");
+        return Err(Fault::new(Code::Deadline, text));
+    }
+    let exit = info.last_exit.map(|exit| exit.to_string());
+    Ok(json!({ "path": path.as_str(), "exit": exit, "restarted": restarted }))
+}
+
+/// The figures of an actor as an object.
+fn figures(info: &ActorInfo) -> Value {
+    json!({
+        "path": info.path.as_str(),
+        "id": format!("{}.{}", info.id.slot, info.id.generation),
+        "kind": info.kind,
+        "state": info.state.to_string(),
+        "depth": info.depth,
+        "capacity": info.capacity,
+        "high_water": info.high_water,
+        "dropped": info.dropped,
+        "handled": info.handled,
+        "busy_us": micros(info.busy),
+        "waited_us": micros(info.waited),
+        "restarts": info.restarts,
+        "last_exit": info.last_exit.as_ref().map(ToString::to_string),
+        "children": info.children,
+    })
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
+    Ok(match key {
+        "depth" => |info| info.depth as u64,
+        "high_water" => |info| info.high_water as u64,
+        "dropped" => |info| info.dropped,
+        "handled" => |info| info.handled,
+        "busy_us" => |info| micros(info.busy),
+        "waited_us" => |info| micros(info.waited),
+        "restarts" => |info| info.restarts.into(),
+        "children" => |info| info.children as u64,
+        _ => {
+            let text = format!(
+                "cannot sort by {key:?}; there are depth, high_water, dropped, handled, busy_us, \
+                 waited_us, restarts, children"
+            );
+            return Err(Fault::new(Code::BadRequest, text));
+        }
+    })
+}
+
+/// The actor at `path`, which must be there.
+fn one(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
+    let Some(path) = params.text("path")? else {
+        let text = "no \"path\" is given, such as \"/gateway/control\"";
+        return Err(Fault::new(Code::BadRequest, text));
+    };
+    let found = system.find(path);
+    found.ok_or_else(|| Fault::new(Code::UnknownTarget, missing(system, path)))
+}
+
+/// The actor at `path` and all below it, or all actors.
+fn below(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fault> {
+    let mut actors = system.actors();
+    let path = params.text("path")?.map(Path::from);
+    let Some(path) = path.filter(|path| *path != Path::root()) else {
+        return Ok(actors);
+    };
+    let inside = format!("{path}/");
+    actors.retain(|info| info.path == path || info.path.as_str().starts_with(&inside));
+    if actors.is_empty() {
+        let text = missing(system, path.as_str());
+        return Err(Fault::new(Code::UnknownTarget, text));
+    }
+    Ok(actors)
+}
+
+/// Says which part of a path is there, and what is below it.
+fn missing(system: &ActorSystem, path: &str) -> String {
+    let path = Path::from(path);
+    let mut reached = String::new();
+    for key in path.keys() {
+        let next = format!("{reached}/{key}");
+        if system.find(next.as_str()).is_none() {
+            break;
+        }
+        reached = next;
+    }
+    let inside = format!("{reached}/");
+    let actors = system.actors();
+    let keys = actors.iter().filter_map(|info| {
+        let key = info.path.as_str().strip_prefix(&inside)?;
+        (!key.contains('/')).then_some(key)
+    });
+    const SHOWN: usize = 8;
+    let keys: Vec<&str> = keys.take(SHOWN + 1).collect();
+    let more = if keys.len() > SHOWN { ", ..." } else { "" };
+    let shown = keys[..keys.len().min(SHOWN)].join(", ");
+    match shown.as_str() {
+        "" => format!("no actor at {path}; nothing is below {inside}"),
+        shown => format!("no actor at {path}; below {inside} there are {shown}{more}"),
+    }
+}
+
+/// The parameters of a method: an object with known keys, or nothing.
+struct Params<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> Params<'a> {
+    fn of(value: &'a Value, known: &[&str]) -> Result<Self, Fault> {
+        let wrong = |text| Err(Fault::new(Code::BadRequest, text));
+        let object = match value {
+            Value::Null => return Ok(Self(None)),
+            Value::Object(object) => object,
+            _ => return wrong("parameters are not an object".to_owned()),
+        };
+        match object.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => wrong(format!(
+                "unknown parameter {key:?}; there are {}",
+                known.join(", ")
+            )),
+            None => Ok(Self(Some(object))),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Value> {
+        let value = self.0?.get(key)?;
+        (!value.is_null()).then_some(value)
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'a str>, Fault> {
+        self.typed(key, Value::as_str, "text")
+    }
+
+    fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
+        self.typed(key, Value::as_u64, "a number")
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, Fault> {
+        let flag = self.typed(key, Value::as_bool, "true or false")?;
+        Ok(flag.unwrap_or(false))
+    }
+
+    fn typed<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+        what: &str,
+    ) -> Result<Option<T>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        match read(value) {
+            Some(value) => Ok(Some(value)),
+            None => {
+                let text = format!("parameter {key:?} must be {what}");
+                Err(Fault::new(Code::BadRequest, text))
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What one client, and all clients together, may take.
+
+use std::time::Duration;
+
+/// What one client, and all clients together, may take. Each limit has a safe default.
+///
+/// Beyond a limit the client gets a fault that names it; no other client notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The most connections at a time.
+    pub connections: usize,
+    /// The longest payload of a frame, in octets, both ways.
+    pub frame: usize,
+    /// The most calls of one connection at a time.
+    pub in_flight: usize,
+    /// The most names that one connection may bind, and the octets of each.
+    pub names: usize,
+    /// How long a connection may be silent while no call is in flight.
+    pub idle: Duration,
+    /// The longest deadline of a call.
+    pub deadline: Duration,
+    /// How long a client may leave what was written unread.
+    pub stall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            frame: 1024 * 1024,
+            in_flight: 16,
+            names: 256,
+            idle: Duration::from_secs(60),
+            deadline: Duration::from_secs(60),
+            stall: Duration::from_secs(10),
+        }
+    }
+}

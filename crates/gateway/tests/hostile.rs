@@ -1,0 +1,384 @@
+//! Clients that are wrong, slow or greedy harm themselves alone.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use serde_json::{Value, json};
+use strowger::ActorSystem;
+use strowger_gateway::{
+    Answer, Client, ClientError, Code, Content, Decoder, Frame, Gateway, Kind, Limits, Methods,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// A client that writes what it likes.
+struct Raw {
+    stream: UnixStream,
+    decoder: Decoder,
+}
+
+struct Node {
+    gateway: Gateway,
+    _system: ActorSystem,
+    _directory: tempfile::TempDir,
+}
+
+async fn node(change: impl FnOnce(&mut Limits)) -> Node {
+    let directory = tempfile::tempdir().expect("a folder of our own");
+    let system = ActorSystem::new("node").expect("inside a runtime");
+    let socket = directory.path().join("control.sock");
+    let methods = Methods::new()
+        .register("never", |_| async {
+            std::future::pending::<()>().await;
+            Ok(Value::Null)
+        })
+        .register("endless", |_| async {
+            Ok(Answer::rows(
+                (0_u64..).map(|n| json!([n, "x".repeat(1000)])),
+            ))
+        })
+        .register("huge", |_| async { Ok(json!("x".repeat(100_000))) });
+    let mut limits = Limits::default();
+    limits.frame = 64 * 1024;
+    change(&mut limits);
+    let gateway = Gateway::open(&system, socket, limits, methods)
+        .await
+        .expect("the socket is free");
+    Node {
+        gateway,
+        _system: system,
+        _directory: directory,
+    }
+}
+
+impl Node {
+    async fn raw(&self) -> Raw {
+        let stream = UnixStream::connect(self.gateway.path())
+            .await
+            .expect("as the protocol says");
+        let mut raw = Raw {
+            stream,
+            decoder: Decoder::new(1 << 20),
+        };
+        let hello = raw.next().await.expect("as the protocol says");
+        assert_eq!(hello.kind, Kind::Hello);
+        raw
+    }
+
+    async fn still_answers(&self) {
+        let mut client = Client::connect(self.gateway.path())
+            .await
+            .expect("the node listens");
+        client
+            .call("ping", Value::Null)
+            .await
+            .expect("as the protocol says");
+    }
+}
+
+impl Raw {
+    async fn send(&mut self, frame: Frame) {
+        let mut octets = BytesMut::new();
+        frame
+            .encode_into(1 << 20, &mut octets)
+            .expect("as the protocol says");
+        self.octets(&octets).await;
+    }
+
+    async fn octets(&mut self, octets: &[u8]) {
+        match self.stream.write_all(octets).await {
+            Ok(()) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::BrokenPipe),
+        }
+    }
+
+    async fn name(&mut self, target: u32, name: &str) {
+        let mut frame = Frame::new(Kind::Name, 0).with_payload(Content::Text, name.to_owned());
+        frame.target = target;
+        self.send(frame).await;
+    }
+
+    async fn call(&mut self, id: u32, target: u32) {
+        let mut frame = Frame::new(Kind::Call, id);
+        frame.target = target;
+        self.send(frame).await;
+    }
+
+    /// The next frame; nothing when the node has closed.
+    async fn next(&mut self) -> Option<Frame> {
+        let next = async {
+            loop {
+                if let Some(frame) = self.decoder.next_frame().expect("as the protocol says") {
+                    return Some(frame);
+                }
+                let mut octets = [0; 4096];
+                match self.stream.read(&mut octets).await {
+                    Ok(0) => return None,
+                    Ok(n) => self.decoder.feed(&octets[..n]),
+                    Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        let next = tokio::time::timeout(Duration::from_secs(20), next).await;
+        next.expect("the node answers or closes")
+    }
+
+    async fn error(&mut self) -> (u32, String, String) {
+        let frame = self.next().await.expect("a frame");
+        assert_eq!(frame.kind, Kind::Error, "{frame:?}");
+        let error: Value = serde_json::from_slice(&frame.payload).expect("as the protocol says");
+        let text = |key: &str| {
+            error[key]
+                .as_str()
+                .expect("as the protocol says")
+                .to_owned()
+        };
+        (frame.id, text("code"), text("message"))
+    }
+
+    /// Checks that the connection ends, and why.
+    async fn is_ended(&mut self, code: &str, says: &str) {
+        let (id, is, message) = self.error().await;
+        assert_eq!((id, is.as_str()), (0, code), "{message}");
+        assert!(message.contains(says), "{message}");
+        assert_eq!(self.next().await, None);
+    }
+}
+
+#[tokio::test]
+async fn garbage_ends_the_connection_with_the_place() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.octets(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    raw.is_ended("protocol", "frame at octet 0: unknown kind 47")
+        .await;
+    node.still_answers().await;
+}
+
+#[tokio::test]
+async fn an_oversized_frame_is_refused_before_it_comes() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    let mut octets = BytesMut::new();
+    Frame::new(Kind::Cancel, 1)
+        .encode_into(10, &mut octets)
+        .unwrap();
+    octets[..4].copy_from_slice(&u32::MAX.to_be_bytes());
+    raw.octets(&octets).await;
+    raw.is_ended(
+        "protocol",
+        "payload of 4294967295 octets, the limit is 65536",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_cut_inside_a_frame_is_told() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.octets(&[0, 0, 0, 9, 3]).await;
+    raw.stream.shutdown().await.unwrap();
+    raw.is_ended("protocol", "the stream ended after 5 of 24 octets")
+        .await;
+}
+
+#[tokio::test]
+async fn frames_of_the_server_are_not_the_clients_to_send() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.send(Frame::new(Kind::Done, 1)).await;
+    raw.is_ended("protocol", "a client does not send done frames")
+        .await;
+}
+
+#[tokio::test]
+async fn names_are_bounded_in_length_and_number() {
+    let node = node(|limits| limits.names = 8).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "too-long-a-name").await;
+    raw.is_ended("protocol", "at most 8 octets").await;
+    let mut raw = node.raw().await;
+    for target in 1..=9 {
+        raw.name(target, "ping").await;
+    }
+    raw.is_ended("protocol", "more than 8 names").await;
+    let mut raw = node.raw().await;
+    raw.name(0, "ping").await;
+    raw.is_ended("protocol", "target 0").await;
+}
+
+#[tokio::test]
+async fn wrong_calls_are_answered_and_the_connection_goes_on() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.call(1, 77).await;
+    let (id, code, _) = raw.error().await;
+    assert_eq!((id, code.as_str()), (1, "unknown-target"));
+    raw.name(1, "ping").await;
+    raw.call(1, 1).await;
+    let (id, code, message) = raw.error().await;
+    assert_eq!((id, code.as_str()), (1, "bad-request"), "{message}");
+    let mut call = Frame::new(Kind::Call, 2).with_payload(Content::Json, "{\"pa");
+    call.target = 1;
+    raw.send(call).await;
+    let (id, code, message) = raw.error().await;
+    assert_eq!((id, code.as_str()), (2, "bad-request"), "{message}");
+    raw.call(3, 1).await;
+    assert_eq!(raw.next().await.unwrap().kind, Kind::Done);
+}
+
+#[tokio::test]
+async fn deep_json_is_refused() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "ping").await;
+    let mut call = Frame::new(Kind::Call, 1).with_payload(Content::Json, "[".repeat(60_000));
+    call.target = 1;
+    raw.send(call).await;
+    let (_, code, message) = raw.error().await;
+    assert_eq!(code, "bad-request", "{message}");
+    node.still_answers().await;
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_are_refused_and_cancelled_ones_make_room() {
+    let node = node(|limits| limits.in_flight = 2).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "never").await;
+    for id in 1..=3 {
+        raw.call(id, 1).await;
+    }
+    let (id, code, _) = raw.error().await;
+    assert_eq!((id, code.as_str()), (3, "full"));
+    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    let (id, code, _) = raw.error().await;
+    assert_eq!((id, code.as_str()), (1, "cancelled"));
+    raw.name(2, "ping").await;
+    raw.call(4, 2).await;
+    assert_eq!(raw.next().await.unwrap().kind, Kind::Done);
+}
+
+#[tokio::test]
+async fn rows_come_for_credit_only() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "endless").await;
+    let mut call = Frame::new(Kind::Call, 1);
+    (call.target, call.credit) = (1, 3);
+    raw.send(call).await;
+    for _ in 0..3 {
+        assert_eq!(raw.next().await.unwrap().kind, Kind::Item);
+    }
+    raw.name(2, "ping").await;
+    raw.call(2, 2).await;
+    let frame = raw.next().await.unwrap();
+    assert_eq!((frame.kind, frame.id), (Kind::Done, 2), "no fourth row");
+    let mut credit = Frame::new(Kind::Credit, 1);
+    credit.credit = u32::MAX;
+    raw.send(credit.clone()).await;
+    raw.send(credit).await;
+    for _ in 0..10 {
+        assert_eq!(raw.next().await.unwrap().kind, Kind::Item);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_cut_off() {
+    let node = node(|limits| limits.stall = Duration::from_millis(50)).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "endless").await;
+    let mut call = Frame::new(Kind::Call, 1);
+    (call.target, call.credit) = (1, u32::MAX);
+    raw.send(call).await;
+    let mut client = Client::connect(node.gateway.path()).await.unwrap();
+    let gone = async {
+        loop {
+            let params = json!({"path": "/gateway/connections"});
+            if client.call("inspect", params).await.unwrap()["children"] == 1 {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_silent_client_is_told_and_let_go() {
+    let node = node(|limits| limits.idle = Duration::from_millis(40)).await;
+    let mut raw = node.raw().await;
+    raw.octets(&[0, 0, 0]).await;
+    raw.is_ended("idle", "no frame for 40ms").await;
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_why() {
+    let node = node(|limits| limits.connections = 2).await;
+    let (first, _second) = (node.raw().await, node.raw().await);
+    match Client::connect(node.gateway.path()).await {
+        Err(ClientError::Fault(fault)) => assert_eq!(fault.code, Code::Full),
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    let room = async {
+        while Client::connect(node.gateway.path()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), room)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_over_the_frame_limit_is_a_fault() {
+    let node = node(|_| {}).await;
+    let mut client = Client::connect(node.gateway.path()).await.unwrap();
+    match client.call("huge", Value::Null).await {
+        Err(ClientError::Fault(fault)) => {
+            assert_eq!(fault.code, Code::Failed);
+            assert!(fault.message.contains("the limit is 65536"), "{fault}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(client.call("ping", Value::Null).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_thousand_clients_of_garbage_leave_nothing_behind() {
+    let node = node(|_| {}).await;
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..1000 {
+        let Ok(mut stream) = UnixStream::connect(node.gateway.path()).await else {
+            continue;
+        };
+        let mut octets = [0; 64];
+        for octet in &mut octets {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *octet = seed.to_be_bytes()[0];
+        }
+        octets[..2].copy_from_slice(&[0, 0]);
+        octets[4] &= 7;
+        let _ = stream.write_all(&octets).await;
+    }
+    let clean = async {
+        loop {
+            if let Ok(mut client) = Client::connect(node.gateway.path()).await {
+                let params = json!({"path": "/gateway/connections"});
+                if let Ok(info) = client.call("inspect", params).await
+                    && info["children"] == 1
+                {
+                    assert_eq!(info["restarts"], 0);
+                    return;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), clean)
+        .await
+        .unwrap();
+}
