@@ -1,0 +1,51 @@
+//! `strowger check`: whether a configuration can be used.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::config::Config;
+use crate::exit::{Done, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger check node.toml
+  strowger init - | strowger check -
+
+Exit code 2: the file cannot be used; standard error shows the place and what to do.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The configuration; `-` reads standard input.
+    file: PathBuf,
+    /// Prints one object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let config = if args.file == Path::new("-") {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().read_to_string(&mut text);
+        read.map_err(|error| Failure::input(format!("standard input: {error}")))?;
+        Config::parse(&text, "standard input")?
+    } else {
+        Config::read(&args.file)?.0
+    };
+    let file = args.file.display().to_string();
+    let listen = config.n4.listen.iter().map(ToString::to_string);
+    let listen: Vec<String> = listen.collect();
+    if args.json {
+        return output.json(&json!({ "file": file, "ok": true, "n4": listen }));
+    }
+    let peers = config.n4.peers.iter().map(ToString::to_string);
+    let peers: Vec<String> = peers.collect();
+    output.line(format!(
+        "{file}: ok; listens on {} for peers in {}",
+        listen.join(", "),
+        peers.join(", ")
+    ))
+}

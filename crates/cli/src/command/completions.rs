@@ -1,0 +1,29 @@
+//! `strowger completions`: a script for the shell.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::Cli;
+use crate::exit::Done;
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger completions bash > /etc/bash_completion.d/strowger
+  strowger completions zsh > ~/.zfunc/_strowger
+  strowger completions fish > ~/.config/fish/completions/strowger.fish";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The shell that will read the script.
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let mut script = Vec::new();
+    let mut command = Cli::command();
+    clap_complete::generate(args.shell, &mut command, "strowger", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    output.line(script.trim_end())
+}

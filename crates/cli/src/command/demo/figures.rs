@@ -1,0 +1,144 @@
+//! The figures of the demo: one line while it runs, one summary at the end.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger_pfcp_node::LoadFigures;
+
+use crate::command::latency;
+use crate::command::pfcp::load::micros;
+use crate::compose::Running;
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+/// What the demo counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    /// Sessions that the SMF holds.
+    pub(super) held: u64,
+    pub(super) established: u64,
+    pub(super) rejected: u64,
+    /// Sessions that were accepted, not deleted, and are not there any more; requests that were not
+    /// answered count as well.
+    pub(super) lost: u64,
+    pub(super) restarts: u64,
+    pub(super) panics: u64,
+    /// Modifications after a panic that were accepted.
+    pub(super) survived: u64,
+    /// Establishments a second.
+    pub(super) rate: f64,
+    pub(super) p50_us: u64,
+    pub(super) p99_us: u64,
+    pub(super) p999_us: u64,
+    pub(super) elapsed: Duration,
+}
+
+impl Figures {
+    /// Reads what the load measured and what the node counted.
+    pub(super) fn of(load: &LoadFigures, running: &Running) -> Self {
+        Self {
+            held: load.held,
+            established: load.established,
+            rejected: load.rejected,
+            lost: load.lost,
+            restarts: running.node.stats().restored,
+            panics: load.panics,
+            survived: load.survived,
+            rate: load.rate(),
+            p50_us: micros(load, 0.5),
+            p99_us: micros(load, 0.99),
+            p999_us: micros(load, 0.999),
+            elapsed: load.elapsed,
+        }
+    }
+
+    /// Writes the line that is drawn while the demo runs.
+    pub(super) fn line(&self, output: &Output) -> String {
+        let count = |bad: u64, what: &str| {
+            let text = format!("{bad} {what}");
+            if bad == 0 {
+                text
+            } else {
+                output.paint(Ink::Yellow, text)
+            }
+        };
+        format!(
+            "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {}  {}",
+            output.paint(Ink::Faint, clock(self.elapsed)),
+            output.paint(Ink::Bold, self.held),
+            self.rate,
+            latency::text(self.p50_us),
+            latency::text(self.p99_us),
+            count(self.restarts, "restarts"),
+            count(self.rejected, "rejected"),
+        )
+    }
+
+    /// Writes the object that ends the demo.
+    pub(super) fn to_json(self) -> Value {
+        json!({
+            "established": self.established,
+            "held": self.held,
+            "rejected": self.rejected,
+            "lost": self.lost,
+            "restarts": self.restarts,
+            "panics": self.panics,
+            "survived": self.survived,
+            "rate": (self.rate * 10.0).round() / 10.0,
+            "p50_us": self.p50_us,
+            "p99_us": self.p99_us,
+            "p999_us": self.p999_us,
+            "seconds": (self.elapsed.as_secs_f64() * 1e3).round() / 1e3,
+        })
+    }
+}
+
+impl Figures {
+    /// Prints the summary.
+    pub(super) fn report(&self, output: &mut Output) -> Done {
+        output.line("")?;
+        output.line(format!(
+            "{} sessions held, {} established at {:.0}/s in {:.1} s",
+            self.held,
+            self.established,
+            self.rate,
+            self.elapsed.as_secs_f64(),
+        ))?;
+        output.line(format!(
+            "latency p50 {}, p99 {}, p99.9 {}",
+            latency::text(self.p50_us),
+            latency::text(self.p99_us),
+            latency::text(self.p999_us),
+        ))?;
+        if self.panics > 0 {
+            output.line(format!(
+                "{} panics in sessions, {} restarts, {} sessions modified afterwards",
+                self.panics, self.restarts, self.survived,
+            ))?;
+        }
+        let ink = if self.verdict().is_ok() {
+            Ink::Green
+        } else {
+            Ink::Red
+        };
+        output.line(output.paint(
+            ink,
+            format!("{} rejected, {} lost", self.rejected, self.lost),
+        ))
+    }
+
+    /// Says whether every session was accepted and is still there.
+    pub(super) fn verdict(&self) -> Done {
+        match (self.lost, self.rejected) {
+            (0, 0) => Ok(()),
+            (lost, rejected) => Err(Failure::found(format!(
+                "{lost} sessions lost, {rejected} rejected"
+            ))),
+        }
+    }
+}
+
+fn clock(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().round();
+    format!("{:02.0}:{:02.0}", (seconds / 60.0).floor(), seconds % 60.0)
+}

@@ -1,0 +1,52 @@
+//! `strowger init`: a configuration to begin with.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::exit::{Done, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger init
+  strowger init /etc/strowger/node.toml
+  strowger init - | grep -A2 listen";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file to write; `-` writes to standard output.
+    #[arg(default_value = "node.toml")]
+    file: PathBuf,
+    /// Replaces a file that is there.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let text = Config::example();
+    if args.file == Path::new("-") {
+        return output.line(text.trim_end());
+    }
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if args.force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let written = options
+        .open(&args.file)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    let file = args.file.display();
+    match written {
+        Ok(()) => output.line(format!("{file}: written; `strowger run --config {file}`")),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let failure = Failure::outside(format!("{file}: exists already"));
+            Err(failure.hint("choose another name, or replace it with --force"))
+        }
+        Err(error) => Err(Failure::outside(format!("{file}: {error}"))),
+    }
+}

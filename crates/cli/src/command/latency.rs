@@ -1,0 +1,41 @@
+//! How long answers took.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// A histogram of latencies, to a microsecond or three digits, whichever is coarser.
+#[derive(Debug)]
+pub(crate) struct Latency(Histogram<u64>);
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self(Histogram::new(3).expect("three digits are within what a histogram keeps"))
+    }
+}
+
+impl Latency {
+    pub(crate) fn record(&mut self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.0.saturating_record(micros);
+    }
+
+    /// Returns a quantile, such as 0.99, in microseconds.
+    pub(crate) fn micros(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile)
+    }
+
+    /// Writes a quantile for people.
+    pub(crate) fn text(&self, quantile: f64) -> String {
+        text(self.micros(quantile))
+    }
+}
+
+/// Writes microseconds with the unit that suits them.
+pub(crate) fn text(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} us"),
+        1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        _ => format!("{:.2} s", micros as f64 / 1e6),
+    }
+}

@@ -1,0 +1,249 @@
+//! `strowger tree`, `ps`, `inspect`, `kill`: a running node, from outside.
+
+mod branches;
+mod details;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::control::{ControlArgs, block_on, failed};
+use crate::exit::Done;
+use crate::output::{Ink, Output, Table};
+
+const TREE_EXAMPLES: &str = "\
+Examples:
+  strowger tree
+  strowger tree /node --limit 100
+  strowger tree --json | jq -r .path";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = TREE_EXAMPLES)]
+pub(crate) struct TreeArgs {
+    /// Shows what is below this path.
+    path: Option<String>,
+    /// Shows so many children of each actor.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: u64,
+    /// Prints one object for each actor, all of them.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+const PS_EXAMPLES: &str = "\
+Examples:
+  strowger ps
+  strowger ps --sort handled --limit 10
+  strowger ps /gateway --json
+
+Sort by depth, high_water, dropped, handled, busy_us, waited_us, restarts or children.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PS_EXAMPLES)]
+pub(crate) struct PsArgs {
+    /// Lists what is below this path.
+    path: Option<String>,
+    /// Lists the greatest first.
+    #[arg(long, value_name = "FIGURE")]
+    sort: Option<String>,
+    /// Lists so many actors at most.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Prints one object for each actor.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  strowger inspect /node/n4
+  strowger inspect /node/n4/127.0.0.1/0x1
+  strowger inspect /node/n4/127.0.0.1/0x1 --json | jq .details.rules
+
+Exit code 1: there is no such actor.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = INSPECT_EXAMPLES)]
+pub(crate) struct InspectArgs {
+    /// The actor, as `strowger tree` shows it.
+    path: String,
+    /// Prints one object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+const KILL_EXAMPLES: &str = "\
+Examples:
+  strowger kill /node/n4/127.0.0.1/0x1
+  strowger kill /node/n4/127.0.0.1/0x1 --panic
+
+The actor's supervisor decides what follows. Exit code 1: there is no such actor.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = KILL_EXAMPLES)]
+pub(crate) struct KillArgs {
+    /// The actor, as `strowger tree` shows it.
+    path: String,
+    /// Makes it panic in place of a kill.
+    #[arg(long)]
+    panic: bool,
+    /// Prints one object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+pub(crate) fn tree(args: &TreeArgs, output: &mut Output) -> Done {
+    if args.json {
+        let params = json!({ "path": args.path });
+        return each(&args.control, "tree", params, |row| output.json(&row));
+    }
+    let params = json!({ "path": args.path, "limit": args.limit });
+    let mut rows = Vec::new();
+    each(&args.control, "tree", params, |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    branches::print(&rows, output)
+}
+
+pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
+    let params = json!({ "path": args.path, "sort": args.sort, "limit": args.limit });
+    if args.json {
+        return each(&args.control, "ps", params, |row| output.json(&row));
+    }
+    let mut table = Table::new([
+        "path",
+        "kind",
+        "state",
+        "waiting",
+        "room",
+        "high",
+        "handled",
+        "busy",
+        "restarts",
+        "last exit",
+    ]);
+    each(&args.control, "ps", params, |row| {
+        table.row([
+            text(&row["path"]),
+            kind(&row),
+            text(&row["state"]),
+            text(&row["depth"]),
+            text(&row["capacity"]),
+            text(&row["high_water"]),
+            text(&row["handled"]),
+            format!("{:.1} ms", row["busy_us"].as_f64().unwrap_or(0.0) / 1e3),
+            text(&row["restarts"]),
+            text(&row["last_exit"]),
+        ]);
+        Ok(())
+    })?;
+    table.print(output)
+}
+
+pub(crate) fn inspect(args: &InspectArgs, output: &mut Output) -> Done {
+    let params = json!({ "path": args.path });
+    let actor = answer(&args.control, "inspect", params)?;
+    if args.json {
+        return output.json(&actor);
+    }
+    details::print(&actor, output)
+}
+
+pub(crate) fn kill(args: &KillArgs, output: &mut Output) -> Done {
+    let params = json!({ "path": args.path, "panic": args.panic });
+    let done = answer(&args.control, "kill", params)?;
+    if args.json {
+        return output.json(&done);
+    }
+    let after = match done["restarted"].as_bool() {
+        Some(true) => output.paint(Ink::Green, "restarted"),
+        _ => output.paint(Ink::Red, "ended"),
+    };
+    let (path, exit) = (text(&done["path"]), text(&done["exit"]));
+    output.line(format!("{path}: {exit}; {after}"))
+}
+
+fn answer(control: &ControlArgs, method: &str, params: Value) -> Done<Value> {
+    block_on(async {
+        let mut client = control.connect().await?;
+        let called = client.call(method, params).await;
+        called.map_err(|error| failed(&error))
+    })
+}
+
+/// How long a listing may take: a node may have a million actors.
+const LISTING: Duration = Duration::from_secs(60);
+
+/// Calls a listing and takes its rows one by one, as they come.
+fn each(
+    control: &ControlArgs,
+    method: &str,
+    params: Value,
+    mut take: impl FnMut(Value) -> Done,
+) -> Done {
+    block_on(async {
+        let mut client = control.connect().await?;
+        client.set_deadline(LISTING);
+        let rows = client.rows(method, params).await;
+        let mut rows = rows.map_err(|error| failed(&error))?;
+        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+            take(row)?;
+        }
+        Ok(())
+    })
+}
+
+/// A value as people read it.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// The Rust type of an actor without the modules it is in, and without saying that it is an actor.
+fn kind(row: &Value) -> String {
+    let full = row["kind"].as_str().unwrap_or_default();
+    let mut short = String::new();
+    let mut word = String::new();
+    for letter in full.chars() {
+        match letter {
+            ':' => word.clear(),
+            letter if letter.is_alphanumeric() || letter == '_' => word.push(letter),
+            letter => {
+                short.push_str(&word);
+                word.clear();
+                short.push(letter);
+            }
+        }
+    }
+    short.push_str(&word);
+    short.replace("Actor", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_named_without_their_modules() {
+        let of = |full: &str| kind(&json!({ "kind": full }));
+        assert_eq!(of("strowger_gateway::listener::Listener"), "Listener");
+        let dynamic = "strowger::supervision::DynamicActor<a::b::Connection>";
+        assert_eq!(of(dynamic), "Dynamic<Connection>");
+        assert_eq!(
+            of("a::Pair<b::C, alloc::sync::Arc<d::E>>"),
+            "Pair<C, Arc<E>>"
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! A tree as text.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{kind, text};
+use crate::exit::Done;
+use crate::output::{Ink, Output};
+
+/// Prints actors, of which parents stand before their children, as a tree. An actor may have more
+/// children than there are rows of.
+pub(super) fn print(rows: &[Value], output: &mut Output) -> Done {
+    let mut children: HashMap<&str, Vec<&Value>> = HashMap::new();
+    let mut tops = Vec::new();
+    let known: HashMap<&str, &Value> = rows.iter().map(|row| (path(row), row)).collect();
+    for row in rows {
+        match parent(path(row)).filter(|parent| known.contains_key(parent)) {
+            Some(parent) => children.entry(parent).or_default().push(row),
+            None => tops.push(row),
+        }
+    }
+    let tree = Tree { children };
+    for top in tops {
+        output.line(label(top, path(top), output))?;
+        tree.below(top, "", output)?;
+    }
+    Ok(())
+}
+
+struct Tree<'a> {
+    children: HashMap<&'a str, Vec<&'a Value>>,
+}
+
+impl Tree<'_> {
+    fn below(&self, row: &Value, indent: &str, output: &mut Output) -> Done {
+        let shown = self.children.get(path(row)).map_or(&[][..], Vec::as_slice);
+        let all = row["children"].as_u64().unwrap_or(0);
+        let hidden = all.saturating_sub(shown.len() as u64);
+        for (at, child) in shown.iter().enumerate() {
+            let last = hidden == 0 && at + 1 == shown.len();
+            let (branch, below) = if last {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
+            };
+            let key = path(child).rsplit('/').next().unwrap_or_default();
+            let label = label(child, key, output);
+            output.line(format!("{indent}{branch}{label}"))?;
+            self.below(child, &format!("{indent}{below}"), output)?;
+        }
+        if hidden > 0 {
+            let more = output.paint(Ink::Faint, format!("{hidden} more"));
+            output.line(format!("{indent}└─ {more}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of an actor, and what is worth knowing at a glance.
+fn label(row: &Value, name: &str, output: &Output) -> String {
+    let mut label = output.paint(Ink::Bold, name);
+    label.push_str(&output.paint(Ink::Faint, format!("  {}", kind(row))));
+    let number = |key: &str| row[key].as_u64().unwrap_or(0);
+    if row["state"] != "running" {
+        let state = output.paint(Ink::Red, text(&row["state"]));
+        label.push_str(&format!("  {state}"));
+    }
+    if number("depth") > 0 {
+        label.push_str(&format!("  {} waiting", number("depth")));
+    }
+    if number("children") > 0 {
+        let children = format!("  {} children", number("children"));
+        label.push_str(&output.paint(Ink::Faint, children));
+    }
+    if number("restarts") > 0 {
+        let restarts = format!("{} restarts", number("restarts"));
+        label.push_str(&format!("  {}", output.paint(Ink::Red, restarts)));
+    }
+    label
+}
+
+fn path(row: &Value) -> &str {
+    row["path"].as_str().unwrap_or_default()
+}
+
+fn parent(path: &str) -> Option<&str> {
+    let (parent, _) = path.rsplit_once('/')?;
+    (!parent.is_empty()).then_some(parent)
+}

@@ -1,0 +1,42 @@
+//! `strowger pfcp`: reads, writes and sends PFCP messages.
+
+mod decode;
+mod encode;
+mod hex;
+mod listing;
+pub(super) mod load;
+mod replay;
+mod source;
+mod time;
+
+use clap::Subcommand;
+
+use crate::exit::Done;
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Prints the messages of a capture or of hex text.
+    Decode(decode::Args),
+    /// Writes octets of what `decode --json` prints.
+    Encode(encode::Args),
+    /// Sends the requests of a capture to a live node and compares the answers.
+    Replay(replay::Args),
+    /// Loads a node with sessions, as an SMF does.
+    Load(load::Args),
+    /// Lists the sessions of a running node.
+    Sessions(listing::SessionArgs),
+    /// Lists the associations of a running node.
+    Associations(listing::AssociationArgs),
+}
+
+pub(crate) fn run(command: Command, output: &mut Output) -> Done {
+    match command {
+        Command::Decode(args) => decode::run(&args, output),
+        Command::Encode(args) => encode::run(&args, output),
+        Command::Replay(args) => replay::run(&args, output),
+        Command::Load(args) => load::run(&args, output),
+        Command::Sessions(args) => listing::sessions(&args, output),
+        Command::Associations(args) => listing::associations(&args, output),
+    }
+}

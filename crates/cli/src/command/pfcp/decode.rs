@@ -1,0 +1,314 @@
+//! `strowger pfcp decode`: what is in a capture, for people and for scripts.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use strowger_pfcp::{Descriptor, Error, Frame, Index, MessageView, Part, frames, to_json};
+use strowger_pfcp_node::PFCP_PORT;
+
+use super::hex::Hex;
+use super::source::{self, Packet, Packets};
+use super::time::{iso, utc};
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger pfcp decode n4.pcapng
+  strowger pfcp decode n4.pcapng --json | jq -r .name | sort | uniq -c
+  strowger pfcp decode n4.pcapng --check
+  strowger pfcp decode --hex 2001000c00000100006000040a0b0c0d
+  tcpdump -i lo -w - udp port 8805 | strowger pfcp decode -
+
+Input is a capture (pcap, pcapng), hex text with one datagram a line, or the octets of one message.
+`strowger pfcp encode` turns what --json prints into the same octets again.
+
+Exit code 1: a message does not decode or, with --check, does not encode to the same octets.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("input").required(true))]
+pub(crate) struct Args {
+    /// A capture or hex text; `-` reads standard input.
+    #[arg(group = "input")]
+    file: Option<PathBuf>,
+    /// The octets of one datagram, in hex.
+    #[arg(long, value_name = "HEX", group = "input")]
+    hex: Option<String>,
+    /// Takes datagrams of this UDP port for PFCP as well.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Encodes every message again from its values and compares; prints a summary only.
+    #[arg(long)]
+    check: bool,
+    /// Prints one object for each message.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let mut counts = Counts::default();
+    for packet in packets(args)? {
+        let packet = packet?;
+        if is_pfcp(&packet, args.port) {
+            datagram(args, &packet, &mut counts, output)?;
+        }
+    }
+    if args.check {
+        let summary = if args.json {
+            counts.to_json().to_string()
+        } else {
+            counts.to_string()
+        };
+        output.line(summary)?;
+        return counts.verdict();
+    }
+    counts.readable()
+}
+
+fn packets(args: &Args) -> Done<Packets> {
+    match (&args.file, &args.hex) {
+        (Some(path), _) => source::open(path),
+        (None, Some(text)) => Ok(Box::new(std::iter::once(source::from_hex(text)))),
+        (None, None) => unreachable!("the command line has one of both"),
+    }
+}
+
+/// Takes what came to or from a port of PFCP, and everything that is not from a capture.
+fn is_pfcp(packet: &Packet, port: Option<u16>) -> bool {
+    let matches = |wanted| {
+        move |(src, dst): (SocketAddr, SocketAddr)| src.port() == wanted || dst.port() == wanted
+    };
+    packet.ends.is_none_or(matches(PFCP_PORT))
+        || port.is_some_and(|port| packet.ends.is_some_and(matches(port)))
+}
+
+/// Handles the messages of one datagram.
+fn datagram(args: &Args, packet: &Packet, counts: &mut Counts, output: &mut Output) -> Done {
+    let mut first = true;
+    for frame in frames(&packet.octets) {
+        counts.messages += 1;
+        if !std::mem::take(&mut first) && !args.json && !args.check {
+            output.line(output.paint(Ink::Faint, "in the same datagram:"))?;
+        }
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => {
+                wrong(args, packet, &packet.octets, &error, output)?;
+                counts.errors += 1;
+                continue;
+            }
+        };
+        message(args, packet, &frame, counts, output)?;
+    }
+    Ok(())
+}
+
+fn message(
+    args: &Args,
+    packet: &Packet,
+    frame: &Frame<'_>,
+    counts: &mut Counts,
+    output: &mut Output,
+) -> Done {
+    let mut index = Index::new();
+    let view = match MessageView::of(frame, &mut index) {
+        Ok(view) => view,
+        Err(error) => {
+            counts.errors += 1;
+            return wrong(args, packet, frame.octets, &error, output);
+        }
+    };
+    if args.check {
+        return check(args, packet, &view, frame.octets, counts, output);
+    }
+    counts.decoded += 1;
+    if args.json {
+        let mut object = to_json(&view);
+        object["frame"] = frame_info(packet);
+        return output.json(&object);
+    }
+    output.line(output.paint(Ink::Faint, about(packet)))?;
+    tree(&view.to_string(), output)
+}
+
+/// Encodes a message again from its owned values, without the octets that it came from.
+fn check(
+    args: &Args,
+    packet: &Packet,
+    view: &MessageView<'_>,
+    octets: &[u8],
+    counts: &mut Counts,
+    output: &mut Output,
+) -> Done {
+    let again = view.to_message().and_then(|message| message.encode());
+    let again = match again {
+        Ok(again) => again,
+        Err(error) => {
+            counts.errors += 1;
+            return wrong(args, packet, octets, &error, output);
+        }
+    };
+    counts.decoded += 1;
+    counts.opaque += opaque(view.root());
+    if again == octets {
+        counts.identical += 1;
+        return Ok(());
+    }
+    let first = again
+        .iter()
+        .zip(octets)
+        .take_while(|(again, was)| again == was)
+        .count();
+    let what = format!(
+        "{}: encodes to other octets, from octet {first} on",
+        about(packet)
+    );
+    if args.json {
+        output.json(&json!({ "frame": frame_info(packet), "differs_at": first }))
+    } else {
+        output.line(output.paint(Ink::Red, what))
+    }
+}
+
+/// Counts the elements that no table describes, at every depth.
+fn opaque(group: Part<'_>) -> u64 {
+    let count = |part: Part<'_>| match part.descriptor() {
+        None => 1,
+        Some(Descriptor::Leaf(_)) => 0,
+        Some(Descriptor::Group(_)) => opaque(part),
+    };
+    group.parts().map(count).sum()
+}
+
+/// Prints a message, with what stands before the first colon of a line in colour.
+fn tree(text: &str, output: &mut Output) -> Done {
+    let mut lines = text.lines();
+    if let Some(head) = lines.next() {
+        output.line(output.paint(Ink::Bold, head))?;
+    }
+    for line in lines {
+        let (name, value) = line.split_at(line.find(": ").unwrap_or(line.len()));
+        let name = output.paint(Ink::Cyan, name);
+        output.line(format_args!("{name}{value}"))?;
+    }
+    Ok(())
+}
+
+/// Reports octets that are no message.
+fn wrong(args: &Args, packet: &Packet, octets: &[u8], error: &Error, output: &mut Output) -> Done {
+    if args.json {
+        let mut object = json!({
+            "error": error.to_string(),
+            "offset": error.offset(),
+            "octets": Hex(octets).to_string(),
+        });
+        object["frame"] = frame_info(packet);
+        output.json(&object)
+    } else {
+        let line = format!("{}: {error} (at octet {})", about(packet), error.offset());
+        output.line(output.paint(Ink::Red, line))
+    }
+}
+
+/// Says where a datagram is from, as the object that encoding ignores.
+fn frame_info(packet: &Packet) -> Value {
+    let mut info = json!({ "number": packet.number });
+    if let Some(time) = packet.time {
+        info["time"] = iso(time).into();
+    }
+    if let Some((src, dst)) = packet.ends {
+        info["src"] = src.to_string().into();
+        info["dst"] = dst.to_string().into();
+    }
+    if packet.quoted {
+        info["quoted"] = true.into();
+    }
+    info
+}
+
+fn about(packet: &Packet) -> String {
+    let mut text = format!("Frame {}", packet.number);
+    if let Some((src, dst)) = packet.ends {
+        text.push_str(&format!(": {src} > {dst}"));
+    }
+    if let Some(time) = packet.time {
+        text.push_str(&format!(", {}", utc(time)));
+    }
+    if packet.quoted {
+        text.push_str(", quoted by an error of the network");
+    }
+    text
+}
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    messages: u64,
+    decoded: u64,
+    errors: u64,
+    identical: u64,
+    opaque: u64,
+}
+
+impl Counts {
+    fn to_json(self) -> Value {
+        let Self {
+            messages,
+            decoded,
+            errors,
+            identical,
+            opaque,
+        } = self;
+        json!({
+            "messages": messages,
+            "decoded": decoded,
+            "errors": errors,
+            "identical": identical,
+            "opaque": opaque,
+        })
+    }
+
+    /// Says whether every message decodes.
+    fn readable(self) -> Done {
+        match (self.messages, self.errors) {
+            (0, _) => Err(Failure::found("no PFCP message")
+                .hint("PFCP is UDP port 8805; --port names another one")),
+            (_, 0) => Ok(()),
+            (messages, errors) => {
+                let text = format!("{errors} of {messages} messages do not decode");
+                Err(Failure::found(text))
+            }
+        }
+    }
+
+    /// Says whether every message decodes, and encodes to what it was.
+    fn verdict(self) -> Done {
+        self.readable()?;
+        match self.decoded - self.identical {
+            0 => Ok(()),
+            changed => Err(Failure::found(format!(
+                "{changed} messages encode to other octets"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            messages,
+            decoded,
+            errors,
+            identical,
+            opaque,
+        } = self;
+        write!(
+            f,
+            "{messages} messages: {decoded} decoded, {errors} errors; {identical} encode to the \
+             same octets; {opaque} opaque elements"
+        )
+    }
+}

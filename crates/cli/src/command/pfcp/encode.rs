@@ -1,0 +1,171 @@
+//! `strowger pfcp encode`: octets of what `decode --json` printed, or of what somebody wrote.
+
+mod expected;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use strowger_pfcp::from_json;
+use strowger_pfcp_node::{CaptureWriter, PFCP_PORT};
+
+use super::hex::{self, Hex};
+use super::time;
+use crate::exit::{Done, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger pfcp decode n4.pcapng --json | strowger pfcp encode
+  strowger pfcp decode n4.pcapng --json | sed s/10.45.0.2/10.45.0.9/ |
+    strowger pfcp encode --pcap changed.pcapng
+  strowger pfcp encode heartbeat.json | strowger pfcp decode -
+
+Input is one object for each message, as `strowger pfcp decode --json` prints them; a member
+\"frame\" is ignored (with --pcap it says when and between whom). Output is one datagram a line,
+in hex.
+Messages with \"follow_on\": true share a datagram with the next one.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A file of objects; `-` (and nothing) reads standard input.
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// Writes a capture (pcapng) instead of hex.
+    #[arg(long, value_name = "OUT")]
+    pcap: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let (name, text) = read(&args.file)?;
+    let mut sink = match &args.pcap {
+        Some(path) => Sink::capture(path)?,
+        None => Sink::Hex,
+    };
+    let mut datagram = Vec::new();
+    let mut objects = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    loop {
+        let start = objects.byte_offset();
+        let Some(object) = objects.next() else { break };
+        let at = Place {
+            name: &name,
+            text: &text,
+            start,
+        };
+        let object = object.map_err(|error| at.not_json(&error))?;
+        let more = object["follow_on"] == true;
+        datagram.extend(message(&object).map_err(|wrong| at.not_a_message(&wrong))?);
+        if !more {
+            sink.take(&std::mem::take(&mut datagram), &object["frame"], output)?;
+        }
+    }
+    if !datagram.is_empty() {
+        sink.take(&datagram, &Value::Null, output)?;
+    }
+    sink.end()
+}
+
+/// Encodes one object; one that decoding could not read has its octets as they were.
+fn message(object: &Value) -> Result<Vec<u8>, String> {
+    match (&object["octets"], object.get("type")) {
+        (Value::String(octets), None) => hex::parse(octets).map_err(|e| format!("octets: {e}")),
+        _ => from_json(object).map_err(|error| expected::explain(object, &error)),
+    }
+}
+
+/// Where in the input an object is.
+struct Place<'a> {
+    name: &'a str,
+    text: &'a str,
+    start: usize,
+}
+
+impl Place<'_> {
+    /// The line on which the object begins, counted from 1.
+    fn line(&self) -> usize {
+        let rest = &self.text[self.start..];
+        let blank = rest.len() - rest.trim_start().len();
+        self.text[..self.start + blank].matches('\n').count() + 1
+    }
+
+    fn not_json(&self, error: &serde_json::Error) -> Failure {
+        Failure::input(format!("{}: {error}", self.name))
+            .hint("one JSON object for each message, as `strowger pfcp decode --json` prints them")
+    }
+
+    fn not_a_message(&self, wrong: &str) -> Failure {
+        Failure::input(format!("{}: line {}: {wrong}", self.name, self.line()))
+            .hint("`strowger pfcp decode --json` shows how such a message is written")
+    }
+}
+
+fn read(path: &Path) -> Done<(String, String)> {
+    let mut text = String::new();
+    if path == Path::new("-") {
+        let name = "standard input".to_owned();
+        let read = io::stdin().read_to_string(&mut text);
+        read.map_err(|error| Failure::input(format!("{name}: {error}")))?;
+        return Ok((name, text));
+    }
+    File::open(path)
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(|error| Failure::file(path, &error))?;
+    Ok((path.display().to_string(), text))
+}
+
+/// Where the datagrams go.
+enum Sink {
+    Hex,
+    Capture {
+        path: PathBuf,
+        writer: CaptureWriter<io::BufWriter<File>>,
+        written: u32,
+    },
+}
+
+impl Sink {
+    fn capture(path: &Path) -> Done<Self> {
+        let writer = CaptureWriter::create(path).map_err(|error| Failure::file(path, &error))?;
+        Ok(Self::Capture {
+            path: path.to_owned(),
+            writer,
+            written: 0,
+        })
+    }
+
+    fn take(&mut self, octets: &[u8], frame: &Value, output: &mut Output) -> Done {
+        match self {
+            Self::Hex => output.line(Hex(octets)),
+            Self::Capture {
+                path,
+                writer,
+                written,
+            } => {
+                *written += 1;
+                let end = |key: &str, last| {
+                    let given = frame[key].as_str().and_then(|text| text.parse().ok());
+                    let loopback = Ipv4Addr::new(127, 0, 0, last);
+                    given.unwrap_or_else(|| SocketAddr::from((loopback, PFCP_PORT)))
+                };
+                let given = frame["time"].as_str().and_then(time::from_iso);
+                let time = given.unwrap_or_else(|| Duration::from_millis(u64::from(*written)));
+                writer
+                    .write(time, end("src", 1), end("dst", 2), octets)
+                    .map_err(|error| Failure::file(path, &error))
+            }
+        }
+    }
+
+    fn end(self) -> Done {
+        match self {
+            Self::Hex => Ok(()),
+            Self::Capture {
+                path, mut writer, ..
+            } => writer.flush().map_err(|error| Failure::file(&path, &error)),
+        }
+    }
+}

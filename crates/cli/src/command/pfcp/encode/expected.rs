@@ -1,0 +1,143 @@
+//! What a message in JSON should have had where it is wrong.
+
+use serde_json::Value;
+use strowger_pfcp::{Descriptor, IeType, JsonError, Kind, describe};
+
+/// Says where a message is wrong, what was expected there and what was found.
+pub(super) fn explain(message: &Value, error: &JsonError) -> String {
+    let JsonError::Key { path, key } = error else {
+        return error.to_string();
+    };
+    // The way is `message / ies[2] / ies[0]`; people know the elements by their names.
+    let mut object = message;
+    let mut way = vec![name(message)];
+    for step in path.split(" / ").skip(1) {
+        let place = step.trim_start_matches("ies[").trim_end_matches(']');
+        object = &object["ies"][place.parse().unwrap_or(usize::MAX)];
+        way.push(format!("{step} {}", name(object)));
+    }
+    let top = way.len() == 1;
+    let field = &object["value"][key.as_str()];
+    let found = if field.is_null() {
+        &object[key.as_str()]
+    } else {
+        field
+    };
+    let found = match found {
+        Value::Null => "it is missing".to_owned(),
+        found => format!("found {found}"),
+    };
+    format!(
+        "{}: {key}: expected {}, {found}",
+        way.join(" / "),
+        expected(object, key, top)
+    )
+}
+
+fn name(object: &Value) -> String {
+    match &object["name"] {
+        Value::String(name) => name.clone(),
+        _ => format!("type {}", object["type"]),
+    }
+}
+
+fn expected(object: &Value, key: &str, top: bool) -> String {
+    match (key, top) {
+        ("type", true) => up_to(0xff),
+        ("sequence", true) => up_to(0x00ff_ffff),
+        ("seid", true) => up_to(u64::MAX),
+        ("priority", true) => up_to(15),
+        ("spare", true) | ("type" | "enterprise", false) => up_to(0xffff),
+        ("ies", _) => "an array of elements".to_owned(),
+        ("value", _) => "an object of fields".to_owned(),
+        ("hex" | "tail" | "spare", false) => HEX.to_owned(),
+        _ => field(object, key).unwrap_or_else(|| "a value".to_owned()),
+    }
+}
+
+const HEX: &str = "text of hex digits, two for each octet";
+
+/// Says what a field of an element holds.
+fn field(object: &Value, key: &str) -> Option<String> {
+    let ie = IeType(u16::try_from(object["type"].as_u64()?).ok()?);
+    let Descriptor::Leaf(leaf) = describe(ie)? else {
+        return None;
+    };
+    let field = leaf
+        .fields
+        .iter()
+        .find(|field| field.name.eq_ignore_ascii_case(key))?;
+    Some(match field.kind {
+        Kind::Bits { width: 1, .. } => "true or false".to_owned(),
+        Kind::Bits { width, .. } | Kind::Number { width, .. } => {
+            up_to(u64::MAX >> (64 - width.clamp(1, 64)))
+        }
+        Kind::Time => format!("seconds since 1900, {}", up_to(u64::from(u32::MAX))),
+        Kind::Ipv4 => "text with an IPv4 address".to_owned(),
+        Kind::Ipv6 => "text with an IPv6 address".to_owned(),
+        Kind::Mac => "text with a MAC address such as 00:00:5e:00:53:01".to_owned(),
+        Kind::Octets(_) => HEX.to_owned(),
+        Kind::Digits(_) => "text of decimal digits".to_owned(),
+        Kind::Text(_) | Kind::Labels(_) => "text, or an object {\"hex\": \"...\"}".to_owned(),
+        _ => return None,
+    })
+}
+
+fn up_to(most: u64) -> String {
+    format!("a number up to {most}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use strowger_pfcp::from_json;
+
+    use super::*;
+
+    fn wrong(message: &Value) -> String {
+        explain(message, &from_json(message).expect_err("it is wrong"))
+    }
+
+    #[test]
+    fn field_deep_inside_is_named_with_what_it_holds() {
+        let message = json!({
+            "type": 50, "name": "Session Establishment Request", "seid": 0, "sequence": 1,
+            "ies": [{ "type": 1, "name": "Create PDR", "ies": [
+                { "type": 56, "name": "PDR ID", "value": { "rule_id": 70000 } },
+            ] }],
+        });
+        let text = wrong(&message);
+        assert!(
+            text.contains("Create PDR") && text.contains("PDR ID"),
+            "{text}"
+        );
+        assert!(
+            text.contains("rule_id: expected a number up to 65535, found 70000"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_said_to_be() {
+        let text = wrong(&json!({ "type": 1, "name": "Heartbeat Request", "ies": [] }));
+        let wanted = "sequence: expected a number up to 16777215, it is missing";
+        assert_eq!(text, format!("Heartbeat Request: {wanted}"));
+        let text = wrong(&json!([1, 2]));
+        assert!(
+            text.ends_with("type: expected a number up to 255, it is missing"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn flags_and_addresses_are_told_apart_from_numbers() {
+        let cause = |value: Value| {
+            wrong(&json!({ "type": 2, "sequence": 1, "ies": [{ "type": 57, "value": value }] }))
+        };
+        let text = cause(json!({ "v4": true, "v6": false, "seid": 1, "ipv4": 7 }));
+        assert!(
+            text.contains("expected text with an IPv4 address, found 7"),
+            "{text}"
+        );
+    }
+}

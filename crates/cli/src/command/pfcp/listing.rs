@@ -1,0 +1,199 @@
+//! `strowger pfcp sessions` and `associations`: what a running node holds.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::control::{ControlArgs, block_on, failed};
+use crate::exit::Done;
+use crate::output::{Ink, Output, Table};
+
+const SESSIONS: &str = "\
+Examples:
+  strowger pfcp sessions
+  strowger pfcp sessions --ue 10.45.0.2
+  strowger pfcp sessions --seid 0x2a --json
+  strowger pfcp sessions --peer 127.0.0.1 --json | wc -l";
+
+const ASSOCIATIONS: &str = "\
+Examples:
+  strowger pfcp associations
+  strowger pfcp associations --peer 127.0.0.1
+  strowger pfcp associations --json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SESSIONS)]
+pub(crate) struct SessionArgs {
+    /// The session with this identifier of the node, such as 42 or 0x2a.
+    #[arg(long, value_parser = number)]
+    seid: Option<u64>,
+    /// Sessions of this UE.
+    #[arg(long, value_name = "IP")]
+    ue: Option<IpAddr>,
+    /// Sessions with this tunnel, such as 16 or 0x10.
+    #[arg(long, value_parser = number)]
+    teid: Option<u64>,
+    /// Sessions of the peer at this address.
+    #[arg(long, value_name = "IP")]
+    peer: Option<IpAddr>,
+    /// Sessions of the peer with this Node ID.
+    #[arg(long, value_name = "NODE ID")]
+    node: Option<String>,
+    /// Prints one object for each session.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = ASSOCIATIONS)]
+pub(crate) struct AssociationArgs {
+    /// Associations with the peer at this address.
+    #[arg(long, value_name = "IP")]
+    peer: Option<IpAddr>,
+    /// Prints one object for each association.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+/// Reads a number, decimal or with `0x`.
+fn number(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "expected a number such as 42 or 0x2a".to_owned())
+}
+
+pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> Done {
+    let wanted = json!({
+        "seid": args.seid,
+        "ue_address": args.ue,
+        "teid": args.teid,
+        "peer": args.peer,
+        "node": args.node,
+    });
+    let mut table = Table::new([
+        "SEID",
+        "peer's SEID",
+        "peer",
+        "UE addresses",
+        "tunnels",
+        "rules",
+        "path",
+    ]);
+    let count = each(&args.control, "pfcp.sessions", wanted, |row| {
+        if args.json {
+            return output.json(&row);
+        }
+        table.row([
+            hex(&row["seid"]),
+            hex(&row["peer_seid"]),
+            text(&row["peer"]),
+            list(&row["ue_addresses"], text),
+            list(&row["teids"], |teid| {
+                format!("{}@{}", hex(&teid["teid"]), text(&teid["address"]))
+            }),
+            rules(&row),
+            text(&row["path"]),
+        ]);
+        Ok(())
+    })?;
+    if args.json {
+        return Ok(());
+    }
+    table.print(output)?;
+    end(count, "sessions", output)
+}
+
+pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> Done {
+    let peer = args.peer.map(|peer| peer.to_string());
+    let mut table = Table::new(["node", "peer", "sessions", "path"]);
+    let mut count = 0;
+    each(&args.control, "pfcp.associations", Value::Null, |row| {
+        let address = row["peer"].as_str().and_then(|peer| peer.rsplit_once(':'));
+        let host = address
+            .map_or("", |(host, _)| host)
+            .trim_matches(['[', ']']);
+        if peer.as_ref().is_some_and(|peer| peer != host) {
+            return Ok(());
+        }
+        count += 1;
+        if args.json {
+            return output.json(&row);
+        }
+        let cells = ["node", "peer", "sessions", "path"].map(|key| text(&row[key]));
+        table.row(cells);
+        Ok(())
+    })?;
+    if args.json {
+        return Ok(());
+    }
+    table.print(output)?;
+    end(count, "associations", output)
+}
+
+/// Asks a node for rows and takes each as it comes.
+fn each(
+    control: &ControlArgs,
+    method: &str,
+    wanted: Value,
+    mut take: impl FnMut(Value) -> Done,
+) -> Done<u64> {
+    block_on(async {
+        let mut client = control.connect().await?;
+        let rows = client.rows(method, wanted).await;
+        let mut rows = rows.map_err(|error| failed(&error))?;
+        let mut count = 0;
+        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+            count += 1;
+            take(row)?;
+        }
+        Ok(count)
+    })
+}
+
+fn end(count: u64, what: &str, output: &mut Output) -> Done {
+    output.line(output.paint(Ink::Faint, format!("{count} {what}")))
+}
+
+fn hex(value: &Value) -> String {
+    value
+        .as_u64()
+        .map_or_else(|| "-".to_owned(), |number| format!("{number:#x}"))
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+fn list(value: &Value, write: impl Fn(&Value) -> String) -> String {
+    match value.as_array() {
+        Some(values) if !values.is_empty() => {
+            values.iter().map(write).collect::<Vec<_>>().join(" ")
+        }
+        _ => "-".to_owned(),
+    }
+}
+
+/// Counts the rules of each kind that there is.
+fn rules(row: &Value) -> String {
+    let kinds = [
+        ("pdrs", "PDR"),
+        ("fars", "FAR"),
+        ("qers", "QER"),
+        ("urrs", "URR"),
+    ];
+    let counted = kinds.iter().filter_map(|(key, name)| {
+        let count = row[*key].as_array()?.len();
+        (count > 0).then(|| format!("{count} {name}"))
+    });
+    counted.collect::<Vec<_>>().join(", ")
+}

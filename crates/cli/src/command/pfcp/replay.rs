@@ -1,0 +1,214 @@
+//! `strowger pfcp replay`: sends the requests of a capture to a live node.
+//!
+//! [`plan`] says what to send and what the capture has as the answer, [`peers`] sends it,
+//! [`tally`] counts, and [`difference`] knows for which reasons a node may answer otherwise.
+
+mod answer;
+mod difference;
+mod peers;
+mod plan;
+mod tally;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use strowger_pfcp::{Header, MessageType, Seid, Sequence};
+
+use self::peers::{Answer, Numbers, Patience, Peers};
+use self::plan::{Plan, Step};
+use self::tally::{Outcome, Tally};
+use super::source;
+use crate::command::span;
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger pfcp replay smf.pcapng --to 127.0.0.1:8805
+  strowger pfcp replay smf.pcapng --to 127.0.0.1:8805 --json | tail -n 1
+  strowger pfcp replay smf.pcapng --to 127.0.0.1:8805 --keep-sequence
+
+Towards loopback each peer of the capture speaks from an address of its own, always the same.
+Requests go out one after another, in the order of the capture; the SEIDs that the node
+gives take the place of the captured ones. Reports of the UP role are left out.
+
+Exit code 1: a request was not answered, or accepted where the capture has it refused (or the
+other way round) for no reason that is known.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A capture, pcap or pcapng; `-` reads standard input.
+    file: PathBuf,
+    /// The node to ask.
+    #[arg(long, value_name = "ADDR")]
+    to: SocketAddr,
+    /// Keeps the captured sequence numbers instead of counting afresh.
+    #[arg(long)]
+    keep_sequence: bool,
+    /// How long to wait for an answer before asking again.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    wait: Duration,
+    /// How often to ask before a request counts as lost.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    tries: u32,
+    /// Prints one object for each difference, and one at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let packets = source::open(&args.file)?.collect::<Done<Vec<_>>>()?;
+    let plan = Plan::read(packets);
+    if plan.steps.is_empty() {
+        let what = format!("{}: no PFCP request to replay", args.file.display());
+        let hint = format!(
+            "`strowger pfcp decode {}` shows what is in it",
+            args.file.display()
+        );
+        return Err(Failure::found(what).hint(hint));
+    }
+    let captured = plan.peers();
+    let peers = Peers::open(&captured, &plan.recovery, args.to)
+        .map_err(|error| unreachable(args.to, &error))?;
+    let mut replay = Replay {
+        peers,
+        patience: Patience {
+            wait: args.wait,
+            tries: args.tries,
+        },
+        numbers: (!args.keep_sequence).then(|| Numbers::starting_at(clock_millis())),
+        sent_as: vec![Sequence::default(); plan.steps.len()],
+        sessions: HashMap::new(),
+    };
+    let mut tally = Tally::default();
+    let start = Instant::now();
+    for (at, step) in plan.steps.iter().enumerate() {
+        let answer = replay
+            .step(at, step)
+            .map_err(|error| unreachable(args.to, &error))?;
+        let outcome = Outcome::of(step, answer.as_ref());
+        if let (true, Some(difference)) = (args.json, &outcome.difference) {
+            output.json(&difference.to_json())?;
+        }
+        tally.add(step, outcome);
+    }
+    tally.took = start.elapsed();
+    tally.left_out = plan.left_out;
+    if args.json {
+        output.json(&tally.to_json())?;
+    } else {
+        report(args, &replay.peers, &tally, output)?;
+    }
+    tally.verdict()
+}
+
+/// A replay that goes on.
+struct Replay {
+    peers: Peers,
+    patience: Patience,
+    /// Fresh sequence numbers; absent when the captured ones are kept.
+    numbers: Option<Numbers>,
+    /// The number that each step went out with, for those that repeat it.
+    sent_as: Vec<Sequence>,
+    /// The SEIDs that the node gave, by the captured node and the SEID that it had given.
+    sessions: HashMap<(IpAddr, Seid), Seid>,
+}
+
+impl Replay {
+    fn step(&mut self, at: usize, step: &Step) -> std::io::Result<Option<Answer>> {
+        let sequence = match (step.repeats, &mut self.numbers) {
+            (Some(first), _) => self.sent_as[first],
+            (None, Some(numbers)) => numbers.take(),
+            (None, None) => step.header.sequence,
+        };
+        self.sent_as[at] = sequence;
+        let seid = step.header.seid.map(|seid| {
+            let live = self.sessions.get(&(step.to, seid));
+            live.copied().unwrap_or(seid)
+        });
+        let header = Header {
+            sequence,
+            seid,
+            ..step.header
+        };
+        let mut request = Vec::with_capacity(16 + step.body.len());
+        header
+            .encode(step.body.len(), &mut request)
+            .expect("the body had room behind the captured header");
+        request.extend_from_slice(&step.body);
+        let answer = self
+            .peers
+            .ask(step.from, (header, &request), self.patience)?;
+        if step.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
+            let captured = step.captured.and_then(|captured| captured.session);
+            let live = answer
+                .as_ref()
+                .and_then(|answer| answer::session(&answer.body));
+            if let (Some(captured), Some(live)) = (captured, live) {
+                self.sessions.insert((step.to, captured), live);
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// Differences that are printed one by one.
+const SHOWN: usize = 20;
+
+fn report(args: &Args, peers: &Peers, tally: &Tally, output: &mut Output) -> Done {
+    for peer in peers.iter() {
+        let local = peer.local().map_err(|error| unreachable(args.to, &error))?;
+        output.line(format!("{} speaks from {local}", peer.captured))?;
+    }
+    output.line("")?;
+    tally.table().print(output)?;
+    output.line("")?;
+    for (reason, count) in tally.excused() {
+        let line = format!("{count} x {reason}");
+        output.line(output.paint(Ink::Faint, line))?;
+    }
+    let unexplained = tally
+        .differences
+        .iter()
+        .filter(|difference| difference.reason.is_none());
+    for difference in unexplained.clone().take(SHOWN) {
+        output.line(output.paint(Ink::Red, difference))?;
+    }
+    let more = unexplained.count().saturating_sub(SHOWN);
+    if more > 0 {
+        output.line(format!("and {more} more; --json prints all"))?;
+    }
+    if tally.left_out > 0 {
+        let line = format!("{} reports of the UP role were left out", tally.left_out);
+        output.line(output.paint(Ink::Faint, line))?;
+    }
+    let ink = if tally.verdict().is_ok() {
+        Ink::Green
+    } else {
+        Ink::Red
+    };
+    let line = output.paint(ink, tally.summary());
+    output.line(line)
+}
+
+fn unreachable(to: SocketAddr, error: &std::io::Error) -> Failure {
+    let failure = Failure::outside(format!("node {to}: {error}"));
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            failure.hint("nothing listens there; `strowger run` or `strowger demo` starts a node")
+        }
+        _ => failure,
+    }
+}
+
+/// Milliseconds of the clock, so that two runs do not start with the same sequence number.
+fn clock_millis() -> u32 {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u32::try_from(since_epoch.as_millis() & 0x00ff_ffff).expect("24 bits fit")
+}

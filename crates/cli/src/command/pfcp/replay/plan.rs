@@ -1,0 +1,247 @@
+//! What to send: the requests of a capture, each with the answer that it got there.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use strowger_pfcp::{Cause, Header, IeType, MessageType, Seid, Sequence, frames};
+
+use super::super::source::Packet;
+use super::answer;
+
+/// The requests of a capture, in its order.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    /// Requests that only a node in the UP role sends: nothing on the other side asked for them.
+    pub(super) left_out: usize,
+    /// The Recovery Time Stamp that each peer showed last, as octets.
+    pub(super) recovery: HashMap<IpAddr, [u8; 4]>,
+    /// The one that a peer had when a node gave it a session.
+    since: HashMap<(IpAddr, Seid), [u8; 4]>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Where the capture has it.
+    pub(super) frame: u64,
+    /// Who sent it there, and to whom.
+    pub(super) from: IpAddr,
+    pub(super) to: IpAddr,
+    pub(super) header: Header,
+    /// The elements, as captured.
+    pub(super) body: Vec<u8>,
+    /// The request that this one is a retransmission of.
+    pub(super) repeats: Option<usize>,
+    /// Says that its sender restarted after it had established the session.
+    pub(super) restarted: bool,
+    /// What the capture has as its answer.
+    pub(super) captured: Option<Captured>,
+}
+
+/// The answer in the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Captured {
+    pub(super) cause: Option<Cause>,
+    /// The session that an establishment made.
+    pub(super) session: Option<Seid>,
+}
+
+/// What pairs an answer with its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Exchange {
+    asks: SocketAddr,
+    answers: SocketAddr,
+    sequence: Sequence,
+    request: MessageType,
+}
+
+impl Plan {
+    /// Reads the requests and their answers out of `packets`.
+    pub(super) fn read(packets: impl IntoIterator<Item = Packet>) -> Self {
+        let mut plan = Self::default();
+        let mut open: HashMap<Exchange, Vec<usize>> = HashMap::new();
+        for packet in packets {
+            // An error message of the network shows a datagram again that was captured already.
+            let (Some(ends), false) = (packet.ends, packet.quoted) else {
+                continue;
+            };
+            for frame in frames(&packet.octets).map_while(Result::ok) {
+                plan.message(packet.number, ends, frame.header, frame.body, &mut open);
+            }
+        }
+        plan
+    }
+
+    fn message(
+        &mut self,
+        frame: u64,
+        (src, dst): (SocketAddr, SocketAddr),
+        header: Header,
+        body: &[u8],
+        open: &mut HashMap<Exchange, Vec<usize>>,
+    ) {
+        let stamp = answer::element(body, IeType::RECOVERY_TIME_STAMP);
+        if let Some(stamp) = stamp.and_then(<[u8]>::first_chunk) {
+            self.recovery.insert(src.ip(), *stamp);
+        }
+        let kind = header.message_type;
+        if kind.is_request() {
+            if matches!(
+                kind,
+                MessageType::SESSION_REPORT_REQUEST | MessageType::NODE_REPORT_REQUEST
+            ) {
+                self.left_out += 1;
+                return;
+            }
+            let exchange = Exchange {
+                asks: src,
+                answers: dst,
+                sequence: header.sequence,
+                request: kind,
+            };
+            let asked = open.entry(exchange).or_default();
+            let same = |&at: &usize| self.steps[at].body == body;
+            let repeats = asked.first().copied().filter(same);
+            if repeats.is_none() {
+                asked.clear();
+            }
+            asked.push(self.steps.len());
+            self.steps.push(Step {
+                frame,
+                from: src.ip(),
+                to: dst.ip(),
+                header: Header {
+                    follow_on: false,
+                    ..header
+                },
+                body: body.to_vec(),
+                repeats,
+                restarted: self.restarted(src.ip(), dst.ip(), header.seid),
+                captured: None,
+            });
+        } else if kind.is_response() {
+            let exchange = Exchange {
+                asks: dst,
+                answers: src,
+                sequence: header.sequence,
+                request: MessageType(kind.0 - 1),
+            };
+            let captured = Captured {
+                cause: answer::cause(body),
+                session: answer::session(body),
+            };
+            let recovery = self.recovery.get(&dst.ip()).copied();
+            if let (Some(session), Some(recovery)) = (captured.session, recovery) {
+                self.since.insert((src.ip(), session), recovery);
+            }
+            for at in open.remove(&exchange).unwrap_or_default() {
+                self.steps[at].captured = Some(captured);
+            }
+        }
+    }
+
+    fn restarted(&self, from: IpAddr, to: IpAddr, session: Option<Seid>) -> bool {
+        let since = session.and_then(|session| self.since.get(&(to, session)));
+        since.is_some_and(|since| self.recovery.get(&from).is_some_and(|now| now > since))
+    }
+
+    /// Lists those who asked, in the order of their first request.
+    pub(super) fn peers(&self) -> Vec<IpAddr> {
+        let mut peers = Vec::new();
+        for step in &self.steps {
+            if !peers.contains(&step.from) {
+                peers.push(step.from);
+            }
+        }
+        peers
+    }
+}
+
+#[cfg(test)]
+impl Step {
+    /// A request without anything around it.
+    pub(super) fn sample(kind: MessageType) -> Self {
+        let nobody = IpAddr::from([0, 0, 0, 0]);
+        Self {
+            frame: 1,
+            from: nobody,
+            to: nobody,
+            header: Header::session(kind, Seid(1), Sequence::new(1)),
+            body: Vec::new(),
+            repeats: None,
+            restarted: false,
+            captured: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SMF: &str = "10.0.0.1:8805";
+    const UPF: &str = "10.0.0.2:8805";
+
+    fn packet(number: u64, ends: (&str, &str), header: Header, body: &[u8]) -> Packet {
+        let mut octets = Vec::new();
+        header.encode(body.len(), &mut octets).expect("short");
+        octets.extend_from_slice(body);
+        Packet {
+            number,
+            time: Some(Duration::ZERO),
+            ends: Some((ends.0.parse().unwrap(), ends.1.parse().unwrap())),
+            quoted: false,
+            octets,
+        }
+    }
+
+    fn establishment(number: u64, sequence: u32) -> Packet {
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let header = Header::session(kind, Seid(0), Sequence::new(sequence));
+        packet(number, (SMF, UPF), header, &[0, 60, 0, 5, 0, 10, 0, 0, 1])
+    }
+
+    #[test]
+    fn answer_is_found_by_sequence_and_type() {
+        let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
+        let header = Header::session(kind, Seid(1), Sequence::new(8));
+        let body = [
+            0, 19, 0, 1, 1, 0, 57, 0, 13, 2, 0, 0, 0, 0, 0, 0, 0, 9, 10, 0, 0, 2,
+        ];
+        let answer = packet(3, (UPF, SMF), header, &body);
+        let plan = Plan::read([establishment(1, 7), establishment(2, 8), answer]);
+        assert_eq!(plan.steps.len(), 2);
+        assert_eq!(plan.steps[0].captured, None);
+        let captured = Captured {
+            cause: Some(Cause(1)),
+            session: Some(Seid(9)),
+        };
+        assert_eq!(plan.steps[1].captured, Some(captured));
+    }
+
+    #[test]
+    fn second_copy_of_an_open_request_repeats_it() {
+        let plan = Plan::read([establishment(1, 7), establishment(2, 7)]);
+        assert_eq!(plan.steps[1].repeats, Some(0));
+    }
+
+    #[test]
+    fn datagram_quoted_by_the_network_is_not_sent_again() {
+        let mut quoted = establishment(2, 7);
+        quoted.quoted = true;
+        let plan = Plan::read([establishment(1, 7), quoted]);
+        assert_eq!(plan.steps.len(), 1);
+    }
+
+    #[test]
+    fn report_of_the_other_role_is_left_out() {
+        let kind = MessageType::SESSION_REPORT_REQUEST;
+        let header = Header::session(kind, Seid(1), Sequence::new(1));
+        let plan = Plan::read([packet(1, (UPF, SMF), header, &[])]);
+        assert!(plan.steps.is_empty());
+        assert_eq!(plan.left_out, 1);
+    }
+}

@@ -1,0 +1,154 @@
+//! Where messages come from: a capture, hex text, or octets as they stand.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use strowger_pfcp_node::{Capture, CaptureError, Datagram};
+
+use super::hex;
+use crate::exit::{Done, Failure};
+
+/// One datagram, and what is known about it.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    /// The frame of the capture, counted from 1; of hex text, the line.
+    pub(super) number: u64,
+    /// When it was captured, since 1970.
+    pub(super) time: Option<Duration>,
+    /// Who sent it to whom.
+    pub(super) ends: Option<(SocketAddr, SocketAddr)>,
+    /// Says that an error message of the network quotes it.
+    pub(super) quoted: bool,
+    pub(super) octets: Vec<u8>,
+}
+
+impl Packet {
+    fn bare(number: u64, octets: Vec<u8>) -> Self {
+        Self {
+            number,
+            time: None,
+            ends: None,
+            quoted: false,
+            octets,
+        }
+    }
+}
+
+/// The datagrams of a source, one at a time.
+pub(super) type Packets = Box<dyn Iterator<Item = Done<Packet>>>;
+
+/// Opens a file, or standard input for `-`, and finds out what is in it.
+pub(super) fn open(path: &Path) -> Done<Packets> {
+    let name = name(path);
+    let reader: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(|error| Failure::file(path, &error))?)
+    };
+    recognise(BufReader::new(reader), name)
+}
+
+/// Reads one line of hex.
+pub(super) fn from_hex(text: &str) -> Done<Packet> {
+    let octets = hex::parse(text)
+        .map_err(|error| Failure::input(format!("--hex: {error}")).hint(HEX_HINT))?;
+    Ok(Packet::bare(1, octets))
+}
+
+const HEX_HINT: &str = "one datagram a line, such as 2001000c00000100006000040a0b0c0d";
+
+/// What the first octets say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Capture,
+    Text,
+    /// The octets of one datagram.
+    Octets,
+}
+
+impl Kind {
+    fn of(first: &[u8]) -> Self {
+        const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+        const PCAP: [[u8; 4]; 4] = [
+            [0xa1, 0xb2, 0xc3, 0xd4],
+            [0xd4, 0xc3, 0xb2, 0xa1],
+            [0xa1, 0xb2, 0x3c, 0x4d],
+            [0x4d, 0x3c, 0xb2, 0xa1],
+        ];
+        let text = |octet: &u8| octet.is_ascii_graphic() || octet.is_ascii_whitespace();
+        match first.first_chunk() {
+            Some(magic) if *magic == PCAPNG || PCAP.contains(magic) => Self::Capture,
+            _ if first.iter().all(text) => Self::Text,
+            _ => Self::Octets,
+        }
+    }
+}
+
+fn recognise(mut reader: BufReader<Box<dyn Read>>, name: String) -> Done<Packets> {
+    let failed = |error: io::Error| Failure::outside(format!("{name}: {error}"));
+    let mut first = [0; 8];
+    let mut length = 0;
+    while length < first.len() {
+        match reader.read(&mut first[length..]).map_err(failed)? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    let reader = io::Cursor::new(first).take(length as u64).chain(reader);
+    match Kind::of(&first[..length]) {
+        Kind::Capture => Ok(Box::new(Capture::new(name, reader).map(from_capture))),
+        Kind::Text => Ok(Box::new(lines(BufReader::new(reader), name))),
+        Kind::Octets => {
+            let mut octets = Vec::new();
+            let mut reader = reader.take(MOST_OCTETS + 1);
+            reader.read_to_end(&mut octets).map_err(failed)?;
+            if octets.len() as u64 > MOST_OCTETS || octets[0] >> 5 != 1 {
+                let what = format!("{name}: neither a capture nor hex text nor a PFCP message");
+                return Err(Failure::input(what).hint("captures are pcap or pcapng files"));
+            }
+            Ok(Box::new(std::iter::once(Ok(Packet::bare(1, octets)))))
+        }
+    }
+}
+
+/// The most that a datagram carries.
+const MOST_OCTETS: u64 = 65_535;
+
+fn from_capture(datagram: Result<Datagram, CaptureError>) -> Done<Packet> {
+    let datagram = datagram.map_err(|error| Failure::input(error.to_string()))?;
+    Ok(Packet {
+        number: datagram.number,
+        time: Some(datagram.timestamp),
+        ends: Some((datagram.src, datagram.dst)),
+        quoted: datagram.quoted,
+        octets: datagram.payload.into(),
+    })
+}
+
+/// Reads a datagram from each line; empty lines and those that start with `#` are skipped.
+fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = Done<Packet>> {
+    (1..).zip(reader.lines()).filter_map(move |(number, line)| {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => return Some(Err(Failure::outside(format!("{name}: {error}")))),
+        };
+        if line.trim().is_empty() || line.starts_with('#') {
+            return None;
+        }
+        let wrong = |error| Failure::input(format!("{name}: line {number}: {error}"));
+        let octets = hex::parse(&line).map_err(|error| wrong(error).hint(HEX_HINT));
+        Some(octets.map(|octets| Packet::bare(number, octets)))
+    })
+}
+
+/// Names a source in errors.
+fn name(path: &Path) -> String {
+    if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}

@@ -1,0 +1,196 @@
+//! `strowger run`: a node, until it is told to end.
+
+mod reload;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use strowger::ShutdownReport;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use self::reload::Reload;
+use crate::command::signals::Signals;
+use crate::compose::{self, Running, n4_stats};
+use crate::config::Config;
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output, log_as_configured};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger run
+  strowger run --config node.toml
+  strowger run --config node.toml --pcap n4.pcapng --json
+  strowger run --port 0 --control /tmp/upf.sock
+
+Signals:
+  SIGINT, SIGTERM  ordered end with a summary; a second one ends at once
+  SIGHUP           reads the configuration again; says what needs a new start
+
+Exit code 1: the node ended by itself, or had to be ended by force.
+
+With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\"}, and the last one
+the summary.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The configuration; without one, every key has its default. See `strowger init`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listens for PFCP on this port in place of those configured; 0 lets the system choose.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Puts the control socket here in place of where it is configured.
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Writes the node's own PFCP traffic to a pcapng file.
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Prints objects, one on each line.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let (mut config, text) = match &args.config {
+        Some(path) => Config::read(path)?,
+        None => (Config::default(), String::new()),
+    };
+    log_as_configured(&config.log.filter);
+    args.apply(&mut config);
+    let reload = Reload::new(args.config.clone(), text);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+    runtime.block_on(serve(args, &config, reload, output))
+}
+
+impl Args {
+    /// Lets the command line go before the file.
+    fn apply(&self, config: &mut Config) {
+        if let Some(port) = self.port {
+            for address in &mut config.n4.listen {
+                address.set_port(port);
+            }
+        }
+        if let Some(path) = &self.control {
+            config.control.socket = Some(path.clone());
+        }
+        if let Some(path) = &self.pcap {
+            config.n4.pcap = Some(path.clone());
+        }
+    }
+}
+
+/// The signals that a node listens to, from before it says that it is there.
+struct News {
+    end: Signals,
+    hang_up: Signal,
+}
+
+enum Next {
+    End,
+    Reload,
+}
+
+impl News {
+    fn new() -> Done<Self> {
+        let hang_up = signal(SignalKind::hangup());
+        Ok(Self {
+            end: Signals::new()?,
+            hang_up: hang_up.map_err(|error| Failure::outside(format!("no signals: {error}")))?,
+        })
+    }
+
+    async fn next(&mut self) -> Next {
+        tokio::select! {
+            () = self.end.end() => Next::End,
+            _ = self.hang_up.recv() => Next::Reload,
+        }
+    }
+}
+
+async fn serve(args: &Args, config: &Config, mut reload: Reload, output: &mut Output) -> Done {
+    let mut news = News::new()?;
+    let since = Instant::now();
+    let running = compose::start(config).await?;
+    announce(args, &running, output)?;
+    let ended = loop {
+        tokio::select! {
+            next = news.next() => match next {
+                Next::End => break None,
+                Next::Reload => {
+                    reload.again(args.json, output)?;
+                    output.flush()?;
+                }
+            },
+            exit = running.node.ended() => break Some(exit),
+        }
+    };
+    // Read before the end, when there are sessions to count.
+    let stats = n4_stats(&running.node);
+    let report = tokio::select! {
+        report = running.shutdown() => report,
+        () = news.end.end() => {
+            return Err(Failure::found("ended at once, before all actors had stopped"));
+        }
+    };
+    let seconds = since.elapsed().as_secs_f64();
+    summary(args, stats, &report, seconds, output)?;
+    if let Some(exit) = ended {
+        // A process that serves nothing is worse than none: whoever watches it starts it again.
+        return Err(Failure::found(format!("the node ended by itself: {exit}")));
+    }
+    match report.not_stopped.as_slice() {
+        [] => Ok(()),
+        left => {
+            let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+            let text = format!("killed what had not stopped in time: {}", left.join(", "));
+            Err(Failure::found(text).hint("node.shutdown says how long they get"))
+        }
+    }
+}
+
+fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
+    if args.json {
+        output.json(&running.announcement())?;
+    } else {
+        for address in &running.n4 {
+            let address = output.paint(Ink::Bold, address);
+            output.line(format!("n4       {address}"))?;
+        }
+        let control = output.paint(Ink::Bold, running.control.display());
+        output.line(format!("control  {control}"))?;
+        let hint = output.paint(Ink::Faint, "ctrl-c ends the node, `strowger tree` shows it");
+        output.line(hint)?;
+    }
+    output.flush()
+}
+
+fn summary(
+    args: &Args,
+    stats: Value,
+    report: &ShutdownReport,
+    seconds: f64,
+    output: &mut Output,
+) -> Done {
+    if args.json {
+        let mut last = stats;
+        last["stopped"] = json!(report.stopped);
+        let left = report.not_stopped.iter().map(ToString::to_string);
+        last["not_stopped"] = left.collect();
+        last["seconds"] = json!((seconds * 1e3).round() / 1e3);
+        return output.json(&last);
+    }
+    output.line(format!(
+        "ended after {seconds:.1} s: {} sessions held, {} established, {} modified, {} deleted; \
+         {} actors stopped",
+        stats["sessions"],
+        stats["established"],
+        stats["modified"],
+        stats["deleted"],
+        report.stopped,
+    ))
+}

@@ -1,0 +1,114 @@
+//! The one place where siblings meet: a node of actors, PFCP and a control socket.
+
+mod n4;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use strowger::{ActorSystem, ShutdownReport};
+use strowger_gateway::{Gateway, Methods, OpenError};
+use strowger_pfcp_node::{Node, NodeError, NodeHandle};
+
+use crate::config::Config;
+use crate::control;
+use crate::exit::{Done, Failure};
+
+pub(crate) use self::n4::stats as n4_stats;
+
+/// A node that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Where it listens for PFCP.
+    pub(crate) n4: Vec<SocketAddr>,
+    /// Where its control socket is.
+    pub(crate) control: PathBuf,
+    pub(crate) system: ActorSystem,
+    pub(crate) node: NodeHandle,
+    shutdown: std::time::Duration,
+}
+
+/// Starts a node: the actor system, the N4 endpoint, and the control socket with what it answers.
+///
+/// Whatever fails leaves nothing running.
+pub(crate) async fn start(config: &Config) -> Done<Running> {
+    let system = ActorSystem::new(config.node.name.as_str())
+        .map_err(|error| Failure::outside(error.to_string()))?;
+    let started = start_in(&system, config).await;
+    if started.is_err() {
+        system.shutdown(config.node.shutdown).await;
+    }
+    started
+}
+
+async fn start_in(system: &ActorSystem, config: &Config) -> Done<Running> {
+    let node = Node::start(system, config.n4.clone()).await;
+    let node = node.map_err(|error| refused(&error))?;
+    let methods = n4::register(Methods::new(), &node);
+    let gateway = open(system, config, methods).await?;
+    Ok(Running {
+        n4: node.local_addrs(),
+        control: gateway.path().to_owned(),
+        system: system.clone(),
+        node,
+        shutdown: config.node.shutdown,
+    })
+}
+
+/// Opens the control socket; one of our own if the usual one is another node's.
+async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> Done<Gateway> {
+    let limits = config.control.limits();
+    let failed = |error: OpenError| {
+        let live = matches!(error, OpenError::Live { .. });
+        let failure = Failure::outside(error.to_string());
+        match live {
+            true => {
+                failure.hint("stop that node, or give this one another socket: --control SOCKET")
+            }
+            false => failure,
+        }
+    };
+    if let Some(path) = &config.control.socket {
+        let opened = Gateway::open(system, path, limits, methods).await;
+        return opened.map_err(failed);
+    }
+    let usual = control::usual_socket()?;
+    match Gateway::open(system, &usual, limits, methods.clone()).await {
+        Err(OpenError::Live { .. }) => {
+            let own = control::own_socket(&usual);
+            tracing::info!(path = %own.display(), "another node has the usual control socket");
+            let opened = Gateway::open(system, own, limits, methods).await;
+            opened.map_err(failed)
+        }
+        opened => opened.map_err(failed),
+    }
+}
+
+fn refused(error: &NodeError) -> Failure {
+    let text = error.to_string();
+    match error {
+        NodeError::Config(_) | NodeError::NodeId(_) => {
+            Failure::input(text).hint("`strowger init -` prints a configuration with comments")
+        }
+        NodeError::Bind(bind) if bind.source.kind() == std::io::ErrorKind::AddrInUse => {
+            let taken = format!("cannot listen on {}: the port is taken", bind.address);
+            Failure::outside(taken).hint("stop who has it, or use --port 0 to get a free one")
+        }
+        _ => Failure::outside(text),
+    }
+}
+
+impl Running {
+    /// The first address for PFCP, and the control socket: what scripts read first.
+    pub(crate) fn announcement(&self) -> Value {
+        json!({
+            "n4": self.n4.first().map(ToString::to_string),
+            "control": self.control.display().to_string(),
+        })
+    }
+
+    /// Ends everything in order, within the time that the configuration gives.
+    pub(crate) async fn shutdown(&self) -> ShutdownReport {
+        self.system.shutdown(self.shutdown).await
+    }
+}

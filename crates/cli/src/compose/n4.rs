@@ -1,0 +1,175 @@
+//! What the control socket answers about PFCP.
+//!
+//! | method | parameters | answer |
+//! |---|---|---|
+//! | `pfcp.sessions` | `seid`, `ue_address`, `teid`, `peer`, `node`, all optional | rows |
+//! | `pfcp.associations` | none | rows |
+//! | `pfcp.stats` | none | the counters of the node |
+//!
+//! `inspect` of a session's actor has the session and its rules under `details`.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value, json};
+use strowger::Path;
+use strowger_gateway::{Answer, Code, Fault, Methods};
+use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
+use strowger_pfcp_node::{AssociationInfo, NodeHandle, SessionFilter, SessionInfo};
+
+/// Adds the methods of PFCP.
+pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
+    let (of_sessions, of_associations) = (node.clone(), node.clone());
+    let (of_stats, of_details) = (node.clone(), node.clone());
+    methods
+        .register("pfcp.sessions", move |params| {
+            let sessions = filter(&params).map(|filter| of_sessions.sessions(&filter));
+            async move {
+                let rows = sessions?.into_iter().map(|info| session(&info));
+                Ok(Answer::rows(rows))
+            }
+        })
+        .register("pfcp.associations", move |_| {
+            let rows = of_associations.associations();
+            async move {
+                Ok(Answer::rows(
+                    rows.into_iter().map(|info| association(&info)),
+                ))
+            }
+        })
+        .register("pfcp.stats", move |_| {
+            let stats = stats(&of_stats);
+            async move { Ok(stats) }
+        })
+        .describe(move |path| {
+            let details = details(&of_details, &path);
+            async move { details }
+        })
+}
+
+/// The counters of the node.
+pub(crate) fn stats(node: &NodeHandle) -> Value {
+    let stats = node.stats();
+    let refused: Map<String, Value> = stats
+        .refused
+        .iter()
+        .map(|(cause, count)| (cause.0.to_string(), json!(count)))
+        .collect();
+    let discarded: Map<String, Value> = stats
+        .discarded
+        .iter()
+        .map(|(kind, count)| (kind.name().replace(' ', "_"), json!(count)))
+        .collect();
+    json!({
+        "sessions": stats.sessions,
+        "associations": stats.associations,
+        "established": stats.established,
+        "modified": stats.modified,
+        "deleted": stats.deleted,
+        "refused": refused,
+        "dropped": stats.dropped,
+        "restored": stats.restored,
+        "datagrams": stats.datagrams,
+        "repeated": stats.repeated,
+        "evicted": stats.evicted,
+        "unsent": stats.unsent,
+        "discarded": discarded,
+    })
+}
+
+fn session(info: &SessionInfo) -> Value {
+    let teids: Vec<Value> = info
+        .teids
+        .iter()
+        .map(|(teid, address)| json!({ "teid": teid, "address": address }))
+        .collect();
+    json!({
+        "seid": info.seid.0,
+        "peer_seid": info.peer_seid.0,
+        "node": info.node,
+        "peer": info.peer,
+        "path": info.path,
+        "ue_addresses": info.ue_addresses,
+        "teids": teids,
+        "pdrs": info.pdrs,
+        "fars": info.fars,
+        "urrs": info.urrs,
+        "qers": info.qers,
+        "octets": info.octets,
+    })
+}
+
+fn association(info: &AssociationInfo) -> Value {
+    json!({
+        "node": info.node,
+        "peer": info.peer,
+        "recovery": info.recovery,
+        "path": info.path,
+        "sessions": info.sessions,
+    })
+}
+
+/// The session whose actor is at `path`, with its rules as elements.
+fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
+    let seid = path.key().strip_prefix("0x")?;
+    let seid = Seid(u64::from_str_radix(seid, 16).ok()?);
+    let info = node
+        .session(seid)
+        .filter(|info| info.path == path.as_str())?;
+    let rules = node.rules(seid)?;
+    Some(json!({ "session": session(&info), "rules": elements(seid, &rules) }))
+}
+
+/// The rules as `decode --json` prints elements.
+fn elements(seid: Seid, rules: &[u8]) -> Value {
+    let message = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    let header = Header::session(message, seid, Sequence::default());
+    let mut octets = Vec::with_capacity(rules.len() + header.octets());
+    let mut index = Index::default();
+    let encoded = header.encode(rules.len(), &mut octets);
+    octets.extend_from_slice(rules);
+    let decoded = encoded
+        .and_then(|()| Frame::decode(&octets))
+        .and_then(|frame| MessageView::of(&frame, &mut index).map(|view| to_json(&view)));
+    match decoded {
+        Ok(mut message) => message["ies"].take(),
+        Err(error) => json!({ "error": error.to_string(), "octets": rules.len() }),
+    }
+}
+
+fn filter(params: &Value) -> Result<SessionFilter, Fault> {
+    let mut filter = SessionFilter::default();
+    let object = match params {
+        Value::Null => return Ok(filter),
+        Value::Object(object) => object,
+        _ => return Err(wrong("parameters are not an object")),
+    };
+    for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
+        let number = || {
+            let number = value.as_u64();
+            number.ok_or_else(|| wrong(&format!("parameter \"{key}\" must be a number")))
+        };
+        let address = || {
+            let address = value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
+            address.ok_or_else(|| wrong(&format!("parameter \"{key}\" must be an IP address")))
+        };
+        match key.as_str() {
+            "seid" => filter.seid = Some(Seid(number()?)),
+            "teid" => {
+                let teid = u32::try_from(number()?);
+                filter.teid = Some(teid.map_err(|_| wrong("\"teid\" has at most 32 bits"))?);
+            }
+            "ue_address" => filter.ue_address = Some(address()?),
+            "peer" => filter.peer = Some(address()?),
+            "node" => filter.node = value.as_str().map(str::to_owned),
+            _ => {
+                let text = "there are seid, ue_address, teid, peer, node";
+                return Err(wrong(&format!("unknown parameter \"{key}\"; {text}")));
+            }
+        }
+    }
+    Ok(filter)
+}
+
+fn wrong(text: &str) -> Fault {
+    Fault::new(Code::BadRequest, text)
+}

@@ -1,0 +1,167 @@
+//! What is wrong in a configuration: said with its place, as compilers do.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use crate::exit::Failure;
+
+/// Something wrong, and where, as far as it is known.
+#[derive(Debug)]
+pub(super) struct Problem {
+    what: String,
+    /// The key that it is about, such as `control.frame`.
+    key: Option<String>,
+    span: Option<Range<usize>>,
+}
+
+impl Problem {
+    /// What the reader of TOML has found.
+    pub(super) fn of_toml(error: &toml::de::Error) -> Self {
+        Self {
+            what: error.message().replace('\n', ": "),
+            key: None,
+            span: error.span(),
+        }
+    }
+
+    /// What is wrong with the value of a key.
+    pub(super) fn at(key: &str, what: &str) -> Self {
+        Self {
+            what: format!("`{key}` {what}"),
+            key: Some(key.to_owned()),
+            span: None,
+        }
+    }
+
+    /// What a section says about itself: the key stands first in it, between backticks.
+    pub(super) fn of_section(section: &str, what: &str) -> Self {
+        let key = what.split('`').nth(1);
+        let key = key.map(|key| format!("{section}.{key}"));
+        let what = match (&key, what.split_once('`')) {
+            (Some(_), Some((before, after))) => format!("{before}`{section}.{after}"),
+            _ => format!("[{section}]: {what}"),
+        };
+        Self {
+            what,
+            key,
+            span: None,
+        }
+    }
+
+    /// Looks the key up in the text. A default that is wrong has no place.
+    pub(super) fn found(mut self, text: &str) -> Self {
+        if let Some(key) = &self.key {
+            self.span = place(text, key);
+        }
+        self
+    }
+
+    /// Says it all.
+    pub(super) fn told(&self, text: &str, name: &str) -> Failure {
+        let mut told = name.to_owned();
+        match &self.span {
+            Some(span) => {
+                let (line, column) = line_and_column(text, span.start);
+                let _ = write!(told, ":{line}:{column}: {}", self.what);
+                told.push_str(&excerpt(text, span));
+            }
+            None => {
+                let _ = write!(told, ": {}", self.what);
+            }
+        }
+        let failure = Failure::input(told);
+        match self.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let what = &self.what;
+        if what.starts_with("unknown field") {
+            let near = nearest(what);
+            let near = near.map(|key| format!("did you mean `{key}`? "));
+            let near = near.unwrap_or_default();
+            return Some(format!("{near}`strowger init -` prints every key"));
+        }
+        if what.starts_with("duplicate key") {
+            return Some("remove one of them".to_owned());
+        }
+        None
+    }
+}
+
+/// Where the value of a key stands, or the key's table if the key is not written.
+fn place(text: &str, key: &str) -> Option<Range<usize>> {
+    let parsed = DeTable::parse(text).ok()?;
+    let mut table = parsed.get_ref();
+    let mut span = None;
+    for part in key.split('.') {
+        let Some((name, value)) = table.get_key_value(part) else {
+            break;
+        };
+        match value.get_ref().as_table() {
+            Some(inner) => {
+                span = Some(name.span());
+                table = inner;
+            }
+            None => return Some(value.span()),
+        }
+    }
+    span
+}
+
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (line, before[start..].chars().count() + 1)
+}
+
+/// The line of a place, with a caret below each letter of it.
+fn excerpt(text: &str, span: &Range<usize>) -> String {
+    let (number, column) = line_and_column(text, span.start);
+    let line = text.lines().nth(number - 1).unwrap_or_default();
+    let wide = text.get(span.clone()).unwrap_or_default();
+    let first = wide.lines().next().unwrap_or_default();
+    let room = (line.chars().count() + 1).saturating_sub(column).max(1);
+    let carets = "^".repeat(first.chars().count().clamp(1, room));
+    // Tabs stay tabs, so that the carets stand below what they mean.
+    let indent: String = line
+        .chars()
+        .take(column - 1)
+        .map(|letter| if letter == '\t' { '\t' } else { ' ' })
+        .collect();
+    let number = number.to_string();
+    let margin = " ".repeat(number.len());
+    format!("\n{margin} |\n{number} | {line}\n{margin} | {indent}{carets}")
+}
+
+/// The key that is most like the unknown one, from an error that lists all keys.
+fn nearest(what: &str) -> Option<&str> {
+    let mut quoted = what.split('`').skip(1).step_by(2);
+    let unknown = quoted.next()?;
+    quoted
+        .map(|key| (distance(unknown, key), key))
+        .filter(|(distance, key)| *distance <= key.len().max(3) / 3)
+        .min()
+        .map(|(_, key)| key)
+}
+
+/// How many letters must be changed, added or removed.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}

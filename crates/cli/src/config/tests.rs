@@ -1,0 +1,203 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+fn error(text: &str) -> String {
+    Config::parse(text, "node.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn the_example_is_the_default() {
+    let config = Config::parse(&Config::example(), "example").unwrap();
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    assert_eq!(Config::parse("", "empty").unwrap(), Config::default());
+}
+
+/// The keys of a table, as the reader itself lists them.
+fn keys_of(table: &str) -> Vec<String> {
+    let wrong = match table {
+        "" => "no_such_key = 1".to_owned(),
+        table => format!("[{table}]\nno_such_key = 1"),
+    };
+    let error = toml::from_str::<Config>(&wrong).unwrap_err();
+    let mut quoted = error.message().split('`').skip(1).step_by(2);
+    assert_eq!(quoted.next(), Some("no_such_key"), "{error}");
+    quoted.map(str::to_owned).collect()
+}
+
+/// Every key that a file may have, with its table: `("n4.timers", "t1")`.
+fn every_key() -> Vec<(String, String)> {
+    let mut tables = vec![String::new()];
+    let mut keys = Vec::new();
+    while let Some(table) = tables.pop() {
+        for key in keys_of(&table) {
+            let path = format!("{table}.{key}");
+            let path = path.trim_start_matches('.').to_owned();
+            let probe = format!("[{path}]\nno_such_key = 1");
+            let probe = toml::from_str::<Config>(&probe).unwrap_err();
+            if probe.message().contains("no_such_key") {
+                tables.push(path);
+            } else {
+                keys.push((table.clone(), key));
+            }
+        }
+    }
+    keys
+}
+
+#[test]
+fn every_key_is_in_the_example_with_a_comment() {
+    let example = Config::example();
+    let keys = every_key();
+    assert!(keys.len() > 20, "{keys:?}");
+    for (table, key) in keys {
+        let body = example.split(&format!("[{table}]\n")).nth(1);
+        let body = body.unwrap_or_else(|| panic!("no [{table}]"));
+        let body = body.split("\n[").next().unwrap();
+        let is_key = |line: &str| {
+            let line = line.trim_start_matches('#');
+            line.split_once(" =").is_some_and(|(name, _)| name == key)
+        };
+        let at = body.lines().position(is_key);
+        let at = at.unwrap_or_else(|| panic!("[{table}] {key} is not in the example"));
+        assert!(body.lines().take(at).any(|line| line.starts_with('#')));
+    }
+}
+
+/// The source of a folder without what is about configuration, and without tests.
+fn source(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "config" {
+            source(&path, text);
+        } else if path.extension().is_some_and(|end| end == "rs")
+            && !["config", "tests"].contains(&name)
+        {
+            text.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_key_is_read_outside_of_the_configuration() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut code = String::new();
+    source(&crates.join("cli/src"), &mut code);
+    source(&crates.join("pfcp-node/src"), &mut code);
+    let limits = include_str!("../config.rs");
+    let limits = limits.split("fn limits").nth(1).unwrap();
+    code.push_str(limits.split("\n    }").next().unwrap());
+    for (table, key) in every_key() {
+        let used = code.match_indices(&format!(".{key}")).any(|(at, found)| {
+            let next = code[at + found.len()..].chars().next();
+            next.is_some_and(|next| !next.is_alphanumeric() && next != '_')
+        });
+        assert!(used, "[{table}] {key} is read nowhere");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_its_place_and_the_likely_one() {
+    let text = "[n4]\nlisten = [\"127.0.0.1:0\"]\n\n[n4.limits]\n  sesions = 5\n";
+    let told = error(text);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(
+        lines[0].starts_with("error: node.toml:5:3: unknown field `sesions`"),
+        "{told}"
+    );
+    assert_eq!(lines[1..4], ["  |", "5 |   sesions = 5", "  |   ^^^^^^^"]);
+    assert!(
+        lines[4].starts_with("hint: did you mean `sessions`?"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_wrong_type_is_shown_with_its_place() {
+    let told = error("[control]\nframe = \"big\"\n");
+    assert!(
+        told.contains("node.toml:2:9: invalid type: string"),
+        "{told}"
+    );
+    assert!(told.contains("\n  |         ^^^^^"), "{told}");
+}
+
+#[test]
+fn broken_toml_is_shown_with_its_place() {
+    let told = error("[node]\nname = \"x\n");
+    assert!(told.contains("node.toml:2:"), "{told}");
+    assert!(told.contains("2 | name = \"x"), "{told}");
+}
+
+#[test]
+fn a_value_that_cannot_work_is_shown_with_its_place() {
+    for (text, place, says) in [
+        ("[n4]\nlisten = []", "2:10", "`n4.listen` is empty"),
+        (
+            "[n4.limits]\nsessions = 0",
+            "2:12",
+            "`n4.limits.sessions` is 0",
+        ),
+        ("[n4.timers]\nn1 = 900", "2:6", "`n4.timers.n1` is 900"),
+        ("[control]\nframe = 5", "2:9", "`control.frame` is 5"),
+        ("[control]\nidle = \"2h\"", "2:8", "from 100ms to 60m"),
+        ("[node]\nname = \"\"", "2:8", "a node needs a name"),
+        ("[node]\nshutdown = \"0s\"", "2:12", "from 100ms to 60m"),
+        ("[node]\nshutdown = \"soon\"", "2:12", "use ms, s, m or h"),
+        ("[log]\nfilter = \"a=b=c\"", "2:10", "`log.filter`"),
+    ] {
+        let told = error(text);
+        assert!(
+            told.starts_with(&format!("error: node.toml:{place}: ")),
+            "{told}"
+        );
+        assert!(told.contains(says), "{told}");
+        assert!(told.contains('^'), "{told}");
+    }
+}
+
+#[test]
+fn carets_stand_below_letters_that_are_not_ascii() {
+    let told = error("[node]\nname = \"größe\" x\n");
+    let lines: Vec<&str> = told.lines().collect();
+    let caret = lines[3].find('^').unwrap();
+    let letters = lines[2].chars().collect::<Vec<_>>();
+    assert_eq!(letters[lines[3][..caret].chars().count()], 'x', "{told}");
+}
+
+#[test]
+fn hostile_files_are_errors_and_never_panics() {
+    for text in [
+        "\0",
+        "=",
+        "[",
+        "[[n4]]",
+        "n4 = 5",
+        "[n4]\n[n4]",
+        "a = \"\u{1F4A9}",
+        "\u{feff}[node",
+        "[n4.limits]\nsessions = 99999999999999999999999",
+        "[n4.limits]\nsessions = -1",
+    ] {
+        assert!(error(text).starts_with("error: node.toml"), "{text:?}");
+    }
+    let deep = format!("a = {}", "[".repeat(100_000));
+    assert!(error(&deep).starts_with("error: node.toml"));
+}
+
+#[test]
+fn changes_are_named_key_by_key_against_the_defaults() {
+    assert_eq!(changes("", &Config::example()), Vec::<String>::new());
+    let before = "[n4.timers]\nt1 = \"1s\"\n[log]\nfilter = \"info\"";
+    let after = "[n4.timers]\nt1 = \"2s\"\n[control]\nsocket = \"/x\"";
+    assert_eq!(
+        changes(before, after),
+        ["control.socket", "log.filter", "n4.timers.t1"]
+    );
+}

@@ -1,0 +1,142 @@
+//! What commands print: lines for people, objects for scripts, colours only on a terminal.
+
+mod table;
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tracing_subscriber::EnvFilter;
+
+pub(crate) use self::table::Table;
+use crate::exit::Done;
+
+/// The environment variable that says what is logged, such as `info` or `strowger=debug`.
+const LOG: &str = "STROWGER_LOG";
+
+/// Sends the log to standard error, so that standard output stays what the command promises.
+pub(crate) fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal() && !plain_wanted())
+        .with_filter_reloading();
+    let handle = log.reload_handle();
+    log.init();
+    let set = move |filter| handle.reload(filter).is_ok();
+    // Called once, by `main`.
+    let _ = SET_FILTER.set(Box::new(set));
+}
+
+/// Changes what is logged while the process runs.
+static SET_FILTER: OnceLock<Box<dyn Fn(EnvFilter) -> bool + Send + Sync>> = OnceLock::new();
+
+/// Logs what a configuration asks for, unless the environment has said it.
+pub(crate) fn log_as_configured(filter: &str) {
+    if std::env::var_os(LOG).is_some() {
+        return;
+    }
+    if let (Some(set), Ok(filter)) = (SET_FILTER.get(), EnvFilter::try_new(filter)) {
+        set(filter);
+    }
+}
+
+/// Checks what says what is logged.
+pub(crate) fn check_filter(filter: &str) -> Result<(), String> {
+    let checked = EnvFilter::try_new(filter).map(drop);
+    checked.map_err(|error| format!("\"{filter}\" is not a filter of the log: {error}"))
+}
+
+/// How a piece of text looks on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ink {
+    Bold,
+    Faint,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Ink {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Faint => "2",
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        }
+    }
+}
+
+/// Where a command prints.
+pub(crate) struct Output {
+    to: BufWriter<Box<dyn Write + Send>>,
+    terminal: bool,
+    colours: bool,
+    /// Whether the last line was drawn by [`Output::live`] and may be drawn over.
+    drawn: bool,
+}
+
+impl Output {
+    /// Prints to standard output.
+    pub(crate) fn stdout() -> Self {
+        let terminal = io::stdout().is_terminal();
+        Self {
+            to: BufWriter::new(Box::new(io::stdout())),
+            terminal,
+            colours: terminal && !plain_wanted(),
+            drawn: false,
+        }
+    }
+
+    /// Prints one line.
+    pub(crate) fn line(&mut self, line: impl Display) -> Done {
+        if std::mem::take(&mut self.drawn) {
+            writeln!(self.to)?;
+        }
+        writeln!(self.to, "{line}")?;
+        Ok(())
+    }
+
+    /// Prints one object on one line.
+    pub(crate) fn json(&mut self, value: &Value) -> Done {
+        self.line(value)
+    }
+
+    /// Draws a line over the one drawn before; off a terminal, prints it as a line of its own.
+    pub(crate) fn live(&mut self, line: impl Display) -> Done {
+        if self.terminal {
+            // Carriage return, then erase to the end: the line that was there may have been longer.
+            write!(self.to, "\r{line}\x1b[K")?;
+            self.drawn = true;
+        } else {
+            writeln!(self.to, "{line}")?;
+        }
+        self.flush()
+    }
+
+    /// Colours a piece of text, on a terminal.
+    pub(crate) fn paint(&self, ink: Ink, text: impl Display) -> String {
+        if self.colours {
+            format!("\x1b[{}m{text}\x1b[0m", ink.code())
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// Hands everything to the reader.
+    pub(crate) fn flush(&mut self) -> Done {
+        Ok(self.to.flush()?)
+    }
+}
+
+/// Follows <https://no-color.org>, and terminals that say that they are dumb.
+fn plain_wanted() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}

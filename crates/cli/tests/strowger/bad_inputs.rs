@@ -1,0 +1,260 @@
+//! What crashed other stacks, against a running node.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use strowger_pfcp::{Cause, Frame, IeType, Seid};
+
+use crate::captures::left_out;
+use crate::peer::{Peer, f_seid_of, value};
+use crate::running::Running;
+
+/// How long actors may take to go.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Cases that the node answers otherwise, each with the reason. Closed: it may only get shorter.
+const EXCUSED: [(&str, &str); 0] = [];
+
+/// A case of the file.
+#[derive(Debug)]
+struct Case {
+    name: String,
+    octets: Vec<u8>,
+    expect: Value,
+}
+
+fn cases() -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/bad-inputs.json");
+    let Ok(text) = fs::read_to_string(&path) else {
+        return left_out("bad inputs", &format!("{} is not there", path.display()));
+    };
+    let file: Value = serde_json::from_str(&text).expect("the file is JSON");
+    let text = |case: &Value, key: &str| case[key].as_str().expect("a text").to_owned();
+    let cases = file["cases"].as_array().expect("a list");
+    cases
+        .iter()
+        .map(|case| Case {
+            name: text(case, "name"),
+            octets: octets(&text(case, "hex")),
+            expect: case["expect"].clone(),
+        })
+        .collect()
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
+    (0..hex.len()).step_by(2).map(pair).collect()
+}
+
+/// Where a message has its sequence number, if it says that it has one.
+fn number(octets: &mut [u8]) -> Option<&mut [u8]> {
+    let at = if octets[0] & 1 == 1 { 12 } else { 4 };
+    octets.get_mut(at..at + 3)
+}
+
+/// Gives every message of a case a sequence number that was not used yet.
+fn renumber(case: &Case, peer: &mut Peer) -> Vec<u8> {
+    let mut octets = case.octets.clone();
+    let mut start = 0;
+    while let Some(rest) = octets.get_mut(start..).filter(|rest| rest.len() >= 4) {
+        let length = 4 + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        let bundled = rest[0] & 4 == 4;
+        let sequence = peer.next_sequence().get().to_be_bytes();
+        if let Some(place) = number(rest) {
+            place.copy_from_slice(&sequence[1..]);
+        }
+        if !bundled {
+            break;
+        }
+        start += length;
+    }
+    octets
+}
+
+/// Says what is wrong with the answers; nothing if they are as expected.
+fn fault(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
+    if let Some(any) = expect["any"].as_array() {
+        let faults: Option<Vec<String>> = any.iter().map(|one| fault(one, answers)).collect();
+        return faults.map(|faults| faults.join("; or "));
+    }
+    let types: Vec<u64> = answers.iter().map(|octets| octets[1].into()).collect();
+    if let Some(wanted) = expect["answers"].as_array() {
+        let wanted: Vec<u64> = wanted.iter().filter_map(Value::as_u64).collect();
+        return (types != wanted).then(|| format!("answers {types:?}, expected {wanted:?}"));
+    }
+    if expect["answer"] == "none" {
+        return (!types.is_empty()).then(|| format!("answers {types:?}, expected none"));
+    }
+    let [answer] = answers else {
+        return Some(format!("answers {types:?}, expected one"));
+    };
+    if expect["answer"] != types[0] {
+        return Some(format!(
+            "answer {}, expected {}",
+            types[0], expect["answer"]
+        ));
+    }
+    let listed = |key: &str, given: Option<u64>| {
+        let wanted = expect[key].as_array()?;
+        let fits = given.is_some_and(|given| wanted.iter().any(|one| *one == given));
+        (!fits).then(|| format!("{key} {given:?}, expected {}", expect[key]))
+    };
+    let number = |ie| {
+        let octets = value(answer, ie)?.iter();
+        Some(octets.fold(0, |number: u64, octet| number << 8 | u64::from(*octet)))
+    };
+    let seid = Frame::decode(answer).expect("a message").header.seid;
+    let wrong_seid = expect
+        .get("seid")
+        .filter(|wanted| seid.map(|seid| seid.0) != wanted.as_u64());
+    listed("cause", number(IeType::CAUSE))
+        .or_else(|| listed("offending_ie", number(IeType::OFFENDING_IE)))
+        .or_else(|| wrong_seid.map(|wanted| format!("SEID {seid:?}, expected {wanted}")))
+}
+
+/// A node with peers: one that sends bad inputs, and one that has nothing to do with it.
+struct Bench {
+    live: Running,
+    bad: Peer,
+    own: Seid,
+    good: Peer,
+    other: Seid,
+    actors: usize,
+}
+
+impl Bench {
+    fn start(config: &str) -> Self {
+        let live = Running::start(config);
+        let mut good = Peer::associated(8, &live.n4);
+        let mut bad = Peer::associated(7, &live.n4);
+        // The first session has SEID 1, which some cases name: to their sender it is unknown.
+        let other = good
+            .establish(Ipv4Addr::new(10, 200, 0, 8))
+            .expect("accepted");
+        let own = bad
+            .establish(Ipv4Addr::new(10, 200, 0, 7))
+            .expect("accepted");
+        let actors = live.actors().len();
+        Self {
+            live,
+            bad,
+            own,
+            good,
+            other,
+            actors,
+        }
+    }
+
+    /// Sends a case and returns what is answered.
+    fn answers(&mut self, case: &Case) -> Vec<Vec<u8>> {
+        let octets = renumber(case, &mut self.bad);
+        self.bad.send(&octets);
+        // The first is answered when the case was read, the others when a session had its turn.
+        self.bad.heartbeat();
+        assert_eq!(self.bad.modify(self.own), Cause::REQUEST_ACCEPTED);
+        self.bad.heartbeat();
+        let mut answers = self.bad.take_others();
+        if answers.is_empty() && fault(&case.expect, &[]).is_some() {
+            answers.extend(self.bad.next());
+        } else if answers.is_empty() && case.expect["any"].is_array() {
+            // A session that refuses has answered when it is gone.
+            self.count();
+            self.bad.heartbeat();
+            answers = self.bad.take_others();
+        }
+        answers
+    }
+
+    /// Waits until there are as many actors as at the start: a session that was deleted or refused
+    /// may go after its answer. Returns how many there are.
+    fn count(&self) -> usize {
+        let since = Instant::now();
+        loop {
+            let actors = self.live.actors().len();
+            if actors == self.actors || since.elapsed() > PATIENCE {
+                return actors;
+            }
+        }
+    }
+
+    /// Ends what a case established.
+    fn clear(&mut self, answers: &[Vec<u8>]) {
+        for answer in answers {
+            if let Some(seid) = f_seid_of(answer) {
+                assert_eq!(self.bad.delete(seid), Cause::REQUEST_ACCEPTED);
+            }
+        }
+    }
+
+    /// Says what else a case did; nothing if it did nothing.
+    fn harm(&mut self) -> Option<String> {
+        let causes = (self.bad.modify(self.own), self.good.modify(self.other));
+        self.live.assert_unharmed();
+        let actors = self.count();
+        let unharmed = (Cause::REQUEST_ACCEPTED, Cause::REQUEST_ACCEPTED);
+        (causes != unharmed || actors != self.actors).then(|| {
+            format!(
+                "modifications {causes:?}, {actors} actors, were {}",
+                self.actors
+            )
+        })
+    }
+}
+
+#[test]
+fn every_bad_input_is_answered_as_it_should_be_and_harms_nobody() {
+    let cases = cases();
+    let mut bench = Bench::start("");
+    let mut faults = Vec::new();
+    for case in &cases {
+        let answers = bench.answers(case);
+        bench.clear(&answers);
+        let wrong = fault(&case.expect, &answers).or_else(|| bench.harm());
+        faults.extend(wrong.map(|wrong| (case.name.as_str(), wrong)));
+    }
+    for (name, reason) in EXCUSED {
+        let found = faults.iter().position(|(case, _)| *case == name);
+        let found = found.unwrap_or_else(|| panic!("{name}: holds, so it needs no excuse"));
+        let (_, wrong) = faults.remove(found);
+        eprintln!("excused: {name}: {wrong}; {reason}");
+    }
+    let table: Vec<String> = faults
+        .iter()
+        .map(|(name, wrong)| format!("{name}: {wrong}"))
+        .collect();
+    let (held, count) = (cases.len() - table.len(), cases.len());
+    assert!(
+        table.is_empty(),
+        "{held} of {count} hold; not these:\n{}",
+        table.join("\n")
+    );
+    assert_eq!(bench.bad.drain(), Vec::<Vec<u8>>::new(), "late answers");
+    let summary = bench.live.end();
+    assert_eq!(summary["not_stopped"], serde_json::json!([]), "{summary}");
+}
+
+#[test]
+fn bad_inputs_keep_no_memory() {
+    let cases = cases();
+    // Answers are kept for repetitions; with room for few of them, memory is soon as it stays.
+    let mut bench = Bench::start("[n4.limits]\nresponse_cache = 64");
+    let mut peak = || {
+        let round = |_| {
+            for case in &cases {
+                let answers = bench.answers(case);
+                bench.clear(&answers);
+            }
+            bench.live.resident()
+        };
+        (0..10).map(round).max().expect("rounds")
+    };
+    let (_warm, first, second) = (peak(), peak(), peak());
+    assert!(
+        second * 100 <= first * 102,
+        "{first} KiB in the first rounds, {second} KiB in the second"
+    );
+    assert_eq!(bench.harm(), None);
+}

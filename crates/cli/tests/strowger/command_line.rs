@@ -1,0 +1,71 @@
+//! What every command has in common: help, versions, exit codes, pipes that close.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::binary::strowger;
+
+#[test]
+fn help_lists_exit_codes_and_the_verbs() {
+    let ran = strowger(["--help"]);
+    assert_eq!(ran.code, 0);
+    for part in ["Exit codes:", "pfcp", "completions", "STROWGER_LOG"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+}
+
+#[test]
+fn version_is_that_of_the_package() {
+    let ran = strowger(["--version"]);
+    assert_eq!(
+        ran.out.trim(),
+        concat!("strowger ", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn unknown_verb_is_wrong_usage() {
+    let ran = strowger(["dmeo"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.starts_with("error: "), "{}", ran.err);
+}
+
+#[test]
+fn every_shell_gets_completions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = strowger(["completions", shell]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(
+            ran.out.contains("replay"),
+            "{shell} does not know `pfcp replay`"
+        );
+    }
+}
+
+#[test]
+fn reader_that_goes_away_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary is built");
+    let mut first = String::new();
+    BufReader::with_capacity(1, child.stdout.take().expect("piped"))
+        .read_line(&mut first)
+        .expect("there is a line");
+    let ended = child.wait_with_output().expect("the binary ends");
+    assert!(ended.status.success(), "{:?}", ended.status);
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+}
+
+#[test]
+fn output_off_a_terminal_has_no_colours() {
+    let ran = strowger([
+        "pfcp",
+        "decode",
+        "--hex",
+        "2001000c00000100006000040a0b0c0d",
+    ]);
+    assert!(!ran.out.contains('\x1b'), "{:?}", ran.out);
+}

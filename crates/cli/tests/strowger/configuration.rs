@@ -1,0 +1,63 @@
+//! `init` and `check`: what one writes, the other takes.
+
+use std::fs;
+
+use crate::binary::{fed, strowger};
+
+#[test]
+fn what_init_writes_check_takes() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let file = folder.path().join("node.toml");
+    let name = file.to_str().expect("text");
+    let ran = strowger(["init", name]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let ran = strowger(["check", name]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("listens on 127.0.0.1:8805"), "{}", ran.out);
+    let object = strowger(["check", name, "--json"]).last_object();
+    assert_eq!(object["ok"], true);
+    let printed = strowger(["init", "-"]).out;
+    assert_eq!(printed, fs::read_to_string(&file).expect("it is there"));
+    assert_eq!(fed(["check", "-"], printed.as_bytes()).code, 0);
+}
+
+#[test]
+fn init_replaces_no_file_unless_told_to() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let file = folder.path().join("node.toml");
+    fs::write(&file, "mine").expect("the folder is ours");
+    let name = file.to_str().expect("text");
+    let ran = strowger(["init", name]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.err.contains("hint: "), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "mine");
+    assert_eq!(strowger(["init", "--force", name]).code, 0);
+    assert_eq!(strowger(["check", name]).code, 0);
+}
+
+#[test]
+fn check_shows_the_place() {
+    let ran = fed(["check", "-"], b"[n4]\nlisen = []\n");
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err
+            .starts_with("error: standard input:2:1: unknown field `lisen`")
+    );
+    assert!(
+        ran.err.contains("\n2 | lisen = []\n  | ^^^^^\n"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("hint: did you mean `listen`?"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn run_refuses_what_check_refuses() {
+    let ran = strowger(["run", "--config", "/nowhere/node.toml"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.err.contains("strowger init"), "{}", ran.err);
+}

@@ -1,0 +1,99 @@
+//! `strowger pfcp decode`.
+
+use crate::binary::{fed, strowger};
+use crate::captures::captures;
+
+const HEARTBEAT: &str = "2001000c00000100006000040a0b0c0d";
+
+#[test]
+fn hex_and_standard_input_are_read() {
+    let spaced = "# a comment\n\n20 01 00 0c 00 00 01 00 00 60 00 04 0a 0b 0c 0d\n";
+    for ran in [
+        strowger(["pfcp", "decode", "--hex", HEARTBEAT]),
+        fed(["pfcp", "decode", "-"], HEARTBEAT.as_bytes()),
+        fed(["pfcp", "decode", "-"], spaced.as_bytes()),
+    ] {
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains("Heartbeat Request"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn wrong_hex_is_input_that_cannot_be_understood() {
+    let ran = strowger(["pfcp", "decode", "--hex", "20x1"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.starts_with("error: --hex: 'x' in column 3"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("\nhint: "), "{}", ran.err);
+}
+
+#[test]
+fn missing_file_is_something_outside() {
+    let ran = strowger(["pfcp", "decode", "no-such-file.pcap"]);
+    assert_eq!(ran.code, 3);
+    assert!(
+        ran.err.starts_with("error: no-such-file.pcap: "),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn octets_of_one_message_are_read_as_they_stand() {
+    let octets = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 10, 11, 12, 13];
+    let ran = fed(["pfcp", "decode", "-"], &octets);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("Heartbeat Request"), "{}", ran.out);
+}
+
+#[test]
+fn check_ends_with_its_counts() {
+    let ran = strowger(["pfcp", "decode", "--check", "--json", "--hex", "40010004"]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.last_object()["errors"], 1);
+    assert_eq!(ran.objects()[0]["octets"], "40010004");
+}
+
+#[test]
+fn captures_of_others_decode_whole_and_encode_to_themselves() {
+    for capture in captures() {
+        let path = capture.to_str().expect("the path is text");
+        let ran = strowger(["pfcp", "decode", path, "--check", "--json"]);
+        assert_eq!(ran.code, 0, "{path}: {}", ran.err);
+        let last = ran.last_object();
+        assert!(last["messages"].as_u64() > Some(0), "{path}: {last}");
+        for key in ["errors", "opaque"] {
+            assert_eq!(last[key], 0, "{path}: {last}");
+        }
+        for key in ["decoded", "identical"] {
+            assert_eq!(last[key], last["messages"], "{path}: {last}");
+        }
+    }
+}
+
+#[test]
+fn text_shows_elements_as_a_tree() {
+    let ran = strowger(["pfcp", "decode", "--hex", HEARTBEAT]);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines[1], "Heartbeat Request (1), sequence 1");
+    assert!(
+        lines[2].starts_with("  Recovery Time Stamp (96): "),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn messages_of_one_datagram_are_told_apart() {
+    let bundle = format!("24{}{HEARTBEAT}", &HEARTBEAT[2..]);
+    let ran = strowger(["pfcp", "decode", "--json", "--hex", &bundle]);
+    let follows: Vec<bool> = ran
+        .objects()
+        .iter()
+        .map(|o| o["follow_on"] == true)
+        .collect();
+    assert_eq!(follows, [true, false]);
+}

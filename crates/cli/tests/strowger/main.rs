@@ -1,0 +1,21 @@
+//! What the binary prints, read back by programs that are not ours where possible.
+
+mod bad_inputs;
+mod binary;
+mod captures;
+mod command_line;
+mod configuration;
+mod decode;
+mod demo;
+mod encode;
+mod kill;
+mod limits;
+mod listing;
+mod mutations;
+mod node;
+mod pdml;
+mod peer;
+mod replay;
+mod running;
+mod tshark;
+mod upf;

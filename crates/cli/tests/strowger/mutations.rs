@@ -1,0 +1,216 @@
+//! Messages that others captured, changed at random, against a running node.
+
+mod mutate;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use strowger_pfcp::{Cause, IeType, MessageType, Seid};
+use strowger_pfcp_node::Capture;
+
+use self::mutate::{Mutator, Random};
+use crate::captures::captures;
+use crate::peer::{Peer, STARTED, f_seid_of, value};
+use crate::running::Running;
+
+/// How many mutations are sent; `STROWGER_MUTATIONS` says otherwise.
+const COUNT: usize = 3000;
+/// After so many mutations there is a valid establishment.
+const ROUND: usize = 100;
+/// After so many the sender waits until all were read, so that the socket does not overflow.
+const BURST: usize = 20;
+/// How many sessions the valid peer holds.
+const HELD: usize = 100;
+/// The mutations that memory is given to settle in.
+const WARM: usize = 2000;
+
+/// Memory is bounded by limits: small ones are reached soon, and then it must not grow.
+const CONFIG: &str = "
+[n4.limits]
+associations = 32
+response_cache = 256
+sessions = 2000
+sessions_per_association = 200
+session_octets = 16384
+[n4.timers]
+heartbeat = \"0s\"
+";
+
+/// Captured messages, file by file.
+fn corpus() -> Vec<Vec<Vec<u8>>> {
+    let files = captures().into_iter().map(|path| {
+        let datagrams = Capture::open(&path).expect("the capture can be read");
+        let datagrams = datagrams.map(|datagram| datagram.expect("the capture is whole"));
+        datagrams
+            .filter(|datagram| datagram.is_pfcp() && !datagram.quoted && !datagram.truncated)
+            .map(|datagram| datagram.payload.to_vec())
+            .collect()
+    });
+    let files: Vec<Vec<Vec<u8>>> = files.collect();
+    if files.is_empty() {
+        vec![mutate::by_hand()]
+    } else {
+        files
+    }
+}
+
+/// The peer that sends mutations.
+struct Hostile {
+    peer: Peer,
+    mutator: Mutator,
+    /// Associations that the captures ask for.
+    setups: Vec<Vec<u8>>,
+    recovery: u32,
+    answers: BTreeMap<(u8, u8), usize>,
+}
+
+impl Hostile {
+    fn new(seed: u64, live: &Running) -> Self {
+        let corpus = corpus();
+        let is_setup = |octets: &&Vec<u8>| octets[1] == MessageType::ASSOCIATION_SETUP_REQUEST.0;
+        let mut setups: Vec<Vec<u8>> = corpus.iter().flatten().filter(is_setup).cloned().collect();
+        setups.sort_by_key(|octets| value(octets, IeType::NODE_ID).map(<[u8]>::to_vec));
+        setups.dedup_by_key(|octets| value(octets, IeType::NODE_ID).map(<[u8]>::to_vec));
+        Self {
+            peer: Peer::bind(66, &live.n4),
+            mutator: Mutator::new(seed, corpus),
+            setups,
+            recovery: STARTED,
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// Associates under every name of the captures, as nodes that started again: what the last
+    /// round established is gone.
+    fn start_again(&mut self) {
+        self.recovery += 1;
+        for setup in &mut self.setups {
+            let stamp = [0, 96, 0, 4];
+            let place = setup.windows(4).position(|octets| octets == stamp);
+            let at = 4 + place.expect("a setup has a time stamp");
+            setup[at..at + 4].copy_from_slice(&self.recovery.to_be_bytes());
+            setup[5..8].copy_from_slice(&self.recovery.to_be_bytes()[1..]);
+            self.peer.send(setup);
+        }
+        self.mutator.forget_own();
+    }
+
+    /// Sends mutations, which may name sessions of another peer.
+    fn burst(&mut self, others: &[Seid]) {
+        for _ in 0..BURST {
+            let octets = self.mutator.next(others);
+            self.peer.send(&octets);
+        }
+    }
+
+    /// Reads the answers: sessions that were established are worth mutations of their own.
+    fn read(&mut self) {
+        for octets in self.peer.drain() {
+            let message_type = octets[1];
+            let cause = value(&octets, IeType::CAUSE).map_or(0, |value| value[0]);
+            *self.answers.entry((message_type, cause)).or_default() += 1;
+            if cause == Cause::REQUEST_ACCEPTED.0 {
+                self.mutator.learn(f_seid_of(&octets));
+            }
+        }
+    }
+}
+
+/// The peer whose requests must all be accepted.
+struct Valid {
+    peer: Peer,
+    held: Vec<Seid>,
+    established: u16,
+}
+
+impl Valid {
+    fn new(live: &Running) -> Self {
+        let mut valid = Self {
+            peer: Peer::associated(2, &live.n4),
+            held: Vec::new(),
+            established: 0,
+        };
+        while valid.held.len() < HELD {
+            valid.establish();
+        }
+        valid
+    }
+
+    fn establish(&mut self) {
+        self.established = self.established.wrapping_add(1);
+        let [high, low] = self.established.to_be_bytes();
+        let seid = self.peer.establish(Ipv4Addr::new(10, 200, high, low));
+        self.held
+            .push(seid.expect("a valid establishment is accepted"));
+    }
+
+    /// Deletes a session, of whatever age.
+    fn delete(&mut self, random: &mut Random) {
+        let seid = self.held.swap_remove(random.below(self.held.len()));
+        assert_eq!(self.peer.delete(seid), Cause::REQUEST_ACCEPTED, "{seid}");
+    }
+}
+
+fn number<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}")),
+    )
+}
+
+/// Says what was going on when a test failed.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("run it again with STROWGER_SEED={}", self.0);
+        }
+    }
+}
+
+#[test]
+fn mutated_messages_harm_nobody_and_keep_no_memory() {
+    let count = number("STROWGER_MUTATIONS").unwrap_or(COUNT);
+    let seed = number("STROWGER_SEED").unwrap_or(1_u64);
+    let _told = Told(seed);
+    let mut random = Random::new(!seed);
+    let mut live = Running::start(CONFIG);
+    let mut valid = Valid::new(&live);
+    let mut hostile = Hostile::new(seed, &live);
+    let mut resident = Vec::new();
+    for sent in (0..WARM + count).step_by(BURST) {
+        if sent % ROUND == 0 {
+            hostile.start_again();
+            valid.establish();
+            valid.delete(&mut random);
+            if sent >= WARM {
+                resident.push(live.resident());
+            }
+        }
+        hostile.burst(&valid.held);
+        valid.peer.heartbeat();
+        hostile.read();
+    }
+    for &seid in &valid.held {
+        assert_eq!(valid.peer.modify(seid), Cause::REQUEST_ACCEPTED, "{seid}");
+    }
+    live.assert_unharmed();
+    let (first, second) = resident.split_at(resident.len() / 2);
+    let peak = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
+    let (first, second) = (peak(first), peak(second));
+    let summary = live.end();
+    eprintln!("answers by type and cause: {:?}", hostile.answers);
+    eprintln!("resident: at most {first} KiB, then {second} KiB; {summary}");
+    assert!(
+        second * 100 <= first * 102,
+        "{first} KiB in the first half, {second} KiB in the second"
+    );
+    assert_eq!(
+        summary["sessions"].as_u64().map(|all| all >= HELD as u64),
+        Some(true)
+    );
+}

@@ -1,0 +1,350 @@
+//! Changes to messages, from a seed.
+
+use strowger_pfcp::{
+    AssociationSetupRequest, Descriptor, FSeid, HeartbeatRequest, IeType, Message, NodeId, PdrId,
+    Precedence, Seid, Sequence, SessionDeletionRequest, SessionEstablishmentRequest,
+    SessionModificationRequest, Tlvs, UpdatePdr, describe,
+};
+use strowger_pfcp_node::Rules;
+
+/// Numbers that follow from a seed (SplitMix64).
+#[derive(Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        let limit = u64::try_from(limit).expect("a number of few bits");
+        usize::try_from(self.next() % limit).expect("below the limit")
+    }
+
+    /// The number of an element below `limit`.
+    fn element(&mut self, limit: u16) -> u16 {
+        u16::try_from(self.below(limit.into())).expect("below the limit")
+    }
+
+    fn octet(&mut self) -> u8 {
+        self.next().to_be_bytes()[0]
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        if from.is_empty() {
+            return None;
+        }
+        from.get(self.below(from.len()))
+    }
+
+    fn octets(&mut self, most: usize) -> Vec<u8> {
+        let length = self.below(most + 1);
+        (0..length).map(|_| self.octet()).collect()
+    }
+}
+
+/// Messages of one session, for where there are no captures.
+pub(super) fn by_hand() -> Vec<Vec<u8>> {
+    let address = std::net::IpAddr::from([127, 0, 0, 66]);
+    let node = || NodeId::from(address);
+    let rules = Rules::pdu_session([10, 45, 0, 66].into());
+    let sequence = Sequence::new(1);
+    let establishment = SessionEstablishmentRequest::new(node(), FSeid::new(Seid(1), address))
+        .create_pdrs(rules.pdrs().to_vec())
+        .create_fars(rules.fars().to_vec());
+    let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(7));
+    let modification = SessionModificationRequest::new().update_pdrs([update]);
+    [
+        Message::node(sequence, AssociationSetupRequest::new(node(), 1)),
+        Message::node(sequence, HeartbeatRequest::new(1)),
+        Message::session(Seid(0), sequence, establishment),
+        Message::session(Seid(1), sequence, modification),
+        Message::session(Seid(1), sequence, SessionDeletionRequest::new()),
+    ]
+    .map(|message| message.encode().expect("it fits"))
+    .to_vec()
+}
+
+/// An element with what is in it.
+#[derive(Clone, Debug)]
+struct Element {
+    ie: u16,
+    inside: Inside,
+}
+
+#[derive(Clone, Debug)]
+enum Inside {
+    Octets(Vec<u8>),
+    Elements(Vec<Element>),
+}
+
+/// Makes messages that are wrong in some way, most of them only a little.
+#[derive(Debug)]
+pub(super) struct Mutator {
+    random: Random,
+    corpus: Vec<Vec<Vec<u8>>>,
+    /// Sessions that mutations established.
+    own: Vec<Seid>,
+    sequence: u32,
+}
+
+impl Mutator {
+    pub(super) const fn new(seed: u64, corpus: Vec<Vec<Vec<u8>>>) -> Self {
+        Self {
+            random: Random::new(seed),
+            corpus,
+            own: Vec::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Notes a session of the sender.
+    pub(super) fn learn(&mut self, seid: Option<Seid>) {
+        self.own.extend(seid);
+    }
+
+    pub(super) fn forget_own(&mut self) {
+        self.own.clear();
+    }
+
+    /// A captured message; each file is as likely as the others, however long it is.
+    fn original(&mut self) -> Vec<u8> {
+        let file = self.random.pick(&self.corpus).expect("there are messages");
+        self.random.pick(file).expect("there are messages").clone()
+    }
+
+    /// The next message; it may name sessions of the sender, or those of `others`.
+    pub(super) fn next(&mut self, others: &[Seid]) -> Vec<u8> {
+        let mut octets = self.original();
+        self.name_session(&mut octets, others);
+        // Some stay whole, so that there are sessions to mutate.
+        if !self.random.one_in(20) {
+            for _ in 0..=self.random.below(3) {
+                match self.random.below(3) {
+                    0 => self.change_octets(&mut octets),
+                    _ => self.change_elements(&mut octets),
+                }
+            }
+        }
+        if !self.random.one_in(4) {
+            self.number(&mut octets);
+        }
+        octets.truncate(65_507);
+        octets
+    }
+
+    /// Puts the name of a live session into the header.
+    fn name_session(&mut self, octets: &mut [u8], others: &[Seid]) {
+        let seid = match self.random.below(8) {
+            0 => Some(Seid(self.random.next())),
+            1 => self.random.pick(others).copied(),
+            2 => None,
+            _ => self.random.pick(&self.own).copied(),
+        };
+        if let (Some(seid), 1) = (seid, octets[0] & 1) {
+            octets[4..12].copy_from_slice(&seid.0.to_be_bytes());
+        }
+    }
+
+    /// Gives a sequence number that was not used.
+    fn number(&mut self, octets: &mut [u8]) {
+        self.sequence += 1;
+        let at = if octets.first().is_some_and(|flags| flags & 1 == 1) {
+            12
+        } else {
+            4
+        };
+        if let Some(place) = octets.get_mut(at..at + 3) {
+            place.copy_from_slice(&self.sequence.to_be_bytes()[1..]);
+        }
+    }
+
+    /// Changes octets without knowing what they are.
+    fn change_octets(&mut self, octets: &mut Vec<u8>) {
+        if octets.is_empty() {
+            return;
+        }
+        let at = self.random.below(octets.len());
+        match self.random.below(8) {
+            0 => octets.truncate(at),
+            1 => octets.extend(self.random.octets(300)),
+            2 => octets[at] = self.random.octet(),
+            3 => {
+                let other = self.original();
+                octets.truncate(at);
+                octets.extend_from_slice(&other[self.random.below(other.len())..]);
+            }
+            // The type and the length of the message.
+            4 => *octets.get_mut(1).unwrap_or(&mut 0) = 1 + self.random.octet() % 60,
+            5 => *octets.get_mut(3).unwrap_or(&mut 0) = self.random.octet(),
+            _ => {
+                for _ in 0..=self.random.below(8) {
+                    let at = self.random.below(octets.len());
+                    octets[at] ^= 1 << self.random.below(8);
+                }
+            }
+        }
+        if self.random.one_in(2) {
+            set_length(octets);
+        }
+    }
+
+    /// Changes elements, at any depth; all lengths are right after it, or only one is not.
+    fn change_elements(&mut self, octets: &mut Vec<u8>) {
+        let start = header(octets);
+        let Some(mut elements) = octets.get(start..).and_then(|body| parse(body, 0)) else {
+            return self.change_octets(octets);
+        };
+        let group = self.dive(&mut elements);
+        let mut donor = self.original();
+        let donor = parse(&donor.split_off(header(&donor)), 0).unwrap_or_default();
+        self.change_group(group, donor);
+        octets.truncate(start);
+        write(&elements, octets);
+        set_length(octets);
+        if self.random.one_in(4) {
+            self.wrong_length(octets, start);
+        }
+    }
+
+    /// Goes down into a group, or stays.
+    fn dive<'a>(&mut self, mut group: &'a mut Vec<Element>) -> &'a mut Vec<Element> {
+        loop {
+            let inner: Vec<usize> = (0..group.len())
+                .filter(|&at| matches!(group[at].inside, Inside::Elements(_)))
+                .collect();
+            if self.random.one_in(3) {
+                return group;
+            }
+            let Some(&at) = self.random.pick(&inner) else {
+                return group;
+            };
+            match &mut group[at].inside {
+                Inside::Elements(elements) => group = elements,
+                Inside::Octets(_) => unreachable!("only groups were picked"),
+            }
+        }
+    }
+
+    fn change_group(&mut self, group: &mut Vec<Element>, donor: Vec<Element>) {
+        let known = donor.into_iter().nth(self.random.below(6));
+        if group.is_empty() {
+            group.extend(known);
+            return;
+        }
+        let at = self.random.below(group.len());
+        match self.random.below(9) {
+            0 => _ = group.remove(at),
+            1 => {
+                let copies = 1 + self.random.below(3);
+                let copy = vec![group[at].clone(); copies];
+                group.extend(copy);
+            }
+            2 => {
+                let other = self.random.below(group.len());
+                group.swap(at, other);
+            }
+            3 => group[at].ie = self.random.element(420),
+            4 => group[at].ie = u16::from_be_bytes([self.random.octet(), self.random.octet()]),
+            5 => group[at].inside = Inside::Octets(self.random.octets(40)),
+            6 => group.extend(known),
+            7 => {
+                let element = group.remove(at);
+                let wrapped = Inside::Elements(vec![element]);
+                let ie = self.random.element(19);
+                group.push(Element {
+                    ie,
+                    inside: wrapped,
+                });
+            }
+            _ => self.change_value(&mut group[at]),
+        }
+    }
+
+    fn change_value(&mut self, element: &mut Element) {
+        let Inside::Octets(value) = &mut element.inside else {
+            element.inside = Inside::Elements(Vec::new());
+            return;
+        };
+        match (value.len(), self.random.below(4)) {
+            (0, _) | (_, 0) => value.extend(self.random.octets(8)),
+            (length, 1) => value.truncate(self.random.below(length)),
+            (_, 2) => value.fill(if self.random.one_in(2) { 0xff } else { 0 }),
+            (length, _) => value[self.random.below(length)] = self.random.octet(),
+        }
+    }
+
+    /// Makes the length of an element at the top wrong.
+    fn wrong_length(&mut self, octets: &mut [u8], start: usize) {
+        let tlvs = Tlvs::new(&octets[start..]).filter_map(Result::ok);
+        let places: Vec<usize> = tlvs.map(|tlv| start + tlv.offset).collect();
+        let Some(&at) = self.random.pick(&places) else {
+            return;
+        };
+        let before = u16::from_be_bytes([octets[at + 2], octets[at + 3]]);
+        let after = match self.random.below(4) {
+            0 => 0,
+            1 => u16::MAX,
+            2 => before.wrapping_add(1),
+            _ => before.wrapping_sub(1),
+        };
+        octets[at + 2..at + 4].copy_from_slice(&after.to_be_bytes());
+    }
+}
+
+/// How long the header of a message is, going by its flags.
+fn header(octets: &[u8]) -> usize {
+    let with_seid = octets.first().is_some_and(|flags| flags & 1 == 1);
+    if with_seid { 16 } else { 8 }.min(octets.len())
+}
+
+/// Makes the length in the header that of the datagram.
+fn set_length(octets: &mut [u8]) {
+    let length = u16::try_from(octets.len().saturating_sub(4)).unwrap_or(u16::MAX);
+    if let Some(place) = octets.get_mut(2..4) {
+        place.copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+fn parse(octets: &[u8], depth: usize) -> Option<Vec<Element>> {
+    let tlvs: Result<Vec<_>, _> = Tlvs::new(octets).collect();
+    let element = |tlv: strowger_pfcp::Tlv<'_>| {
+        let grouped = matches!(describe(tlv.ie), Some(Descriptor::Group(_))) && depth < 8;
+        let inner = if grouped {
+            parse(tlv.value, depth + 1)
+        } else {
+            None
+        };
+        let inside = inner.map_or_else(|| Inside::Octets(tlv.value.to_vec()), Inside::Elements);
+        let IeType(ie) = tlv.ie;
+        Element { ie, inside }
+    };
+    Some(tlvs.ok()?.into_iter().map(element).collect())
+}
+
+fn write(elements: &[Element], out: &mut Vec<u8>) {
+    for Element { ie, inside } in elements {
+        out.extend_from_slice(&ie.to_be_bytes());
+        let start = out.len();
+        out.extend_from_slice(&[0; 2]);
+        match inside {
+            Inside::Octets(octets) => out.extend_from_slice(octets),
+            Inside::Elements(elements) => write(elements, out),
+        }
+        let length = u16::try_from(out.len() - start - 2).unwrap_or(u16::MAX);
+        out[start..start + 2].copy_from_slice(&length.to_be_bytes());
+    }
+}

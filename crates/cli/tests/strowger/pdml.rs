@@ -1,0 +1,108 @@
+//! tshark's description of a capture: one tree of fields for each PFCP message.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One field, with those inside it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Field {
+    /// tshark's name, such as `pfcp.f_teid.teid`; empty for an element.
+    pub(crate) name: String,
+    /// The line that people see, such as `TEID: 0x00000001`.
+    pub(crate) label: String,
+    /// The value as filters compare it.
+    pub(crate) show: String,
+    /// The octets, or what a bit field's mask leaves of them, in hex.
+    pub(crate) octets: String,
+    pub(crate) fields: Vec<Self>,
+}
+
+/// One message of a frame.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) frame: u64,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Field {
+    /// Finds a direct member.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+/// Asks tshark for the PFCP messages of a capture and hands them on one at a time.
+pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
+    let mut tshark = Command::new("tshark")
+        .args(["-n", "-Y", "pfcp", "-T", "pdml", "-J", "pfcp", "-r"])
+        .arg(capture)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tshark starts");
+    let lines = BufReader::new(tshark.stdout.take().expect("piped")).lines();
+    let mut frame = 0;
+    // The fields that are open, from the outside to the inside; the first is the message.
+    let mut open: Vec<Field> = Vec::new();
+    for line in lines {
+        let line = line.expect("tshark writes text");
+        let tag = line.trim_start();
+        if tag.starts_with("<proto name=\"pfcp\"") {
+            open = vec![Field::default()];
+        } else if tag.starts_with("</proto>") {
+            if let Some(message) = open.pop() {
+                take(Message {
+                    frame,
+                    fields: message.fields,
+                });
+            }
+        } else if tag.starts_with("</field>") {
+            if let (Some(done), Some(parent)) = (open.pop(), open.last_mut()) {
+                parent.fields.push(done);
+            }
+        } else if tag.starts_with("<field name=\"num\"") {
+            frame = attribute(tag, "show").parse().expect("a frame number");
+        } else if tag.starts_with("<field") && !open.is_empty() {
+            let field = Field {
+                name: attribute(tag, "name"),
+                label: attribute(tag, "showname"),
+                show: attribute(tag, "show"),
+                octets: attribute(tag, "value"),
+                fields: Vec::new(),
+            };
+            if tag.ends_with("/>") {
+                open.last_mut().expect("not empty").fields.push(field);
+            } else {
+                open.push(field);
+            }
+        }
+    }
+    assert!(
+        tshark.wait().expect("tshark ends").success(),
+        "{}",
+        capture.display()
+    );
+}
+
+/// Reads an attribute; one that is not there is empty.
+fn attribute(tag: &str, name: &str) -> String {
+    let start = format!(" {name}=\"");
+    let Some(at) = tag.find(&start) else {
+        return String::new();
+    };
+    let value = &tag[at + start.len()..];
+    let value = value.split('"').next().unwrap_or_default();
+    if !value.contains('&') {
+        return value.to_owned();
+    }
+    [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&amp;", "&"),
+    ]
+    .iter()
+    .fold(value.to_owned(), |text, (from, to)| text.replace(from, to))
+}

@@ -1,0 +1,214 @@
+//! Peers that speak PFCP octet by octet, and repeat what is not answered.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use strowger_pfcp::{
+    AssociationSetupRequest, Body, Cause, FSeid, Frame, HeartbeatRequest, IeType, Message,
+    MessageType, NodeId, PdrId, Precedence, Seid, Sequence, SessionDeletionRequest,
+    SessionEstablishmentRequest, SessionModificationRequest, UpdatePdr,
+};
+use strowger_pfcp_node::Rules;
+
+/// The longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A peer in the SMF role with an address of loopback of its own.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    socket: UdpSocket,
+    pub(crate) address: Ipv4Addr,
+    sequence: Sequence,
+    next_seid: u64,
+    /// What came while something else was awaited.
+    others: Vec<Vec<u8>>,
+    /// Requests that were sent more than once, so that they may be answered more than once.
+    repeated: Vec<Sequence>,
+}
+
+/// What is awaited for an answer before the request is sent again.
+const T1: Duration = Duration::from_secs(1);
+
+/// When every peer of these tests started, as the bad inputs say it.
+pub(crate) const STARTED: u32 = 0x0102_0304;
+
+impl Peer {
+    /// Binds `127.0.0.last`; its peer is the node at `to`.
+    pub(crate) fn bind(last: u8, to: &str) -> Self {
+        let address = Ipv4Addr::new(127, 0, 0, last);
+        let socket = UdpSocket::bind((address, 0)).expect("loopback has ports");
+        socket.connect(to).expect("loopback has routes");
+        socket.set_read_timeout(Some(T1)).expect("a timeout");
+        Self {
+            socket,
+            address,
+            sequence: Sequence::new(1),
+            next_seid: 0,
+            others: Vec::new(),
+            repeated: Vec::new(),
+        }
+    }
+
+    /// Binds and associates.
+    pub(crate) fn associated(last: u8, to: &str) -> Self {
+        let mut peer = Self::bind(last, to);
+        assert_eq!(peer.associate(STARTED), Cause::REQUEST_ACCEPTED);
+        peer
+    }
+
+    /// Sends octets as they are.
+    pub(crate) fn send(&self, octets: &[u8]) {
+        self.socket.send(octets).expect("loopback takes it");
+    }
+
+    /// Takes what came while something else was awaited.
+    pub(crate) fn take_others(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.others)
+    }
+
+    /// Waits for one more message; none if nothing comes in a long time.
+    pub(crate) fn next(&self) -> Option<Vec<u8>> {
+        (0..PATIENCE.as_secs() / T1.as_secs()).find_map(|_| self.receive())
+    }
+
+    /// Takes the messages that are there, without waiting.
+    pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
+        self.socket.set_nonblocking(true).expect("a mode");
+        let mut all = self.take_others();
+        while let Some(octets) = self.receive() {
+            all.push(octets);
+        }
+        self.socket.set_nonblocking(false).expect("a mode");
+        all
+    }
+
+    fn receive(&self) -> Option<Vec<u8>> {
+        let mut buffer = vec![0; 65_536];
+        match self.socket.recv(&mut buffer) {
+            Ok(length) => Some(buffer[..length].to_vec()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A sequence number that this peer has not used.
+    pub(crate) fn next_sequence(&mut self) -> Sequence {
+        self.sequence = self.sequence.next();
+        self.sequence
+    }
+
+    /// Sends a request until it is answered.
+    pub(crate) fn ask(&mut self, request: &Message) -> Vec<u8> {
+        let octets = request.encode().expect("it fits");
+        let answer = request.header.message_type.response().expect("a request");
+        let sequence = request.header.sequence;
+        for turn in 0..PATIENCE.as_secs() / T1.as_secs() {
+            if turn == 1 {
+                self.repeated.push(sequence);
+            }
+            self.send(&octets);
+            while let Some(octets) = self.receive() {
+                let header = Frame::decode(&octets).map(|frame| frame.header);
+                match header {
+                    Ok(header) if (header.message_type, header.sequence) == (answer, sequence) => {
+                        return octets;
+                    }
+                    Ok(header) if self.repeated.contains(&header.sequence) => {}
+                    _ => self.others.push(octets),
+                }
+            }
+        }
+        panic!("no answer to {request}");
+    }
+
+    fn node(&mut self, body: impl Into<Body>) -> Vec<u8> {
+        let message = Message::node(self.next_sequence(), body);
+        self.ask(&message)
+    }
+
+    fn session(&mut self, seid: Seid, body: impl Into<Body>) -> Vec<u8> {
+        let message = Message::session(seid, self.next_sequence(), body);
+        self.ask(&message)
+    }
+
+    /// Sets the association up, as a node that started at `recovery`.
+    pub(crate) fn associate(&mut self, recovery: u32) -> Cause {
+        self.associate_as(NodeId::from(IpAddr::from(self.address)), recovery)
+    }
+
+    /// Sets an association up under any name.
+    pub(crate) fn associate_as(&mut self, node: NodeId, recovery: u32) -> Cause {
+        cause(&self.node(AssociationSetupRequest::new(node, recovery)))
+    }
+
+    /// Waits until everything that was sent before was read.
+    pub(crate) fn heartbeat(&mut self) {
+        self.node(HeartbeatRequest::new(STARTED));
+    }
+
+    /// Asks for a session for a UE; returns the name that the node gave it, or the cause.
+    pub(crate) fn establish(&mut self, ue: Ipv4Addr) -> Result<Seid, Cause> {
+        let rules = Rules::pdu_session(ue.into());
+        self.establish_with(|request| {
+            request
+                .create_pdrs(rules.pdrs().to_vec())
+                .create_fars(rules.fars().to_vec())
+        })
+    }
+
+    /// Asks for a session with what is put into the request.
+    pub(crate) fn establish_with(
+        &mut self,
+        rules: impl FnOnce(SessionEstablishmentRequest) -> SessionEstablishmentRequest,
+    ) -> Result<Seid, Cause> {
+        self.next_seid += 1;
+        let address = IpAddr::from(self.address);
+        let f_seid = FSeid::new(Seid(self.next_seid), address);
+        let request = rules(SessionEstablishmentRequest::new(
+            NodeId::from(address),
+            f_seid,
+        ));
+        let answer = self.session(Seid(0), request);
+        match cause(&answer) {
+            Cause::REQUEST_ACCEPTED => Ok(f_seid_of(&answer).expect("accepted")),
+            cause => Err(cause),
+        }
+    }
+
+    /// Modifies a session so that it must have the second PDR of its establishment.
+    pub(crate) fn modify(&mut self, seid: Seid) -> Cause {
+        let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
+        let request = SessionModificationRequest::new().update_pdrs([update]);
+        cause(&self.session(seid, request))
+    }
+
+    pub(crate) fn delete(&mut self, seid: Seid) -> Cause {
+        cause(&self.session(seid, SessionDeletionRequest::new()))
+    }
+}
+
+/// The value of the first element of a type at the top of a message.
+pub(crate) fn value(octets: &[u8], ie: IeType) -> Option<&[u8]> {
+    let frame = Frame::decode(octets).ok()?;
+    let mut all = frame.tlvs().filter_map(Result::ok);
+    all.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value)
+}
+
+/// The cause of an answer.
+pub(crate) fn cause(octets: &[u8]) -> Cause {
+    let value = value(octets, IeType::CAUSE).expect("an answer has a cause");
+    Cause(value[0])
+}
+
+/// The name that a node gave to the session that it accepted.
+pub(crate) fn f_seid_of(octets: &[u8]) -> Option<Seid> {
+    let frame = Frame::decode(octets).ok()?;
+    if frame.header.message_type != MessageType::SESSION_ESTABLISHMENT_RESPONSE {
+        return None;
+    }
+    let seid = value(octets, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
+    Some(Seid(u64::from_be_bytes(*seid)))
+}
