@@ -1,0 +1,20 @@
+//! A datagram of any octets: framing, headers and elements never panic, and never read outside.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use strowger_pfcp::{Tlvs, frames};
+
+fuzz_target!(|datagram: &[u8]| {
+    let mut octets = 0;
+    for frame in frames(datagram) {
+        let Ok(frame) = frame else { break };
+        octets += frame.octets.len();
+        for element in Tlvs::new(frame.body) {
+            if element.is_err() {
+                break;
+            }
+        }
+    }
+    assert!(octets <= datagram.len(), "frames do not overlap");
+});
