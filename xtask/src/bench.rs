@@ -1,0 +1,205 @@
+//! `cargo xtask bench PART`: ours beside its peers, and the pages that say so.
+
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use crate::project::Project;
+use crate::{Outcome, report, step, term};
+
+/// The parts that can be measured, each a program of the bench workspace.
+const PARTS: &[&str] = &["runtime", "pfcp"];
+
+/// Measures a part, and keeps the rows unless `--quick` was asked for.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let wish = Wish::parse(args)?;
+    let binary = ["--release", "--bin", wish.part];
+    step::run(
+        bench_cargo(project)
+            .arg("build")
+            .args(binary)
+            .arg("--quiet"),
+    )?;
+    let mut measure = bench_cargo(project);
+    measure.args(["run", "--quiet"]).args(binary).arg("--");
+    if wish.quick {
+        measure.arg("--quick");
+    }
+    measure.args(&wish.filter);
+    let rows = parse(&step::output(&mut measure)?)?;
+    if wish.json {
+        for row in &rows {
+            term::line(&row.to_string());
+        }
+    } else {
+        term::line(&report::plain_table(&rows));
+    }
+    if wish.quick || wish.filter.is_some() {
+        return Ok(());
+    }
+    keep(project, wish.part, &rows)
+}
+
+struct Wish {
+    part: &'static str,
+    quick: bool,
+    json: bool,
+    filter: Option<String>,
+}
+
+impl Wish {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut wish = Self {
+            part: "",
+            quick: false,
+            json: false,
+            filter: None,
+        };
+        for arg in args {
+            match arg.as_str() {
+                "--quick" => wish.quick = true,
+                "--json" => wish.json = true,
+                name if wish.part.is_empty() => {
+                    let part = PARTS.iter().find(|part| **part == name);
+                    wish.part =
+                        part.ok_or_else(|| format!("no part `{name}`: {}", PARTS.join(", ")))?;
+                }
+                filter => wish.filter = Some(filter.to_owned()),
+            }
+        }
+        if wish.part.is_empty() {
+            return Err(format!("which part? {}", PARTS.join(", ")));
+        }
+        Ok(wish)
+    }
+}
+
+fn bench_cargo(project: &Project) -> Command {
+    let mut cargo = project.cargo();
+    cargo.current_dir(project.root().join("bench"));
+    cargo
+}
+
+fn parse(text: &str) -> Result<Vec<Value>, String> {
+    text.lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).map_err(|error| format!("row `{line}`: {error}")))
+        .collect()
+}
+
+/// Replaces the part in `docs/performance.json` and writes the page anew.
+fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
+    let file = project.root().join("docs/performance.json");
+    let mut all: Map<String, Value> = std::fs::read_to_string(&file)
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    all.insert(
+        part.to_owned(),
+        json!({ "run": surroundings(project, part), "rows": rows }),
+    );
+    let text = lines_of(&all);
+    write(&file, &text)?;
+    let page = report::page(&all);
+    write(&project.root().join("docs/performance.md"), &page)
+}
+
+fn write(file: &std::path::Path, text: &str) -> Outcome {
+    std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// One row a line, so that a change of one figure is a change of one line.
+fn lines_of(all: &Map<String, Value>) -> String {
+    let parts: Vec<String> = all
+        .iter()
+        .map(|(part, held)| {
+            let rows = held["rows"].as_array().into_iter().flatten();
+            let rows: Vec<String> = rows.map(|row| format!("    {row}")).collect();
+            let run = &held["run"];
+            format!(
+                "  \"{part}\": {{\"run\": {run}, \"rows\": [\n{}\n  ]}}",
+                rows.join(",\n")
+            )
+        })
+        .collect();
+    format!("{{\n{}\n}}\n", parts.join(",\n"))
+}
+
+/// The machine, the date and the versions that the rows are worth anything with.
+fn surroundings(project: &Project, part: &str) -> Value {
+    let said = |program: &str, args: &[&str]| {
+        let output = Command::new(program)
+            .args(args)
+            .current_dir(project.root())
+            .output()
+            .ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let processor = std::fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("model name"))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        });
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let lock = std::fs::read_to_string(project.root().join("bench/Cargo.lock"));
+    json!({
+        "date": said("date", &["-u", "+%Y-%m-%d"]),
+        "command": format!("cargo xtask bench {part}"),
+        "processor": processor,
+        "cores": cores,
+        "system": said("uname", &["-sr"]),
+        "rustc": said("rustc", &["--version"]),
+        "commit": said("git", &["rev-parse", "--short", "HEAD"]),
+        "load": std::fs::read_to_string("/proc/loadavg").ok().map(|text| {
+            text.split(' ').next().unwrap_or_default().to_owned()
+        }),
+        "versions": versions(&lock.unwrap_or_default()),
+    })
+}
+
+/// The versions of the peers, from the lock file of the bench workspace.
+fn versions(lock: &str) -> Value {
+    let mut versions = Map::new();
+    let mut name = "";
+    for line in lock.lines() {
+        if let Some(value) = line.strip_prefix("name = ") {
+            name = value.trim_matches('"');
+        }
+        if let Some(version) = line.strip_prefix("version = ")
+            && ["tokio", "ractor", "kameo", "rs-pfcp"].contains(&name)
+        {
+            versions.insert(name.to_owned(), json!(version.trim_matches('"')));
+        }
+    }
+    Value::Object(versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_the_lock() {
+        let lock = "[[package]]\nname = \"tokio\"\nversion = \"1.54.0\"\n\n[[package]]\n\
+                    name = \"toml\"\nversion = \"1.2.1\"\n";
+        assert_eq!(versions(lock), json!({ "tokio": "1.54.0" }));
+    }
+
+    #[test]
+    fn kept_rows_can_be_read_again() {
+        let mut all = Map::new();
+        let rows = json!([{ "id": "tell", "value": 1.5 }, { "id": "ask", "value": 2.0 }]);
+        all.insert("runtime".to_owned(), json!({ "run": {}, "rows": rows }));
+        let text = lines_of(&all);
+        let again: Map<String, Value> = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(again, all);
+        assert_eq!(text.lines().count(), 6, "one row a line: {text}");
+    }
+
+    #[test]
+    fn unknown_part_is_refused() {
+        assert!(Wish::parse(&["tunring".to_owned()]).is_err());
+        assert!(Wish::parse(&[]).is_err());
+    }
+}

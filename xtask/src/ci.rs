@@ -1,0 +1,128 @@
+//! `cargo xtask ci`: everything that must be green before review.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::project::Project;
+use crate::step::{self, Step};
+use crate::{Outcome, demo, fuzz, term, test, tidy};
+
+/// Runs all steps, or those that `args` name.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let mut keep_going = false;
+    let mut wanted: Vec<&str> = Vec::new();
+    for arg in args {
+        match arg.as_str() {
+            "--keep-going" => keep_going = true,
+            "--list" => {
+                for step in steps(project) {
+                    term::line(&format!("{:<10} {}", step.name, step.rerun));
+                }
+                return Ok(());
+            }
+            name => wanted.push(name),
+        }
+    }
+    let mut chosen = steps(project);
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| !chosen.iter().any(|s| s.name == **name))
+    {
+        return Err(format!(
+            "there is no step `{unknown}`; `cargo xtask ci --list` names them"
+        ));
+    }
+    chosen.retain(|step| wanted.is_empty() || wanted.contains(&step.name));
+    step::run_all(chosen, keep_going)
+}
+
+/// The steps: first what fails soon, last what runs the finished binary.
+fn steps(project: &Project) -> Vec<Step<'_>> {
+    let lints = ["--all-targets", "--", "-D", "warnings"];
+    let mut steps = vec![
+        Step::new("fmt", "cargo fmt --all --check", || format(project)),
+        Step::new("tidy", "cargo xtask tidy", || {
+            tidy::run(project).map(|()| None)
+        }),
+        Step::command("clippy", move || {
+            cargo(
+                project,
+                &[&["clippy", "--workspace", "--locked"][..], &lints].concat(),
+            )
+        }),
+        Step::new("test", "cargo xtask test", || {
+            test::run(project, &[]).map(Some)
+        }),
+        Step::command("doc", || {
+            let mut doc = cargo(project, &["doc", "--no-deps", "--workspace", "--locked"]);
+            doc.env("RUSTDOCFLAGS", "-D warnings");
+            doc
+        }),
+        Step::command("bench", move || {
+            let manifest = ["clippy", "--manifest-path", "bench/Cargo.toml"];
+            cargo(project, &[&manifest[..], &lints].concat())
+        }),
+    ];
+    if installed("cargo-deny") {
+        let checks = ["deny", "check", "licenses", "bans", "sources"];
+        steps.push(Step::command("deny", move || cargo(project, &checks)));
+    }
+    let package = [
+        "--workspace",
+        "--exclude",
+        "xtask",
+        "--no-verify",
+        "--locked",
+        "--allow-dirty",
+    ];
+    steps.extend([
+        Step::command("package", move || {
+            cargo(project, &[&["package", "--quiet"][..], &package].concat())
+        }),
+        Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
+            fuzz::run(project, &[]).map(|()| fuzz::impossible())
+        }),
+        Step::new(
+            "demo",
+            step::shown(&demo::demo_command(project, false)),
+            || demo::demo(project, false),
+        ),
+        Step::new(
+            "chaos",
+            step::shown(&demo::demo_command(project, true)),
+            || demo::demo(project, true),
+        ),
+        Step::new(
+            "captures",
+            "strowger pfcp decode FILE --check --json",
+            || demo::captures(project),
+        ),
+        Step::command("mutations", || {
+            let only = ["-p", "strowger-cli", "--test", "strowger", "mutations"];
+            let mut test = cargo(project, &[&["test", "--locked"][..], &only].concat());
+            test.env("STROWGER_MUTATIONS", "100000");
+            test
+        }),
+    ]);
+    steps
+}
+
+/// Three workspaces, one format.
+fn format(project: &Project) -> Result<Option<String>, String> {
+    for manifest in ["Cargo.toml", "bench/Cargo.toml", "fuzz/Cargo.toml"] {
+        let check = ["fmt", "--all", "--check", "--manifest-path", manifest];
+        step::run(&mut cargo(project, &check))?;
+    }
+    Ok(None)
+}
+
+fn cargo(project: &Project, args: &[&str]) -> Command {
+    let mut command = project.cargo();
+    command.args(args);
+    command
+}
+
+fn installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder: PathBuf| folder.join(program).is_file())
+}

@@ -1,0 +1,68 @@
+//! The project's own verbs: `cargo xtask <verb>`.
+//!
+//! Each verb is a module with one `run`. All of them start programs through [`step`], so that every
+//! failure says which step it was, how long it took and how to run it alone.
+
+mod bench;
+mod ci;
+mod demo;
+mod fuzz;
+mod picture;
+mod project;
+mod report;
+mod step;
+mod term;
+mod test;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use crate::project::Project;
+
+/// What a verb ends with: a message for the person at the terminal, or nothing to add.
+type Outcome = Result<(), String>;
+
+const HELP: &str = "\
+The project's own verbs.
+
+Usage: cargo xtask <VERB> [OPTIONS]
+
+  test                     every test that needs only cargo, then the proof tools
+  tidy                     layout, imports, words and licences that clippy does not check
+  ci [STEP...]             all that must be green before review (--list names the steps,
+                           --keep-going runs on after a failure)
+  bench PART               ours beside its peers, in one binary; PART is runtime or pfcp
+                           (--quick: under a minute; --json: rows only; without --quick the rows
+                           go to docs/performance.json and docs/performance.md is written anew)
+  fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)
+  picture                  run the demo and draw what it printed as docs/demo.svg
+
+Environment: CI=true makes a missing tool or missing fixtures a failure.
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let verb = args.next();
+    let rest: Vec<String> = args.collect();
+    let outcome = Project::locate().and_then(|project| match verb.as_deref() {
+        Some("test") => test::run(&project, &rest).map(drop),
+        Some("tidy") => tidy::run(&project),
+        Some("ci") => ci::run(&project, &rest),
+        Some("fuzz") => fuzz::run(&project, &rest),
+        Some("picture") => picture::run(&project),
+        Some("bench") => bench::run(&project, &rest),
+        None | Some("help" | "--help" | "-h") => {
+            term::line(HELP);
+            Ok(())
+        }
+        Some(other) => Err(format!("there is no verb `{other}`\n\n{HELP}")),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            term::error(&message);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The repository as the verbs see it: where it is, its files, its packages.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::step;
+
+/// The repository that this program was built in.
+pub(crate) struct Project {
+    root: PathBuf,
+}
+
+/// A package of the workspace, or one of those it is built from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) licence: Option<String>,
+    pub(crate) description: Option<String>,
+    /// The registry or repository it comes from; nothing for our own.
+    pub(crate) source: Option<String>,
+    /// Names of what it asks for directly, whatever the kind.
+    pub(crate) asks_for: Vec<String>,
+    pub(crate) publishes: bool,
+    /// The manifest, relative to the root where it is ours.
+    pub(crate) manifest: String,
+}
+
+impl Project {
+    /// Finds the root: the folder above this package, as cargo says when it runs us.
+    pub(crate) fn locate() -> Result<Self, String> {
+        let here = std::env::var("CARGO_MANIFEST_DIR")
+            .unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+        let root = Path::new(&here)
+            .parent()
+            .ok_or("xtask has no parent folder")?;
+        if root.join("Cargo.lock").is_file() {
+            return Ok(Self {
+                root: root.to_owned(),
+            });
+        }
+        Err(format!(
+            "no workspace at {}: run `cargo xtask` inside the clone",
+            root.display()
+        ))
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of captures, vectors and facts beside the repository.
+    pub(crate) fn shared(&self) -> PathBuf {
+        self.root.parent().unwrap_or(&self.root).join("shared")
+    }
+
+    /// A `cargo` command that runs at the root.
+    pub(crate) fn cargo(&self) -> Command {
+        // The toolchain that runs us may be pinned by variables that would bind nightly runs too.
+        let mut command = Command::new("cargo");
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// Every file that is tracked, or new and not ignored, relative to the root and sorted.
+    pub(crate) fn files(&self) -> Result<Vec<String>, String> {
+        let mut git = Command::new("git");
+        git.current_dir(&self.root);
+        git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+        let mut files: Vec<String> = step::output(&mut git)?
+            .lines()
+            .filter(|file| self.root.join(file).is_file())
+            .map(str::to_owned)
+            .collect();
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+
+    /// The members of the workspace, then everything that they are built from.
+    pub(crate) fn packages(&self) -> Result<(Vec<Package>, Vec<Package>), String> {
+        let text = step::output(self.cargo().args(["metadata", "--format-version", "1"]))?;
+        let all: Value = serde_json::from_str(&text)
+            .map_err(|error| format!("cargo metadata wrote no JSON: {error}"))?;
+        let packages = all["packages"]
+            .as_array()
+            .ok_or("cargo metadata lists no packages")?;
+        Ok(packages
+            .iter()
+            .map(|entry| self.package(entry))
+            .partition(|one| one.source.is_none()))
+    }
+
+    fn package(&self, entry: &Value) -> Package {
+        let text = |key: &str| entry[key].as_str().map(str::to_owned);
+        let manifest = text("manifest_path").unwrap_or_default();
+        let manifest = Path::new(&manifest)
+            .strip_prefix(&self.root)
+            .map_or_else(|_| manifest.clone(), |inside| inside.display().to_string());
+        let asks_for = entry["dependencies"]
+            .as_array()
+            .map_or_else(Vec::new, |list| {
+                list.iter()
+                    .filter_map(|one| one["name"].as_str().map(str::to_owned))
+                    .collect()
+            });
+        Package {
+            name: text("name").unwrap_or_default(),
+            version: text("version").unwrap_or_default(),
+            licence: text("license"),
+            description: text("description"),
+            source: text("source"),
+            asks_for,
+            publishes: entry["publish"]
+                .as_array()
+                .is_none_or(|list| !list.is_empty()),
+            manifest,
+        }
+    }
+}
+
+/// Whether a missing tool or fixture is a failure.
+pub(crate) fn strict() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}

@@ -1,0 +1,222 @@
+//! Steps: named pieces of work, run one after the other, timed, and summed up at the end.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+use crate::term::{self, Ink};
+
+/// One piece of work that can pass, fail or have a reason not to run.
+pub(crate) struct Step<'a> {
+    /// The name by which it can be run alone.
+    pub(crate) name: &'static str,
+    /// What to type to run only this.
+    pub(crate) rerun: String,
+    /// The work. `Ok(Some(..))` says in a phrase what was found, or left out.
+    pub(crate) work: Box<dyn FnMut() -> Result<Option<String>, String> + 'a>,
+}
+
+impl<'a> Step<'a> {
+    pub(crate) fn new(
+        name: &'static str,
+        rerun: impl Into<String>,
+        work: impl FnMut() -> Result<Option<String>, String> + 'a,
+    ) -> Self {
+        Self {
+            name,
+            rerun: rerun.into(),
+            work: Box::new(work),
+        }
+    }
+
+    /// A step that is one command, with its output passed through.
+    pub(crate) fn command(name: &'static str, make: impl Fn() -> Command + 'a) -> Self {
+        let rerun = shown(&make());
+        Self::new(name, rerun, move || run(&mut make()).map(|()| None))
+    }
+}
+
+struct Done {
+    name: &'static str,
+    took: Duration,
+    result: Result<Option<String>, String>,
+    rerun: String,
+}
+
+/// Runs the steps in order and prints the summary.
+///
+/// Stops at the first failure unless `keep_going`.
+pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
+    let total = steps.len();
+    let begun = Instant::now();
+    let mut done: Vec<Done> = Vec::new();
+    for (at, mut step) in steps.into_iter().enumerate() {
+        let place = format!("[{}/{total}]", at + 1);
+        let title = paint_title(&place, step.name);
+        term::note(&format!("\n{title}  {}", step.rerun));
+        let start = Instant::now();
+        let result = (step.work)();
+        let took = start.elapsed();
+        let word = verdict(&result);
+        term::note(&format!("{title}  {word} in {}", term::human(took)));
+        let failed = result.is_err();
+        done.push(Done {
+            name: step.name,
+            took,
+            result,
+            rerun: step.rerun,
+        });
+        if failed && !keep_going {
+            break;
+        }
+    }
+    summary(&done, total, begun.elapsed())
+}
+
+fn paint_title(place: &str, name: &str) -> String {
+    term::paint(Ink::Bold, &format!("{place} {name}"))
+}
+
+fn verdict(result: &Result<Option<String>, String>) -> String {
+    match result {
+        Ok(_) => term::paint(Ink::Green, "ok"),
+        Err(_) => term::paint(Ink::Red, "FAILED"),
+    }
+}
+
+fn summary(done: &[Done], total: usize, took: Duration) -> Outcome {
+    term::note("");
+    let mut failures = Vec::new();
+    for step in done {
+        let word = verdict(&step.result);
+        let pad = if step.result.is_ok() { "    " } else { "" };
+        let said = match &step.result {
+            Ok(Some(said)) => said.as_str(),
+            Ok(None) => "",
+            Err(why) => why.lines().next().unwrap_or_default(),
+        };
+        let time = term::human(step.took);
+        let row = format!("  {:<14} {word}{pad} {time:>12}  {said}", step.name);
+        term::note(row.trim_end());
+        if let Err(why) = &step.result {
+            failures.push(format!(
+                "step `{}`: {why}\n  alone: {}",
+                step.name, step.rerun
+            ));
+        }
+    }
+    for _ in done.len()..total {
+        failures.push(String::new());
+    }
+    let not_run = total - done.len();
+    failures.retain(|text| !text.is_empty());
+    let all = term::human(took);
+    if failures.is_empty() {
+        term::note(&format!("\nall {total} steps passed in {all}"));
+        return Ok(());
+    }
+    let rest = if not_run > 0 {
+        format!(", {not_run} not run")
+    } else {
+        String::new()
+    };
+    let count = failures.len();
+    Err(format!(
+        "{count} of {total} steps failed in {all}{rest}\n{}",
+        failures.join("\n")
+    ))
+}
+
+/// Runs a command with its output passed through; a failure names it.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    let shown = shown(command);
+    let status = command
+        .status()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{shown}` ended with {status}"))
+    }
+}
+
+/// Runs a command and returns what it wrote to standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let shown = shown(command);
+    let output = command
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{shown}` ended with {}", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("`{shown}` wrote no UTF-8"))
+}
+
+/// Writes a command as one would type it, with the environment it was given.
+pub(crate) fn shown(command: &Command) -> String {
+    let mut words: Vec<String> = command
+        .get_envs()
+        .filter_map(|(key, value)| {
+            let value = quoted(&value?.to_string_lossy());
+            Some(format!("{}={value}", key.to_string_lossy()))
+        })
+        .collect();
+    words.push(command.get_program().to_string_lossy().into_owned());
+    words.extend(command.get_args().map(|arg| quoted(&arg.to_string_lossy())));
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '*', '$', '"']) {
+        format!("'{word}'")
+    } else {
+        word.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passing(name: &'static str) -> Step<'static> {
+        Step::new(name, format!("cargo {name}"), || Ok(None))
+    }
+
+    fn failing(name: &'static str) -> Step<'static> {
+        Step::new(name, format!("cargo {name}"), || {
+            Err("two things are wrong".to_owned())
+        })
+    }
+
+    #[test]
+    fn failure_names_the_step_and_how_to_run_it_alone() {
+        let error = run_all(vec![passing("fmt"), failing("tidy"), passing("doc")], false)
+            .expect_err("a step failed");
+        assert!(error.contains("1 of 3 steps failed"), "{error}");
+        assert!(error.contains("1 not run"), "{error}");
+        assert!(
+            error.contains("step `tidy`: two things are wrong"),
+            "{error}"
+        );
+        assert!(error.contains("alone: cargo tidy"), "{error}");
+    }
+
+    #[test]
+    fn keep_going_reports_every_failure() {
+        let error = run_all(vec![failing("fmt"), failing("tidy")], true).expect_err("both failed");
+        assert!(error.contains("2 of 2 steps failed"), "{error}");
+    }
+
+    #[test]
+    fn commands_are_shown_as_typed() {
+        let mut command = Command::new("cargo");
+        command
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .args(["doc", "--no-deps"]);
+        assert_eq!(
+            shown(&command),
+            "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps"
+        );
+    }
+}

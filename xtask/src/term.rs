@@ -1,0 +1,73 @@
+//! What the verbs print: plain lines, colours only where a terminal shows them.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// Prints a line for the reader of the verb's result.
+pub(crate) fn line(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // A closed pipe (`cargo xtask test | head`) is the reader's choice, not an error.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Prints a line about progress, apart from what a verb returns.
+pub(crate) fn note(text: &str) {
+    // Not through a lock: what `eprintln` writes, a test's harness keeps to itself.
+    eprintln!("{text}");
+}
+
+/// Prints why the verb failed.
+pub(crate) fn error(text: &str) {
+    note(&format!("{} {text}", paint(Ink::Red, "error:")));
+}
+
+/// The colours in use, each with one meaning.
+#[derive(Clone, Copy)]
+pub(crate) enum Ink {
+    Red,
+    Green,
+    Yellow,
+    Bold,
+}
+
+/// Colours the text, if standard error is a terminal or colour was asked for.
+pub(crate) fn paint(ink: Ink, text: &str) -> String {
+    let asked = std::env::var("CARGO_TERM_COLOR").ok();
+    let coloured = match asked.as_deref() {
+        Some("always") => true,
+        Some("never") => false,
+        _ => std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+    };
+    if !coloured {
+        return text.to_owned();
+    }
+    let code = match ink {
+        Ink::Red => "1;31",
+        Ink::Green => "32",
+        Ink::Yellow => "33",
+        Ink::Bold => "1",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// Writes a duration as a person says it: `0.4 s`, `12 s`, `3 min 05 s`.
+pub(crate) fn human(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..=9 => format!("{:.1} s", time.as_secs_f64()),
+        10..=119 => format!("{seconds} s"),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        assert_eq!(human(Duration::from_millis(420)), "0.4 s");
+        assert_eq!(human(Duration::from_secs(61)), "61 s");
+        assert_eq!(human(Duration::from_secs(185)), "3 min 05 s");
+    }
+}

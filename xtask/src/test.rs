@@ -1,0 +1,174 @@
+//! `cargo xtask test`: every test that needs only cargo, then what the proof tools add.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::project::{self, Project};
+use crate::step::{self, Step};
+use crate::term;
+use crate::tools;
+
+const FIXTURES_PROVE: &str = "captures by others decode, agree with tshark and encode to the same \
+                              octets; the facts of the specification agree with ours";
+
+/// Runs the tests and says how many passed; `args` go to `cargo test` (`-p strowger`).
+pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> {
+    let mut surroundings = Vec::new();
+    let mut tally = Tally::default();
+    let mut doc_tally = Tally::default();
+    // All targets leave doctests out; without that flag cargo runs them where there is a library.
+    let suites: &[&str] = if args.is_empty() {
+        &["--workspace", "--all-targets"]
+    } else {
+        &[]
+    };
+    let suites = command(project, suites, args);
+    let doctests = command(project, &["--workspace", "--doc"], &[]);
+    let mut steps = vec![
+        Step::new("surroundings", "cargo xtask test", || {
+            surroundings = look_around(project)?;
+            Ok(None)
+        }),
+        Step::new("tests", step::shown(&suites()), || tally.run(suites())),
+    ];
+    if args.is_empty() {
+        steps.push(Step::new("doctests", step::shown(&doctests()), || {
+            doc_tally.run(doctests())
+        }));
+    }
+    let result = step::run_all(steps, true);
+    for line in &surroundings {
+        term::note(line);
+    }
+    let total = tally.passed + doc_tally.passed;
+    let failed = tally.failed + doc_tally.failed;
+    let said = format!("{total} passed, {failed} failed");
+    term::line(&format!("tests: {said}"));
+    result.map(|()| said)
+}
+
+/// Tools and fixtures: what is here, and what stays unproven without the rest.
+fn look_around(project: &Project) -> Result<Vec<String>, String> {
+    let mut lines = tools::ensure()?;
+    if project.shared().join("pfcp/captures").is_dir() {
+        lines.push(format!("fixtures: {}", project.shared().display()));
+    } else if project::strict() {
+        return Err(format!(
+            "CI=true and no fixtures at {}",
+            project.shared().display()
+        ));
+    } else {
+        let at = project.shared().display().to_string();
+        lines.push(format!(
+            "fixtures: none at {at}; not proven: {FIXTURES_PROVE}"
+        ));
+    }
+    Ok(lines)
+}
+
+fn command<'a>(
+    project: &'a Project,
+    what: &'a [&'a str],
+    more: &'a [String],
+) -> impl Fn() -> Command + 'a {
+    move || {
+        let mut cargo = project.cargo();
+        cargo
+            .args(["test", "--locked", "--no-fail-fast"])
+            .args(what)
+            .args(more);
+        cargo
+    }
+}
+
+/// What the harnesses said, added up.
+#[derive(Default)]
+struct Tally {
+    binaries: usize,
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    failures: Vec<String>,
+}
+
+impl Tally {
+    /// Runs the tests, passes their output on, and counts.
+    fn run(&mut self, mut command: Command) -> Result<Option<String>, String> {
+        let shown = step::shown(&command);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+        let stdout = child.stdout.take().ok_or("cargo test has no output")?;
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            self.hear(&line);
+            term::line(&line);
+        }
+        let status = child
+            .wait()
+            .map_err(|error| format!("lost `{shown}`: {error}"))?;
+        let said = format!("{} passed, {} test programs", self.passed, self.binaries);
+        if self.ignored > 0 {
+            return Err(format!(
+                "{said}, but {} are ignored: mend or remove them",
+                self.ignored
+            ));
+        }
+        if status.success() {
+            return Ok(Some(said));
+        }
+        let names = if self.failures.is_empty() {
+            "something did not build".to_owned()
+        } else {
+            self.failures.join(", ")
+        };
+        Err(format!("{} failed: {names}", self.failed.max(1)))
+    }
+
+    fn hear(&mut self, line: &str) {
+        if let Some(name) = line
+            .strip_prefix("test ")
+            .and_then(|l| l.strip_suffix(" ... FAILED"))
+        {
+            self.failures.push(name.to_owned());
+        }
+        let Some(counts) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        self.binaries += 1;
+        let number = |word: &str| {
+            let before = counts
+                .split_once(word)
+                .map_or("", |(before, _)| before)
+                .trim_end();
+            before
+                .rsplit(' ')
+                .next()
+                .and_then(|n| n.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        self.passed += number("passed");
+        self.failed += number("failed;");
+        self.ignored += number("ignored");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_the_harness() {
+        let mut tally = Tally::default();
+        tally.hear("running 3 tests");
+        tally.hear("test late_answer_is_dropped ... ok");
+        tally.hear("test capacity_is_exact ... FAILED");
+        tally.hear(
+            "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out",
+        );
+        tally.hear("test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+        assert_eq!((tally.passed, tally.failed, tally.ignored), (19, 1, 2));
+        assert_eq!(tally.binaries, 2);
+        assert_eq!(tally.failures, ["capacity_is_exact"]);
+    }
+}

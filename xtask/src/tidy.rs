@@ -1,0 +1,88 @@
+//! `cargo xtask tidy`: what the style guide asks and neither rustc nor clippy checks.
+//!
+//! [`layout`] looks at where files are, [`source`] reads Rust line by line, [`words`] reads every
+//! text, [`packages`] reads `cargo metadata`. A rule is a function from text to findings, so each
+//! is tested on a bad sample.
+
+mod layout;
+mod packages;
+mod source;
+mod words;
+
+use std::fmt;
+
+use crate::Outcome;
+use crate::project::Project;
+use crate::term::{self, Ink};
+
+/// One thing to mend.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    line: usize,
+    rule: &'static str,
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, rule: &'static str, what: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            rule,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}: {}: {}",
+            self.path, self.line, self.rule, self.what
+        )
+    }
+}
+
+/// Checks the whole repository and reports all findings at once.
+pub(crate) fn run(project: &Project) -> Outcome {
+    let files = project.files()?;
+    let mut findings = layout::check(&files);
+    for path in &files {
+        let Ok(text) = std::fs::read_to_string(project.root().join(path)) else {
+            continue;
+        };
+        findings.extend(words::check(path, &text));
+        if path.ends_with(".rs") {
+            findings.extend(source::check(path, &text));
+        }
+        if path.ends_with("Cargo.lock") {
+            findings.extend(packages::check_lock(path, &text));
+        }
+    }
+    let (ours, theirs) = project.packages()?;
+    findings.extend(packages::check_floors(&ours));
+    findings.extend(packages::check_metadata(&ours));
+    let policy = std::fs::read_to_string(project.root().join("deny.toml"))
+        .map_err(|error| format!("cannot read deny.toml: {error}"))?;
+    findings.extend(packages::check_policy(&theirs, &policy)?);
+    findings.sort();
+    findings.dedup();
+    for finding in &findings {
+        term::line(&finding.to_string());
+    }
+    let seen = format!(
+        "{} files, {} packages",
+        files.len(),
+        ours.len() + theirs.len()
+    );
+    if findings.is_empty() {
+        term::note(&format!("{}: {seen}", term::paint(Ink::Green, "tidy")));
+        return Ok(());
+    }
+    Err(format!(
+        "{} findings in {seen}; CONTRIBUTING.md says why each rule is",
+        findings.len()
+    ))
+}

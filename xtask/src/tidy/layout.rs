@@ -1,0 +1,140 @@
+//! Where files may be and what they may be called.
+
+use std::collections::BTreeSet;
+
+use super::Finding;
+
+/// Everything that may stand in the root: what a newcomer reads or a tool needs.
+const ROOT: &[&str] = &[
+    ".cargo",
+    ".ci",
+    ".github",
+    ".gitignore",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "SECURITY.md",
+    "bench",
+    "clippy.toml",
+    "crates",
+    "deny.toml",
+    "docs",
+    "examples",
+    "fuzz",
+    "rustfmt.toml",
+    "xtask",
+];
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &[
+    "core", "common", "utils", "util", "helpers", "types", "traits", "manager", "impl",
+];
+
+pub(super) fn check(files: &[String]) -> Vec<Finding> {
+    let package_roots: BTreeSet<&str> = files
+        .iter()
+        .filter_map(|file| file.strip_suffix("Cargo.toml"))
+        .collect();
+    let mut findings = Vec::new();
+    for path in files {
+        let top = path.split('/').next().unwrap_or(path);
+        if !ROOT.contains(&top) {
+            findings.push(Finding::new(
+                path,
+                1,
+                "root",
+                "the root is a closed list (layout.rs)",
+            ));
+        }
+        let (folder, name) = path
+            .rsplit_once('/')
+            .map_or(("", path.as_str()), |parts| parts);
+        if name == "mod.rs" {
+            findings.push(Finding::new(
+                path,
+                1,
+                "no-mod-rs",
+                "use foo.rs beside foo/; tests share through a folder with a main.rs, or #[path]",
+            ));
+        }
+        if name.ends_with(".md") && !may_hold_prose(folder, &package_roots) {
+            let what = "prose belongs in docs/ or in the root of a package";
+            findings.push(Finding::new(path, 1, "prose", what));
+        }
+        if path.ends_with(".rs") {
+            let stem = name.strip_suffix(".rs").unwrap_or(name);
+            for part in folder.split('/').chain([stem]) {
+                if EMPTY_NAMES.contains(&part) {
+                    let what = format!("`{part}` names no idea; say what it holds");
+                    findings.push(Finding::new(path, 1, "name", what));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn may_hold_prose(folder: &str, package_roots: &BTreeSet<&str>) -> bool {
+    let of_package = package_roots.contains(format!("{folder}/").as_str());
+    folder.is_empty() || of_package || in_tree(folder, "docs") || in_tree(folder, ".github")
+}
+
+fn in_tree(folder: &str, top: &str) -> bool {
+    folder == top
+        || folder
+            .strip_prefix(top)
+            .is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(files: &[&str]) -> Vec<&'static str> {
+        let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+        check(&files)
+            .into_iter()
+            .map(|finding| finding.rule)
+            .collect()
+    }
+
+    #[test]
+    fn known_places_are_accepted() {
+        let files = [
+            "README.md",
+            "docs/decisions/0001.md",
+            "crates/pfcp/Cargo.toml",
+            "crates/pfcp/README.md",
+            "crates/pfcp/src/ie/rule.rs",
+        ];
+        assert_eq!(rules(&files), [""; 0]);
+    }
+
+    #[test]
+    fn new_root_file_is_found() {
+        assert_eq!(rules(&["STATUS.txt"]), ["root"]);
+        assert_eq!(rules(&["plans/next.txt"]), ["root"]);
+    }
+
+    #[test]
+    fn mod_rs_is_found() {
+        assert_eq!(rules(&["crates/pfcp/src/ie/mod.rs"]), ["no-mod-rs"]);
+    }
+
+    #[test]
+    fn prose_inside_sources_is_found() {
+        let files = ["crates/pfcp/Cargo.toml", "crates/pfcp/src/NOTES.md"];
+        assert_eq!(rules(&files), ["prose"]);
+    }
+
+    #[test]
+    fn empty_name_is_found() {
+        assert_eq!(rules(&["crates/pfcp/src/utils.rs"]), ["name"]);
+        assert_eq!(rules(&["crates/pfcp/tests/common/node.rs"]), ["name"]);
+    }
+}

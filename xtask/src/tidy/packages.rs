@@ -1,0 +1,293 @@
+//! Packages: who may import whom, what is published about them, what may be brought in.
+
+use toml::{Table, Value};
+
+use super::Finding;
+use crate::project::Package;
+
+/// Our packages with those of ours that each may import. Nobody imports the binary.
+const FLOORS: &[(&str, &[&str])] = &[
+    ("strowger", &[]),
+    ("strowger-pfcp", &[]),
+    ("strowger-pfcp-node", &["strowger", "strowger-pfcp"]),
+    ("strowger-gateway", &["strowger"]),
+    (
+        "strowger-cli",
+        &[
+            "strowger",
+            "strowger-pfcp",
+            "strowger-pfcp-node",
+            "strowger-gateway",
+        ],
+    ),
+    (
+        "strowger-examples",
+        &["strowger", "strowger-pfcp", "strowger-pfcp-node"],
+    ),
+    ("xtask", &[]),
+];
+
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Imports point down. A package's tests may ask for the package itself, with its features.
+pub(super) fn check_floors(ours: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in ours {
+        let mut found = |what: String| {
+            findings.push(Finding::new(&package.manifest, 1, "floor", what));
+        };
+        let Some((_, may)) = FLOORS.iter().find(|(name, _)| *name == package.name) else {
+            found(format!(
+                "`{}` stands on no floor: name it in packages.rs",
+                package.name
+            ));
+            continue;
+        };
+        let ours_asked = package
+            .asks_for
+            .iter()
+            .filter(|name| ours.iter().any(|one| one.name == **name));
+        // Tests of a package may ask for the package itself, with its test kit.
+        let others = ours_asked.filter(|name| **name != package.name);
+        for name in others.filter(|name| !may.contains(&name.as_str())) {
+            found(format!("`{}` may not import `{name}`", package.name));
+        }
+    }
+    findings
+}
+
+/// What a registry shows of a package.
+pub(super) fn check_metadata(ours: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let empty = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
+    for package in ours {
+        let mut missing = Vec::new();
+        if empty(&package.description) {
+            missing.push("description");
+        }
+        if empty(&package.licence) {
+            missing.push("license");
+        }
+        if package.publishes && package.name == "xtask" {
+            missing.push("publish = false");
+        }
+        for what in missing {
+            let what = format!("`{}` lacks `{what}`", package.name);
+            findings.push(Finding::new(&package.manifest, 1, "metadata", what));
+        }
+    }
+    findings
+}
+
+/// Locked packages come from the public registry.
+pub(super) fn check_lock(path: &str, text: &str) -> Vec<Finding> {
+    let sources = text.lines().enumerate().filter_map(|(at, line)| {
+        line.strip_prefix("source = \"")
+            .map(|rest| (at, rest.trim_end_matches('"')))
+    });
+    sources
+        .filter(|(_, source)| *source != CRATES_IO)
+        .map(|(at, source)| Finding::new(path, at + 1, "registry", format!("from `{source}`")))
+        .collect()
+}
+
+/// Licences, bans and sources of `deny.toml`, checked without a network.
+pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Finding>, String> {
+    let policy: Table = policy
+        .parse()
+        .map_err(|error| format!("deny.toml does not parse: {error}"))?;
+    let allowed = names(&policy, "licenses", "allow");
+    let banned = names(&policy, "bans", "deny");
+    let registries = names(&policy, "sources", "allow-registry");
+    let mut findings = Vec::new();
+    for package in theirs {
+        let mut found = |rule, what: String| {
+            let what = format!("{} {}: {what}", package.name, package.version);
+            findings.push(Finding::new("deny.toml", 1, rule, what));
+        };
+        let licence = package.licence.as_deref().unwrap_or("none");
+        if !satisfies(licence, &allowed) {
+            found("licence", format!("licence `{licence}` is not allowed"));
+        }
+        if banned.contains(&package.name) {
+            found("banned", "this package is banned".to_owned());
+        }
+        let from = package.source.as_deref().unwrap_or_default();
+        if !registries
+            .iter()
+            .any(|url| from == format!("registry+{url}"))
+        {
+            found("registry", format!("from `{from}`"));
+        }
+    }
+    Ok(findings)
+}
+
+fn names(policy: &Table, section: &str, key: &str) -> Vec<String> {
+    let list = policy
+        .get(section)
+        .and_then(|section| section.get(key))
+        .and_then(Value::as_array);
+    list.map_or_else(Vec::new, |list| {
+        list.iter()
+            .filter_map(|one| {
+                one.as_str()
+                    .or_else(|| one.get("crate").and_then(Value::as_str))
+            })
+            .map(str::to_owned)
+            .collect()
+    })
+}
+
+/// Whether an SPDX expression can be met with the allowed licences.
+///
+/// `AND` binds tighter than `OR`; `/` is the old way to write `OR`; an exception (`WITH`) is part
+/// of its licence.
+fn satisfies(expression: &str, allowed: &[String]) -> bool {
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut at = 0;
+    any_of(&words, &mut at, allowed) && at == words.len()
+}
+
+fn any_of(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
+    let mut met = all_of(words, at, allowed);
+    while words.get(*at) == Some(&"OR") {
+        *at += 1;
+        met |= all_of(words, at, allowed);
+    }
+    met
+}
+
+fn all_of(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
+    let mut met = one(words, at, allowed);
+    while words.get(*at) == Some(&"AND") {
+        *at += 1;
+        met &= one(words, at, allowed);
+    }
+    met
+}
+
+fn one(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
+    let Some(&word) = words.get(*at) else {
+        return false;
+    };
+    *at += 1;
+    if word == "(" {
+        let met = any_of(words, at, allowed);
+        *at += 1;
+        return met;
+    }
+    let mut licence = word.to_owned();
+    if words.get(*at) == Some(&"WITH") {
+        licence = format!("{word} WITH {}", words.get(*at + 1).unwrap_or(&""));
+        *at += 2;
+    }
+    allowed.contains(&licence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, asks_for: &[&str]) -> Package {
+        Package {
+            name: name.to_owned(),
+            asks_for: asks_for.iter().map(|&one| one.to_owned()).collect(),
+            licence: Some("MIT".to_owned()),
+            description: Some("Something.".to_owned()),
+            ..Package::default()
+        }
+    }
+
+    #[test]
+    fn import_that_points_up_is_found() {
+        let runtime = package("strowger", &["tokio", "strowger"]);
+        let pfcp = package("strowger-pfcp", &["strowger"]);
+        let gateway = package("strowger-gateway", &["strowger", "strowger-cli"]);
+        let cli = package("strowger-cli", &["strowger", "strowger-gateway"]);
+        let found = check_floors(&[runtime, pfcp, gateway, cli]);
+        let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(
+            said,
+            [
+                "`strowger-pfcp` may not import `strowger`",
+                "`strowger-gateway` may not import `strowger-cli`",
+            ],
+        );
+    }
+
+    #[test]
+    fn package_without_a_floor_is_found() {
+        assert_eq!(check_floors(&[package("strowger-extra", &[])]).len(), 1);
+    }
+
+    #[test]
+    fn package_without_metadata_is_found() {
+        let bare = Package {
+            name: "strowger".to_owned(),
+            ..Package::default()
+        };
+        assert_eq!(check_metadata(&[bare]).len(), 2);
+        assert_eq!(check_metadata(&[package("strowger", &[])]), []);
+    }
+
+    #[test]
+    fn locked_package_from_elsewhere_is_found() {
+        let lock = "name = \"a\"\nsource = \"registry+https://example.org/index\"\n";
+        assert_eq!(check_lock("Cargo.lock", lock)[0].line, 2);
+        assert_eq!(
+            check_lock("Cargo.lock", &format!("source = \"{CRATES_IO}\"\n")),
+            []
+        );
+    }
+
+    #[test]
+    fn licence_expressions_are_read() {
+        let allowed: Vec<String> = ["MIT", "Apache-2.0 WITH LLVM-exception"]
+            .iter()
+            .map(|&one| one.to_owned())
+            .collect();
+        for good in [
+            "MIT",
+            "MIT/GPL-2.0",
+            "GPL-2.0 OR (MIT AND MIT)",
+            "Apache-2.0 WITH LLVM-exception OR GPL-3.0",
+        ] {
+            assert!(satisfies(good, &allowed), "{good}");
+        }
+        for bad in [
+            "GPL-2.0",
+            "MIT AND GPL-2.0",
+            "Apache-2.0",
+            "(MIT OR GPL-2.0) AND GPL-2.0",
+            "",
+            "MIT MIT",
+        ] {
+            assert!(!satisfies(bad, &allowed), "{bad}");
+        }
+    }
+
+    #[test]
+    fn forbidden_package_is_found() {
+        let policy = "[licenses]\nallow = [\"MIT\"]\n[bans]\ndeny = [{ crate = \"bad\" }]\n\
+                      [sources]\n\
+                      allow-registry = [\"https://github.com/rust-lang/crates.io-index\"]";
+        let source = Some(CRATES_IO.to_owned());
+        let good = Package {
+            source: source.clone(),
+            ..package("good", &[])
+        };
+        let bad = Package {
+            source,
+            licence: None,
+            ..package("bad", &[])
+        };
+        let found = check_policy(&[good, bad], policy).expect("the policy parses");
+        let rules: Vec<&str> = found.iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, ["licence", "banned"]);
+    }
+}

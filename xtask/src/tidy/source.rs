@@ -1,0 +1,223 @@
+//! Rust, line by line: lengths, banners, fences, sleeping and silenced lints.
+
+use super::Finding;
+
+/// Lines of a file without its tests.
+const FILE_LIMIT: usize = 600;
+/// Lines of a file that is only a table of facts.
+const TABLE_LIMIT: usize = 1500;
+/// Files that are only a table of facts.
+const TABLES: &[&str] = &[];
+/// Columns of a line.
+const LINE_LIMIT: usize = 100;
+
+/// Words of a test that runs on a clock which it moves itself.
+const VIRTUAL_TIME: &[&str] = &["start_paused", "TestSystem", "time::pause("];
+
+pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
+    // The samples of these very rules are text to them as well.
+    if path.starts_with("xtask/src/tidy") {
+        return check_lengths(path, text);
+    }
+    let mut findings = check_lengths(path, text);
+    let test_file = is_test_file(path);
+    let tests_begin = tests_begin(text);
+    let paused = VIRTUAL_TIME.iter().any(|word| text.contains(word));
+    let mut fenced = false;
+    for (at, line) in text.lines().enumerate() {
+        let number = at + 1;
+        let trimmed = line.trim_start();
+        let mut found = |rule, what: &str| findings.push(Finding::new(path, number, rule, what));
+        if let Some(comment) = comment(trimmed) {
+            if let Some(info) = comment.strip_prefix("```") {
+                fenced = !fenced;
+                if info.split(',').any(|word| word.trim() == "ignore") {
+                    found("fence", "an example that does not compile proves nothing");
+                }
+            } else if !fenced && is_banner(comment) {
+                found("banner", "a file that needs headings needs splitting");
+            }
+            continue;
+        }
+        fenced = false;
+        if trimmed.starts_with("#[ignore") {
+            found("ignored-test", "run it or remove it");
+        }
+        if ["allow(dead_code", "expect(dead_code", "allow(unused"]
+            .iter()
+            .any(|a| line.contains(a))
+        {
+            found("dead-code", "delete what nobody uses");
+        }
+        if trimmed.starts_with("pub use ") && trimmed.contains("::*") {
+            found("glob", "re-export each item by name");
+        }
+        let in_test = test_file || number >= tests_begin;
+        let sleeps = line.contains("thread::sleep(") || (line.contains("sleep(") && !paused);
+        if in_test && sleeps {
+            found(
+                "sleep",
+                "wait for a message, or pause the clock and advance it",
+            );
+        }
+    }
+    findings
+}
+
+fn check_lengths(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > LINE_LIMIT {
+            let what = format!("{columns} columns, at most {LINE_LIMIT}");
+            findings.push(Finding::new(path, at + 1, "line-length", what));
+        }
+    }
+    let lines = text
+        .lines()
+        .count()
+        .min(tests_begin(text).saturating_sub(1));
+    let limit = if TABLES.contains(&path) {
+        TABLE_LIMIT
+    } else {
+        FILE_LIMIT
+    };
+    if lines > limit && !is_test_file(path) {
+        let what = format!("{lines} lines without tests, at most {limit}: split by idea");
+        findings.push(Finding::new(path, limit + 1, "file-length", what));
+    }
+    findings
+}
+
+/// The line at which the tests at the end of a file begin.
+fn tests_begin(text: &str) -> usize {
+    let lines: Vec<&str> = text.lines().collect();
+    lines
+        .iter()
+        .enumerate()
+        .position(|(at, line)| {
+            *line == "#[cfg(test)]"
+                && lines[at + 1..]
+                    .iter()
+                    .find(|next| !next.starts_with("#["))
+                    .is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'))
+        })
+        .map_or(usize::MAX, |at| at + 1)
+}
+
+fn is_test_file(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("/tests.rs")
+}
+
+/// The text of a line that is only a comment.
+fn comment(trimmed: &str) -> Option<&str> {
+    let text = trimmed.strip_prefix("//")?;
+    Some(text.trim_start_matches(['/', '!']).trim())
+}
+
+fn is_banner(comment: &str) -> bool {
+    let run = |c: char| comment.chars().take_while(|&next| next == c).count() >= 4;
+    comment
+        .chars()
+        .next()
+        .is_some_and(|first| "=-*#~_+─━═".contains(first) && run(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(path: &str, text: &str) -> Vec<&'static str> {
+        check(path, text)
+            .into_iter()
+            .map(|finding| finding.rule)
+            .collect()
+    }
+
+    const LIB: &str = "crates/pfcp/src/wire.rs";
+    const BEHAVIOUR: &str = "crates/pfcp/tests/framing.rs";
+
+    #[test]
+    fn plain_code_is_accepted() {
+        let text = "//! Model.\n//!\n//! | a | b |\n//! |---|---|\n//! ```text\n//! -----+-----\n\
+                    //! ```\nfn sleep() {}\n";
+        assert_eq!(rules(LIB, text), [""; 0]);
+    }
+
+    #[test]
+    fn banner_is_found() {
+        assert_eq!(rules(LIB, "// ==== Parsing ====\n"), ["banner"]);
+        assert_eq!(rules(LIB, "    // --------\n"), ["banner"]);
+        assert_eq!(rules(LIB, "/********/\n"), [""; 0]);
+        assert_eq!(rules(LIB, "// ────────── framing\n"), ["banner"]);
+    }
+
+    #[test]
+    fn example_that_is_not_compiled_is_found() {
+        assert_eq!(
+            rules(LIB, "/// ```rust,ignore\n/// x\n/// ```\n"),
+            ["fence"]
+        );
+        assert_eq!(rules(LIB, "//! ```ignore\n"), ["fence"]);
+    }
+
+    #[test]
+    fn ignored_test_is_found() {
+        assert_eq!(
+            rules(BEHAVIOUR, "#[ignore = \"slow\"]\nfn a() {}\n"),
+            ["ignored-test"]
+        );
+    }
+
+    #[test]
+    fn silenced_dead_code_is_found() {
+        assert_eq!(
+            rules(LIB, "#[allow(dead_code)]\nfn a() {}\n"),
+            ["dead-code"]
+        );
+        assert_eq!(rules(LIB, "#![allow(unused_imports)]\n"), ["dead-code"]);
+    }
+
+    #[test]
+    fn glob_re_export_is_found() {
+        assert_eq!(rules(LIB, "pub use ie::*;\n"), ["glob"]);
+    }
+
+    #[test]
+    fn sleeping_test_is_found() {
+        assert_eq!(rules(BEHAVIOUR, "std::thread::sleep(second);\n"), ["sleep"]);
+        assert_eq!(
+            rules(BEHAVIOUR, "tokio::time::sleep(second).await;\n"),
+            ["sleep"]
+        );
+        let paused = "#[tokio::test(start_paused = true)]\ntokio::time::sleep(second).await;\n";
+        assert_eq!(rules(BEHAVIOUR, paused), [""; 0]);
+        let tail = "fn a() { sleep(1) }\n#[cfg(test)]\nmod tests {\n    sleep(1);\n}\n";
+        assert_eq!(check(LIB, tail).len(), 1);
+    }
+
+    #[test]
+    fn long_line_is_found() {
+        assert_eq!(rules(LIB, &"x".repeat(101)), ["line-length"]);
+        assert_eq!(rules(LIB, &"ä".repeat(100)), [""; 0]);
+    }
+
+    #[test]
+    fn long_file_is_found_and_its_tests_do_not_count() {
+        assert_eq!(rules(LIB, &"fn a() {}\n".repeat(601)), ["file-length"]);
+        let body = "fn a() {}\n".repeat(600);
+        let tail = "    #[test]\n    fn b() {}\n".repeat(300);
+        let text = format!("{body}#[cfg(test)]\nmod tests {{\n{tail}}}\n");
+        assert_eq!(rules(LIB, &text), [""; 0]);
+        assert_eq!(
+            rules("crates/pfcp/src/wire/tests.rs", &"fn a() {}\n".repeat(601)),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn test_helpers_elsewhere_do_not_hide_a_long_file() {
+        let text = format!("#[cfg(test)]\nuse std::fmt;\n{}", "fn a() {}\n".repeat(600));
+        assert_eq!(rules(LIB, &text), ["file-length"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Proof tools: programs by others that our results are compared with.
+
+use std::process::{Command, Stdio};
+
+use crate::project;
+use crate::term::{self, Ink};
+
+/// A program that proves something which our own code cannot prove about itself.
+pub(crate) struct Tool {
+    /// The program and how to ask its version.
+    pub(crate) program: &'static str,
+    pub(crate) version_flag: &'static str,
+    /// The Debian package.
+    pub(crate) package: &'static str,
+    /// What stays unproven without it.
+    pub(crate) proves: &'static str,
+}
+
+/// Every proof tool that a test looks for.
+pub(crate) const TOOLS: &[Tool] = &[Tool {
+    program: "tshark",
+    version_flag: "--version",
+    package: "tshark",
+    proves: "names, integers, flags and addresses of every captured message agree with Wireshark",
+}];
+
+/// Installs what is missing where that is possible, and returns a line for each tool.
+///
+/// # Errors
+/// With `CI=true`, when a tool is missing and cannot be installed.
+pub(crate) fn ensure() -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    let mut missing = Vec::new();
+    for tool in TOOLS {
+        if version(tool).is_none() && may_install() {
+            install(tool);
+        }
+        match version(tool) {
+            Some(version) => lines.push(format!("{}: {version}", tool.program)),
+            None => {
+                let word = term::paint(Ink::Yellow, "missing");
+                lines.push(format!(
+                    "{}: {word}; not proven: {}",
+                    tool.program, tool.proves
+                ));
+                missing.push(tool.program);
+            }
+        }
+    }
+    if !missing.is_empty() && project::strict() {
+        return Err(format!("CI=true and missing: {}", missing.join(", ")));
+    }
+    Ok(lines)
+}
+
+fn version(tool: &Tool) -> Option<String> {
+    let output = Command::new(tool.program)
+        .arg(tool.version_flag)
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output
+        .status
+        .success()
+        .then(|| text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn may_install() -> bool {
+    let root = Command::new("id").arg("-u").output();
+    let root = root.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    root && std::path::Path::new("/etc/debian_version").exists()
+}
+
+fn install(tool: &Tool) {
+    term::note(&format!(
+        "{} is missing: installing it with apt-get",
+        tool.program
+    ));
+    let apt = |args: &[&str]| {
+        Command::new("apt-get")
+            .args(args)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let install = ["install", "-y", "--no-install-recommends", tool.package];
+    // The package lists of a fresh container are empty; elsewhere they are good enough.
+    if !apt(&install) && apt(&["update"]) {
+        apt(&install);
+    }
+}
