@@ -53,7 +53,7 @@ const FRAME: usize = 16 * 1024 * 1024;
 /// How long a node may take to say hello.
 const HELLO: Duration = Duration::from_secs(2);
 /// How much longer than the deadline we wait for the node's own word that it has passed.
-const SLACK: Duration = Duration::from_millis(500);
+const SLACK: Duration = Duration::from_secs(2);
 /// How many rows are asked for ahead.
 const AHEAD: u32 = 256;
 /// The deadline of calls, unless set.

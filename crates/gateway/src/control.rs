@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::{ActorInfo, ActorSystem, AnyRef, Event, Path, State};
+use strowger::{ActorInfo, ActorSystem, AnyRef, Path, State};
 
 use crate::fault::{Code, Fault};
 use crate::method::{Answer, Methods};
 
-/// How long `kill` waits for the end that it caused.
-const KILL_WAIT: Duration = Duration::from_secs(2);
+/// How often `kill` looks whether the end that it caused has come.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Adds the methods of control.
 pub(crate) fn with_control(methods: Methods) -> Methods {
@@ -124,40 +124,23 @@ async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
     let params = Params::of(params, &["path", "panic"])?;
     let actor = one(system, &params)?;
     let (path, before) = (actor.path(), actor.info().restarts);
-    // Subscribed before the end can come, so that it is not missed.
-    let mut events = system.events();
     if params.flag("panic")? {
         actor.inject_panic("asked for through the control socket");
     } else {
         actor.kill();
     }
-    let seen = async {
-        while let Some(event) = events.next().await {
-            match event {
-                Event::Restarted { path: at, exit } if at == path => return Some((exit, true)),
-                Event::Stopped { path: at, exit } if at == path => return Some((exit, false)),
-                _ => {}
-            }
+    // Whoever looks next shall see the new incarnation, not the hooks between. Figures, because
+    // events are lossy; hooks that do not end are left to the deadline of the call.
+    let info = loop {
+        let info = actor.info();
+        let restarted = info.restarts > before && info.state == State::Running;
+        if restarted || info.state == State::Ended {
+            break info;
         }
-        None
+        tokio::time::sleep(LOOK).await;
     };
-    if let Ok(Some((exit, restarted))) = tokio::time::timeout(KILL_WAIT, seen).await {
-        // Whoever looks next shall see the new incarnation, not the hooks between. One whose
-        // hooks do not end is left to the deadline of the call.
-        while actor.is_alive() && actor.info().state != State::Running {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let exit = exit.to_string();
-        return Ok(json!({ "path": path.as_str(), "exit": exit, "restarted": restarted }));
-    }
-    // Events are lossy: the figures say what happened if none came.
-    let info = actor.info();
-    let restarted = info.restarts > before;
-    if actor.is_alive() && !restarted {
-        let text = format!("{path} has not ended within {KILL_WAIT:?}");
-        return Err(Fault::new(Code::Deadline, text));
-    }
     let exit = info.last_exit.map(|exit| exit.to_string());
+    let restarted = info.state == State::Running;
     Ok(json!({ "path": path.as_str(), "exit": exit, "restarted": restarted }))
 }
 

@@ -32,7 +32,7 @@ async fn a_socket_that_answers_is_not_taken_over() {
     let gateway = open(&first, &socket).await.unwrap();
     let refused = open(&second, &socket).await.unwrap_err();
     assert!(matches!(refused, OpenError::Live { .. }), "{refused}");
-    second.shutdown(Duration::from_secs(1)).await;
+    second.shutdown(Duration::from_secs(60)).await;
     let mut client = Client::connect(gateway.path()).await.unwrap();
     assert_eq!(
         client.call("ping", Value::Null).await.unwrap()["name"],
@@ -79,7 +79,7 @@ async fn a_killed_listener_comes_back_and_its_clients_stay() {
             }
         }
     };
-    let mut second = tokio::time::timeout(Duration::from_secs(5), connected)
+    let mut second = tokio::time::timeout(Duration::from_secs(60), connected)
         .await
         .unwrap();
     assert!(second.call("ping", Value::Null).await.is_ok());

@@ -53,7 +53,7 @@ impl Peer {
     async fn receive(&self) -> Vec<u8> {
         let mut buffer = vec![0; 65_535];
         let received = self.socket.recv(&mut buffer);
-        let length = tokio::time::timeout(Duration::from_secs(10), received)
+        let length = tokio::time::timeout(Duration::from_secs(60), received)
             .await
             .unwrap();
         buffer.truncate(length.unwrap());

@@ -44,11 +44,7 @@ pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
     drop(scheduler.spawn(|| place.node.path(), life));
 }
 
-async fn incarnation<A: Actor>(
-    cell: Arc<Cell<A::Msg>>,
-    args: A::Args,
-    mut unfinished: Unfinished,
-) {
+async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args, mut unfinished: Unfinished) {
     let any: Arc<dyn AnyCell> = Arc::<Cell<A::Msg>>::clone(&cell);
     let mut cx = Context::<A>::new(Arc::clone(&cell));
     let mut value = None;

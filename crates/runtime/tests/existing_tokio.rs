@@ -9,7 +9,7 @@ use strowger::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(120);
 
 struct Square(u64);
 

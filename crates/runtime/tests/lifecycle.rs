@@ -96,7 +96,7 @@ async fn panic_is_an_exit_with_its_message() {
     counter.tell(Boom).await.unwrap();
     let exit = counter.stopped().await;
     assert!(matches!(exit, Exit::Panicked(message) if &*message == "boom"));
-    let report = system.shutdown(Duration::from_secs(1)).await;
+    let report = system.shutdown(Duration::from_secs(60)).await;
     assert!(report.not_stopped.is_empty());
 }
 
@@ -118,7 +118,7 @@ async fn address_survives_the_restart_of_its_actor() {
     );
     assert_eq!(a.erase().info().restarts, 1);
     assert_eq!(a.path().as_str(), "/top/a");
-    let report = system.shutdown(Duration::from_secs(1)).await;
+    let report = system.shutdown(Duration::from_secs(60)).await;
     assert_eq!((report.stopped, report.not_stopped.len()), (3, 0));
 }
 

@@ -16,7 +16,7 @@ use strowger::{
 };
 use tokio::runtime::Runtime;
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()

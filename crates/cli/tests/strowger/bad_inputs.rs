@@ -13,7 +13,7 @@ use crate::peer::{Peer, f_seid_of, value};
 use crate::running::Running;
 
 /// How long actors may take to go.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Cases that the node answers otherwise, each with the reason. Closed: it may only get shorter.
 const EXCUSED: [(&str, &str); 0] = [];
