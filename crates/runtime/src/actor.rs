@@ -1,5 +1,6 @@
 //! What an actor is.
 
+use std::borrow::Cow;
 use std::future::{Future, ready};
 
 use crate::context::Context;
@@ -51,6 +52,14 @@ pub trait Actor: Sized + Send + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = (signal, cx);
         ready(Ok(()))
+    }
+
+    /// Names a message in traces: the name of its type, unless an actor says more. Called only
+    /// while somebody traces this actor.
+    #[must_use]
+    fn describe(message: &Self::Msg) -> Cow<'static, str> {
+        let _ = message;
+        Cow::Borrowed(std::any::type_name::<Self::Msg>())
     }
 
     /// Ends an incarnation on every path but a kill, once its children and tasks have ended and

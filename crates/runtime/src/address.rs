@@ -378,7 +378,9 @@ impl AnyRef {
     /// The actor's figures at this moment.
     #[must_use]
     pub fn info(&self) -> ActorInfo {
-        self.0.node().info(self.0.figures(), self.0.spec())
+        let figures = self.0.figures();
+        let memory = self.0.memory(&figures);
+        self.0.node().info(figures, self.0.spec(), memory)
     }
 
     /// The address as that of a dynamic supervisor of children of type `A`, if it is one.

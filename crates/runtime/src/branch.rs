@@ -110,6 +110,12 @@ impl Branch {
             .map_or(0, |children| children.in_order.len())
     }
 
+    /// Whether it takes no more children.
+    pub(crate) fn is_shut(&self) -> bool {
+        let guard = self.0.lock();
+        guard.as_ref().is_some_and(|children| children.closed)
+    }
+
     /// Takes no more children; returns those there are, in the order of their start.
     pub(crate) fn shut(&self) -> Vec<Arc<dyn AnyCell>> {
         let mut guard = self.0.lock();

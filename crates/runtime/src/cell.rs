@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::future::poll_fn;
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -53,6 +53,8 @@ pub(crate) trait AnyCell: Send + Sync {
     fn figures(&self) -> Figures;
     fn spec(&self) -> MailboxSpec;
     fn close(&self) -> u64;
+    /// An estimate of what it takes, in octets.
+    fn memory(&self, figures: &Figures) -> usize;
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -79,6 +81,11 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn close(&self) -> u64 {
         self.mailbox.close()
+    }
+
+    fn memory(&self, figures: &Figures) -> usize {
+        let counts = 2 * size_of::<usize>();
+        size_of::<Self>() + counts + figures.octets + (self.node.kind)().task
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
@@ -113,16 +120,26 @@ pub(crate) enum Phase {
     Ended,
 }
 
+/// What is the same for all actors of one type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// The name of the Rust type.
+    pub(crate) name: &'static str,
+    /// The octets of the task of an incarnation, the actor's value among them.
+    pub(crate) task: usize,
+}
+
 /// What cells of all message types have.
 pub(crate) struct Node {
     pub(crate) id: ActorId,
     pub(crate) key: Arc<str>,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: fn() -> Kind,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<Shared>,
     pub(crate) shutdown: Shutdown,
     pub(crate) children: Branch,
-    killed: AtomicBool,
+    /// `KILLED`, `TRACED`.
+    marks: AtomicU8,
     life: Mutex<Life>,
 }
 
@@ -150,6 +167,11 @@ impl Owner {
         }
     }
 }
+
+/// The incarnation ends at its next await.
+const KILLED: u8 = 1;
+/// Somebody traces the actor, or did so a moment ago.
+const TRACED: u8 = 2;
 
 struct Life {
     phase: Phase,
@@ -185,7 +207,7 @@ pub(crate) struct Link {
 pub(crate) struct NodeParts {
     pub(crate) id: ActorId,
     pub(crate) key: Arc<str>,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: fn() -> Kind,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<Shared>,
     pub(crate) shutdown: Shutdown,
@@ -209,7 +231,7 @@ impl Node {
             shared,
             shutdown,
             children: Branch::default(),
-            killed: AtomicBool::new(false),
+            marks: AtomicU8::new(0),
             life: Mutex::new(Life {
                 phase: Phase::Starting,
                 over: false,
@@ -249,7 +271,21 @@ impl Node {
     }
 
     pub(crate) fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::Acquire)
+        self.marks.load(Ordering::Acquire) & KILLED != 0
+    }
+
+    /// Whether somebody may trace this actor; read for each message.
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & TRACED != 0
+    }
+
+    pub(crate) fn set_traced(&self, traced: bool) {
+        if traced {
+            self.marks.fetch_or(TRACED, Ordering::Relaxed);
+        } else {
+            self.marks.fetch_and(!TRACED, Ordering::Relaxed);
+        }
     }
 
     /// Ends the incarnation at its next await.
@@ -258,7 +294,7 @@ impl Node {
         if life.over || life.phase == Phase::Down {
             return;
         }
-        self.killed.store(true, Ordering::Release);
+        self.marks.fetch_or(KILLED, Ordering::Release);
         let task = life.task.clone();
         drop(life);
         if let Some(task) = task {
@@ -269,7 +305,7 @@ impl Node {
     /// Makes the node ready for another incarnation.
     pub(crate) fn rise(&self) {
         let mut life = self.life.lock();
-        self.killed.store(false, Ordering::Release);
+        self.marks.fetch_and(!KILLED, Ordering::Release);
         life.restarts += u32::from(life.phase == Phase::Down);
         life.phase = Phase::Starting;
         drop(life);
@@ -361,14 +397,18 @@ impl Node {
         self.life.lock().attached.clone()
     }
 
-    pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec) -> ActorInfo {
+    pub(crate) fn restarts(&self) -> u32 {
+        self.life.lock().restarts
+    }
+
+    pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec, memory: usize) -> ActorInfo {
         let life = self.life.lock();
         let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit.clone());
         drop(life);
         ActorInfo {
             path: self.path(),
             id: self.id,
-            kind: self.kind,
+            kind: (self.kind)().name,
             state: State::from(phase),
             depth: figures.depth,
             capacity: spec.capacity(),
@@ -377,6 +417,7 @@ impl Node {
             handled: figures.handled,
             busy: figures.busy,
             waited: figures.waited,
+            memory,
             restarts,
             last_exit,
             children: self.children.len(),

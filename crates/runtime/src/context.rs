@@ -81,6 +81,10 @@ impl<A: Actor> Context<A> {
         &self.cell.node
     }
 
+    pub(crate) fn cell_ref(&self) -> &Cell<A::Msg> {
+        &self.cell
+    }
+
     pub(crate) fn cell(&self) -> Arc<Cell<A::Msg>> {
         Arc::clone(&self.cell)
     }

@@ -1,6 +1,7 @@
 //! What happens to actors, for those who want to know.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use parking_lot::Mutex;
 use crate::exit::Exit;
 use crate::metric::{self, Count};
 use crate::path::Path;
+use crate::trace::Taps;
 
 /// Something that happened to an actor.
 #[derive(Debug, Clone)]
@@ -75,6 +77,19 @@ impl Event {
     }
 }
 
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { .. } => f.write_str("started"),
+            Self::Stopped { exit, .. } => write!(f, "stopped: {exit}"),
+            Self::Restarted { exit, .. } => write!(f, "restarted: {exit}"),
+            Self::Escalated { exit, .. } => write!(f, "escalated: {exit}"),
+            Self::DeadLetter { count, exit, .. } => write!(f, "dead letters, {count}: {exit}"),
+            Self::Overflow { count, .. } => write!(f, "overflow, {count} dropped"),
+        }
+    }
+}
+
 /// How many events may wait for one subscriber.
 const CAPACITY: usize = 1024;
 
@@ -83,6 +98,7 @@ pub(crate) struct Events {
     /// Read before an event is made, so that events nobody wants cost one load.
     subscribers: AtomicUsize,
     queues: Mutex<Vec<Arc<Mutex<Queue>>>>,
+    taps: Taps,
     closed: AtomicBool,
 }
 
@@ -102,6 +118,7 @@ impl Events {
             return;
         }
         let event = make();
+        self.taps.event(&event);
         let queues = self.queues.lock().clone();
         for queue in queues {
             let mut queue = queue.lock();
@@ -118,6 +135,21 @@ impl Events {
         }
     }
 
+    /// All traces, which want events as well.
+    pub(crate) const fn taps(&self) -> &Taps {
+        &self.taps
+    }
+
+    /// Notes that one more wants events.
+    pub(crate) fn wanted(&self) {
+        self.subscribers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that one of them does not any more.
+    pub(crate) fn unwanted(&self) {
+        self.subscribers.fetch_sub(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn subscribe(self: &Arc<Self>) -> EventStream {
         let queue = Arc::new(Mutex::new(Queue::default()));
         self.queues.lock().push(Arc::clone(&queue));
@@ -125,7 +157,7 @@ impl Events {
         if self.closed.load(Ordering::SeqCst) {
             queue.lock().closed = true;
         }
-        self.subscribers.fetch_add(1, Ordering::Relaxed);
+        self.wanted();
         EventStream {
             queue,
             hub: Arc::clone(self),
@@ -135,6 +167,7 @@ impl Events {
     /// Ends all streams once they are read out.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.taps.close();
         let queues = self.queues.lock().clone();
         for queue in queues {
             let mut queue = queue.lock();
@@ -190,12 +223,12 @@ impl Drop for EventStream {
             .queues
             .lock()
             .retain(|queue| !Arc::ptr_eq(queue, &self.queue));
-        self.hub.subscribers.fetch_sub(1, Ordering::Relaxed);
+        self.hub.unwanted();
     }
 }
 
-impl std::fmt::Debug for EventStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventStream")
             .field("lost", &self.lost())
             .finish_non_exhaustive()

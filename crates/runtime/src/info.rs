@@ -73,6 +73,10 @@ pub struct ActorInfo {
     pub busy: Duration,
     /// How long messages that it took out last can have waited.
     pub waited: Duration,
+    /// How many octets it takes, estimated: its cell, the task of its incarnation with the value
+    /// in it, and its mailbox by capacity. What the value and the messages hold on the heap is not
+    /// counted.
+    pub memory: usize,
     /// How often it was restarted.
     pub restarts: u32,
     /// Why its last incarnation ended.

@@ -97,7 +97,9 @@ mod system;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timer;
+mod top;
 mod topic;
+mod trace;
 
 pub use actor::Actor;
 pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
@@ -108,7 +110,7 @@ pub use exit::{BoxError, Exit};
 pub use info::{ActorInfo, State, TreeNode};
 pub use mailbox::{MailboxSpec, Overflow};
 pub use monitor::{MonitorId, Signal};
-pub use path::Path;
+pub use path::{Path, PathPattern, PatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};
@@ -118,7 +120,9 @@ pub use supervision::{
 };
 pub use system::{ActorSystem, BuildError, Builder, ShutdownReport, StartError};
 pub use timer::TimerKey;
+pub use top::{Observer, Rank, Ranked, Top, TopQuery, Totals};
 pub use topic::{Topic, TopicInfo};
+pub use trace::{TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

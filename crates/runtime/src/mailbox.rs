@@ -468,10 +468,13 @@ impl<M> Mailbox<M> {
 
     pub(crate) fn figures(&self) -> Figures {
         let lanes = self.lanes.lock();
+        let messages = lanes.user.capacity() + lanes.completions.capacity() + self.batched();
+        let octets = messages * size_of::<M>() + lanes.system.capacity() * size_of::<System>();
         Figures {
             depth: lanes.user.len() + lanes.completions.len() + self.batched(),
             high_water: lanes.high_water,
             dropped: lanes.dropped,
+            octets,
             handled: self.handled.load(Ordering::Relaxed),
             busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
             waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
@@ -485,6 +488,8 @@ pub(crate) struct Figures {
     pub(crate) depth: usize,
     pub(crate) high_water: usize,
     pub(crate) dropped: u64,
+    /// What the lanes take, by capacity.
+    pub(crate) octets: usize,
     pub(crate) handled: u64,
     pub(crate) busy: Duration,
     pub(crate) waited: Duration,

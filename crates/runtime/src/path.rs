@@ -1,7 +1,11 @@
 //! Where an actor lives in the tree.
 
+mod pattern;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub use pattern::{PathPattern, PatternError};
 
 /// The place of an actor in the tree: the keys from the root to it, as in `/n4/smf-1/0x2a`.
 ///

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::actor::Actor;
-use crate::cell::{self, AnyCell, Cell, Node, Owner, Phase};
+use crate::cell::{self, AnyCell, Cell, Kind, Node, Owner, Phase};
 use crate::clock;
 use crate::context::Context;
 use crate::event::Event;
@@ -22,6 +22,7 @@ use crate::metric::Count;
 use crate::monitor::Signal;
 #[cfg(feature = "testing")]
 use crate::testing::Hook;
+use crate::trace;
 
 /// Starts an incarnation as a task.
 pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
@@ -42,6 +43,17 @@ pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
     let unfinished = Unfinished(Some(Arc::<Cell<A::Msg>>::clone(&cell)));
     let life = incarnation::<A>(cell, args, unfinished).instrument(span);
     drop(scheduler.spawn(|| place.node.path(), life));
+}
+
+/// What is the same for all actors of this type.
+pub(crate) fn kind<A: Actor>() -> Kind {
+    fn octets<X, Y, Z, F>(_: impl FnOnce(X, Y, Z) -> F) -> usize {
+        size_of::<F>()
+    }
+    Kind {
+        name: std::any::type_name::<A>(),
+        task: octets(incarnation::<A>),
+    }
 }
 
 async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args, mut unfinished: Unfinished) {
@@ -122,8 +134,15 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
                 if let Err(error) = struck(cx.node(), Hook::Handle).await {
                     return Exit::failed(error);
                 }
+                let traced = match cx.node().is_traced() {
+                    true => trace::begin::<A>(cx.cell_ref(), &message),
+                    false => None,
+                };
                 let result = actor.handle(message, cx).await;
                 cx.handling = result.is_err();
+                if let Some(began) = traced {
+                    trace::end(cx.node(), *began, result.is_err());
+                }
                 result
             }
             Next::System(System::Stop(exit)) => return exit,
@@ -135,6 +154,9 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
                 #[cfg(feature = "testing")]
                 if let Err(error) = struck(cx.node(), Hook::Signal).await {
                     return Exit::failed(error);
+                }
+                if cx.node().is_traced() {
+                    trace::signal(cx.node(), &signal);
                 }
                 actor.signal(signal, cx).await
             }

@@ -15,11 +15,13 @@ use crate::cell::{ActorId, AnyCell, Owner};
 use crate::event::EventStream;
 use crate::info::{ActorInfo, TreeNode};
 use crate::metric;
-use crate::path::Path;
+use crate::path::{Path, PathPattern};
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
+use crate::top::{Observer, pass_on};
 use crate::topic::{Topic, Topics};
+use crate::trace::{TraceLimits, Tracer};
 pub use shared::StartError;
 pub(crate) use shared::{CellSettings, Shared};
 
@@ -266,6 +268,33 @@ impl ActorSystem {
     #[cfg(feature = "testing")]
     pub(crate) fn faults(&self) -> &crate::testing::Faults {
         &self.shared.faults
+    }
+
+    /// Makes an observer of all actors: for the busiest of them, and for rates.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        Observer::new(Arc::clone(&self.shared))
+    }
+
+    /// Whether [`ActorSystem::shutdown`] was called, or all handles were dropped.
+    #[must_use]
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.root.is_shut()
+    }
+
+    /// Writes down what the actors do whose path matches, those that start later among them, until
+    /// a limit is reached or the tracer is dropped.
+    pub async fn trace(&self, pattern: PathPattern, limits: TraceLimits) -> Tracer {
+        let shared = &self.shared;
+        let tracer = Tracer::attach(&shared.events, pattern, limits, shared.now());
+        let mut page = Vec::new();
+        let mut slot = Some(0);
+        while let Some(from) = slot {
+            slot = shared.page(from, &mut page);
+            page.drain(..).for_each(|cell| tracer.mark(cell.node()));
+            pass_on().await;
+        }
+        tracer
     }
 
     /// Subscribes to events from now on.

@@ -149,7 +149,7 @@ impl Shared {
             let parts = NodeParts {
                 id,
                 key: Arc::clone(&key),
-                kind: std::any::type_name::<A>(),
+                kind: run::kind::<A>,
                 owner,
                 shared: Arc::clone(self),
                 shutdown,
@@ -161,6 +161,11 @@ impl Shared {
             table.fill(id, Arc::<Cell<A::Msg>>::clone(&cell));
             cell
         });
+        if let Ok(cell) = &made
+            && self.events.taps().want(|| cell.node.path())
+        {
+            cell.node.set_traced(true);
+        }
         made.map_err(|unfit| {
             let path = parent.map_or_else(
                 || format!("/{key}"),
@@ -235,6 +240,11 @@ impl Shared {
         self.table.lock().get(id)
     }
 
+    /// The actors in some slots from `slot` on, and where the next of them are.
+    pub(crate) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
+        self.table.lock().page(slot, into)
+    }
+
     /// Frees what an actor held that has ended.
     pub(crate) fn forget(&self, id: ActorId, names: &[Arc<str>]) {
         self.registry.free(id, names);
@@ -278,6 +288,9 @@ pub(crate) struct CellSettings {
     /// The child's reserved place among its siblings.
     pub(crate) place: Option<u64>,
 }
+
+/// So many slots are read under one lock.
+const PAGE: usize = 256;
 
 /// All actors by identifier.
 #[derive(Default)]
@@ -323,6 +336,13 @@ impl Table {
 
     fn len(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
+        let end = self.slots.len().min(slot.saturating_add(PAGE));
+        let cells = self.slots.get(slot..end)?.iter();
+        into.extend(cells.filter_map(|(_, cell)| cell.clone()));
+        (end < self.slots.len()).then_some(end)
     }
 
     fn all(&self) -> Vec<Arc<dyn AnyCell>> {
