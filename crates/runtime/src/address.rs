@@ -207,17 +207,11 @@ impl<M: Send + 'static> ActorRef<M> {
             }
         };
         let mut exchange = pin!(exchange);
-        // The clock is read, and the timer armed, only if the first poll is not the last.
-        let mut deadline = pin!(None::<tokio::time::Sleep>);
-        poll_fn(|cx| {
-            if let Poll::Ready(result) = exchange.as_mut().poll(cx) {
-                return Poll::Ready(result);
-            }
-            if deadline.is_none() {
-                deadline.set(Some(tokio::time::sleep(within)));
-            }
-            let deadline = deadline.as_mut().as_pin_mut().expect("it was just set");
-            deadline.poll(cx).map(|()| Err(AskError::TimedOut))
+        // The clock is read, and the deadline set, only if the first poll is not the last.
+        let mut deadline = self.0.node.shared.alarms.deadline(within);
+        poll_fn(|cx| match exchange.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending => deadline.poll(cx).map(|()| Err(AskError::TimedOut)),
         })
         .await
     }

@@ -323,11 +323,11 @@ fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
 async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
     let node = cell.node();
     let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
-    let limit = node
-        .shutdown
-        .limit()
-        .map(|limit| clock::later(since, limit));
-    let mut sleep = pin!(None::<tokio::time::Sleep>);
+    let now = node.shared.now();
+    let mut limit = node.shutdown.limit().map(|limit| {
+        let left = clock::later(since, limit).saturating_duration_since(now);
+        node.shared.alarms.deadline(left)
+    });
     let mut killed = false;
     poll_fn(|cx| {
         if down.as_mut().poll(cx).is_ready() {
@@ -336,15 +336,9 @@ async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() ->
         if killed {
             return Poll::Pending;
         }
-        if let Some(limit) = limit
-            && sleep.is_none()
-        {
-            sleep.set(Some(tokio::time::sleep_until(limit)));
-        }
-        let late = sleep
+        let late = limit
             .as_mut()
-            .as_pin_mut()
-            .is_some_and(|sleep| sleep.poll(cx).is_ready());
+            .is_some_and(|limit| limit.poll(cx).is_ready());
         if late || hurry() {
             killed = true;
             node.kill();

@@ -91,6 +91,7 @@ impl Drop for Up {
         for cell in self.0.root.shut() {
             cell.node().kill();
         }
+        self.0.alarms.close();
         self.0.events.close();
     }
 }

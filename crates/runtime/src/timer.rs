@@ -4,6 +4,9 @@
 //! So timers end with the incarnation that set them: there is no task and no message on its way
 //! that could reach the next one.
 
+mod alarm;
+mod wheel;
+
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -17,6 +20,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::clock;
 use crate::exit::discard;
+
+pub(crate) use alarm::Alarms;
 
 /// Names a timer of one incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

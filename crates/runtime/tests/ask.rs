@@ -113,6 +113,35 @@ fn every_ask_has_a_deadline() {
 }
 
 #[test]
+fn deadlines_pass_each_at_its_own_time() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let start = system.run(async { tokio::time::Instant::now() });
+    let after = |milliseconds: u64| {
+        let (oracle, within) = (oracle.clone(), Duration::from_millis(milliseconds));
+        async move {
+            let result = oracle.ask_within(Question::Never, within).await;
+            (result, tokio::time::Instant::now() - start)
+        }
+    };
+    let (long, short, none) = system.run(async { tokio::join!(after(900), after(3), after(0)) });
+    let late = |milliseconds| (Err(AskError::TimedOut), Duration::from_millis(milliseconds));
+    assert_eq!((long, short, none), (late(900), late(3), late(0)));
+}
+
+#[test]
+fn answered_ask_leaves_nothing_that_moves_time() {
+    let system = TestSystem::new(1);
+    let oracle = oracle(&system);
+    let answered = oracle.ask(Question::After(SECOND));
+    assert_eq!(system.run(answered), Ok(0));
+    let turns = system.trace().turns();
+    system.advance(3600 * SECOND);
+    // The deadline that was taken back wakes its driver once.
+    assert!(system.trace().turns() <= turns + 1);
+}
+
+#[test]
 fn deadline_covers_the_wait_for_room() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);

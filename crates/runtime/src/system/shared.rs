@@ -25,6 +25,7 @@ use crate::registry::Registry;
 use crate::run;
 use crate::schedule::Scheduler;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
+use crate::timer::Alarms;
 
 /// Why an actor was not started.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -70,6 +71,7 @@ pub enum StartError {
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) scheduler: Scheduler,
+    pub(crate) alarms: Arc<Alarms>,
     pub(crate) ask_deadline: Duration,
     pub(crate) root: Branch,
     pub(crate) events: Arc<Events>,
@@ -89,6 +91,7 @@ impl Shared {
     pub(super) fn new(settings: Builder, scheduler: Scheduler) -> Self {
         Self {
             name: settings.name,
+            alarms: Alarms::new(scheduler.clone()),
             scheduler,
             ask_deadline: settings.ask_deadline,
             root: Branch::default(),
@@ -259,7 +262,7 @@ impl Shared {
                 run::end_top(cell).await;
             }
         };
-        if tokio::time::timeout(limit, ordered).await.is_err() {
+        if self.alarms.within(limit, ordered).await.is_none() {
             let cells = self.root.shut();
             cells.iter().for_each(|cell| cell.node().kill());
             let killed = async {
@@ -267,8 +270,10 @@ impl Shared {
                     cell.node().reached(|phase| phase == Phase::Ended).await;
                 }
             };
-            let _ = tokio::time::timeout(GRACE, killed).await;
+            let _all_ended = self.alarms.within(GRACE, killed).await;
         }
+        self.alarms.close();
+        self.alarms.ended().await;
         let left = self.table.lock().all();
         let not_stopped: Vec<Path> = left.iter().map(|cell| cell.node().path()).collect();
         self.events.close();

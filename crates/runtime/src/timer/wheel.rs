@@ -1,0 +1,316 @@
+//! A hierarchical timer wheel: millions of timers, each set and cancelled in constant time.
+//!
+//! Time is counted in nanoseconds from the wheel's start and sorted by milliseconds. A slot of
+//! level 0 holds the timers of one millisecond, a slot of the next level those of 64, and so on;
+//! seven levels reach 139 years. A timer lies on the level where its millisecond first differs
+//! from the present, so it is moved at most seven times before it is due. The timers of the
+//! present millisecond lie in one line, ordered by time, and at equal times as they were set.
+//!
+//! ```text
+//! level 1   [ 0][ 1][ 2] ... [63]    64 ms a slot: opened once, spread over level 0
+//! level 0   [ 0][ 1][ 2] ... [63]     1 ms a slot: opened once, sorted into the line
+//! line      (at, number), (at, number), ...       taken from the front once due
+//! ```
+
+use std::collections::VecDeque;
+
+/// Names a timer of one wheel; never used again for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    index: u32,
+    number: u64,
+}
+
+/// Nanoseconds in the unit by which the wheel sorts.
+pub(super) const TICK: u64 = 1_000_000;
+
+const BITS: u32 = 6;
+const SLOTS: usize = 1 << BITS;
+const LEVELS: u32 = 7;
+/// The last nanosecond that the levels reach.
+const LAST: u64 = (1 << (BITS * LEVELS)) * TICK - 1;
+const NIL: u32 = u32::MAX;
+/// How many timers of a slot are looked at for the earliest before its start is taken instead.
+const GLANCE: usize = 8;
+/// Room for so many timers is kept when the wheel is empty.
+const KEPT: usize = 1024;
+
+pub(crate) struct Wheel<T> {
+    nodes: Vec<Node<T>>,
+    free: u32,
+    len: usize,
+    next_number: u64,
+    /// The tick up to which all slots have been opened.
+    present: u64,
+    levels: Box<[Level; LEVELS as usize]>,
+    line: VecDeque<InLine>,
+}
+
+struct Level {
+    occupied: u64,
+    slots: [Ends; SLOTS],
+}
+
+#[derive(Clone, Copy)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: Ends = Ends {
+    first: NIL,
+    last: NIL,
+};
+
+struct Node<T> {
+    number: u64,
+    at: u64,
+    next: u32,
+    prev: u32,
+    home: Home,
+    value: Option<T>,
+}
+
+#[derive(Clone, Copy)]
+enum Home {
+    Free,
+    Slot { level: u8, slot: u8 },
+    Line,
+}
+
+/// A timer in the line; out of date if its node has another number by now.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct InLine {
+    at: u64,
+    number: u64,
+    index: u32,
+}
+
+impl<T> Wheel<T> {
+    pub(crate) fn new() -> Self {
+        let level = || Level {
+            occupied: 0,
+            slots: [EMPTY; SLOTS],
+        };
+        Self {
+            nodes: Vec::new(),
+            free: NIL,
+            len: 0,
+            next_number: 0,
+            present: 0,
+            levels: Box::new(std::array::from_fn(|_| level())),
+            line: VecDeque::new(),
+        }
+    }
+
+    /// How many timers are set.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Sets a timer for `at` nanoseconds after the start.
+    pub(crate) fn insert(&mut self, at: u64, value: T) -> Key {
+        let number = self.next_number;
+        self.next_number += 1;
+        let node = Node {
+            number,
+            at: at.min(LAST),
+            next: NIL,
+            prev: NIL,
+            home: Home::Free,
+            value: Some(value),
+        };
+        let index = if self.free == NIL {
+            let index = u32::try_from(self.nodes.len()).expect("fewer than 2^32 timers");
+            self.nodes.push(node);
+            index
+        } else {
+            let index = self.free;
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            index
+        };
+        self.len += 1;
+        self.place(index);
+        Key { index, number }
+    }
+
+    /// Takes a timer out; `None` if it was taken before.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let node = self.nodes.get(key.index as usize)?;
+        if node.number != key.number {
+            return None;
+        }
+        match node.home {
+            Home::Free => return None,
+            Home::Slot { level, slot } => self.unlink(key.index, level.into(), slot.into()),
+            // Its entry in the line is skipped when its turn comes, within a tick.
+            Home::Line => {}
+        }
+        self.release(key.index)
+    }
+
+    /// What a timer holds, while it is set.
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let node = self.nodes.get_mut(key.index as usize)?;
+        if node.number == key.number {
+            node.value.as_mut()
+        } else {
+            None
+        }
+    }
+
+    /// Takes the earliest timer that is due at `now`.
+    pub(crate) fn pop(&mut self, now: u64) -> Option<T> {
+        self.advance(now / TICK);
+        loop {
+            let front = *self.line.front()?;
+            let node = self.nodes.get(front.index as usize);
+            let set = node.is_some_and(|node| node.number == front.number && node.value.is_some());
+            if set && front.at > now {
+                return None;
+            }
+            self.line.pop_front();
+            if set {
+                return self.release(front.index);
+            }
+        }
+    }
+
+    /// When to look again: not after the earliest timer, and seldom before it.
+    pub(crate) fn next(&self) -> Option<u64> {
+        if let Some(front) = self.line.front() {
+            return Some(front.at);
+        }
+        let (level, slot) = self.first_slot()?;
+        let mut index = self.levels[level].slots[slot].first;
+        let mut earliest = u64::MAX;
+        for _ in 0..GLANCE {
+            let node = &self.nodes[index as usize];
+            earliest = earliest.min(node.at);
+            index = node.next;
+            if index == NIL {
+                return Some(earliest);
+            }
+        }
+        Some(self.start_of(level, slot) * TICK)
+    }
+
+    /// The slot that opens next. On each level only slots after the present are occupied, and all
+    /// of a lower level open before any of a higher one.
+    fn first_slot(&self) -> Option<(usize, usize)> {
+        let level = self.levels.iter().position(|level| level.occupied != 0)?;
+        let slot = self.levels[level].occupied.trailing_zeros();
+        Some((level, slot as usize))
+    }
+
+    fn start_of(&self, level: usize, slot: usize) -> u64 {
+        let shift = BITS * u32::try_from(level).expect("seven levels");
+        let block = self.present >> (shift + BITS) << (shift + BITS);
+        block | ((slot as u64) << shift)
+    }
+
+    /// Opens all slots up to a tick.
+    fn advance(&mut self, tick: u64) {
+        while let Some((level, slot)) = self.first_slot() {
+            let start = self.start_of(level, slot);
+            if start > tick {
+                break;
+            }
+            self.present = start;
+            let ends = std::mem::replace(&mut self.levels[level].slots[slot], EMPTY);
+            self.levels[level].occupied &= !(1 << slot);
+            let mut index = ends.first;
+            let sorted = self.line.len();
+            while index != NIL {
+                let next = self.nodes[index as usize].next;
+                if self.nodes[index as usize].at / TICK <= start {
+                    let entry = self.queue_up(index);
+                    self.line.push_back(entry);
+                } else {
+                    self.place(index);
+                }
+                index = next;
+            }
+            // What was in line before is earlier: it is of an earlier tick.
+            self.line.make_contiguous()[sorted..].sort();
+        }
+        self.present = self.present.max(tick);
+    }
+
+    fn queue_up(&mut self, index: u32) -> InLine {
+        let node = &mut self.nodes[index as usize];
+        node.home = Home::Line;
+        InLine {
+            at: node.at,
+            number: node.number,
+            index,
+        }
+    }
+
+    /// Puts a timer where it belongs at present.
+    fn place(&mut self, index: u32) {
+        let tick = self.nodes[index as usize].at / TICK;
+        if tick <= self.present {
+            let entry = self.queue_up(index);
+            let at = self.line.partition_point(|other| *other < entry);
+            self.line.insert(at, entry);
+            return;
+        }
+        let differs = u64::BITS - 1 - (tick ^ self.present).leading_zeros();
+        let level = (differs / BITS) as usize;
+        let slot = (tick >> (differs / BITS * BITS)) as usize % SLOTS;
+        let ends = &mut self.levels[level].slots[slot];
+        let last = std::mem::replace(&mut ends.last, index);
+        if last == NIL {
+            ends.first = index;
+        }
+        self.levels[level].occupied |= 1 << slot;
+        if last != NIL {
+            self.nodes[last as usize].next = index;
+        }
+        let node = &mut self.nodes[index as usize];
+        node.prev = last;
+        node.next = NIL;
+        node.home = Home::Slot {
+            level: u8::try_from(level).expect("seven levels"),
+            slot: u8::try_from(slot).expect("64 slots"),
+        };
+    }
+
+    fn unlink(&mut self, index: u32, level: usize, slot: usize) {
+        let Node { next, prev, .. } = self.nodes[index as usize];
+        let ends = &mut self.levels[level].slots[slot];
+        if prev == NIL {
+            ends.first = next;
+        } else {
+            self.nodes[prev as usize].next = next;
+        }
+        if next == NIL {
+            ends.last = prev;
+        } else {
+            self.nodes[next as usize].prev = prev;
+        }
+        if ends.first == NIL {
+            self.levels[level].occupied &= !(1 << slot);
+        }
+    }
+
+    fn release(&mut self, index: u32) -> Option<T> {
+        let node = &mut self.nodes[index as usize];
+        node.home = Home::Free;
+        node.next = self.free;
+        self.free = index;
+        self.len -= 1;
+        let value = node.value.take();
+        if self.len == 0 && self.nodes.len() > KEPT {
+            self.nodes = Vec::new();
+            self.line = VecDeque::new();
+            self.free = NIL;
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests;
