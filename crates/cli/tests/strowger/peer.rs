@@ -85,7 +85,14 @@ impl Peer {
 
     fn receive(&self) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 65_536];
-        match self.socket.recv(&mut buffer) {
+        let received = loop {
+            match self.socket.recv(&mut buffer) {
+                // A signal, or the machine was suspended.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received,
+            }
+        };
+        match received {
             Ok(length) => Some(buffer[..length].to_vec()),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 None

@@ -1,6 +1,7 @@
 //! A node in the UP role that does nothing but answer.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
@@ -35,7 +36,10 @@ impl Upf {
             let mut seen = Seen::default();
             let mut buffer = vec![0; 65_536];
             loop {
-                let (length, peer) = socket.recv_from(&mut buffer).expect("the socket is open");
+                let (length, peer) = match socket.recv_from(&mut buffer) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    received => received.expect("the socket is open"),
+                };
                 if buffer[..length] == STOP {
                     return seen;
                 }

@@ -137,6 +137,8 @@ impl Peer {
             }
             let octets = match self.socket.recv(buffer) {
                 Ok(length) => &buffer[..length],
+                // A stop and its continuation interrupt a wait that has a limit.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if is_silence(&error) => return Ok(None),
                 Err(error) => return Err(error),
             };
