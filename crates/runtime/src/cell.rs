@@ -20,6 +20,7 @@ use crate::path::Path;
 use crate::reply::{Completion, Sink};
 use crate::supervision::Shutdown;
 use crate::system::Shared;
+use crate::tie::Tie;
 
 /// Identifies an actor in its system for as long as its address is valid.
 ///
@@ -186,6 +187,7 @@ struct Life {
     monitors: Vec<Watcher>,
     links: Vec<Link>,
     names: Vec<Arc<str>>,
+    ties: Vec<Tie>,
     /// What the actor shows to those who know its type.
     attached: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -243,6 +245,7 @@ impl Node {
                 monitors: Vec::new(),
                 links: Vec::new(),
                 names: Vec::new(),
+                ties: Vec::new(),
                 attached: None,
             }),
         }
@@ -389,6 +392,15 @@ impl Node {
         alive
     }
 
+    /// Notes something to be left at the end; false when the actor has ended.
+    pub(crate) fn tie(&self, tie: Tie) -> bool {
+        let mut life = self.life.lock();
+        if !life.over && !life.ties.iter().any(|one| one.ptr_eq(&tie)) {
+            life.ties.push(tie);
+        }
+        !life.over
+    }
+
     pub(crate) fn attach(&self, value: Arc<dyn Any + Send + Sync>) {
         self.life.lock().attached = Some(value);
     }
@@ -472,10 +484,14 @@ pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
     life.task = None;
     let monitors = mem::take(&mut life.monitors);
     let names = mem::take(&mut life.names);
+    let ties = mem::take(&mut life.ties);
     drop(life);
     let left = cell.close();
     let shared = &node.shared;
     shared.forget(node.id, &names);
+    for tie in ties.iter().filter_map(Weak::upgrade) {
+        tie.leave(node.id);
+    }
     match node.owner.cell() {
         Some(parent) => parent.node().children.remove(node),
         None => shared.root.remove(node),

@@ -77,6 +77,7 @@ mod actor;
 mod address;
 mod branch;
 mod cell;
+mod choice;
 mod clock;
 mod context;
 mod event;
@@ -96,6 +97,7 @@ mod supervision;
 mod system;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tie;
 mod timer;
 mod top;
 mod topic;
@@ -121,7 +123,7 @@ pub use supervision::{
 pub use system::{ActorSystem, BuildError, Builder, ShutdownReport, StartError};
 pub use timer::TimerKey;
 pub use top::{Observer, Rank, Ranked, Top, TopQuery, Totals};
-pub use topic::{Topic, TopicInfo};
+pub use topic::{Published, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 pub use trace::{TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer};
 
 #[cfg(doctest)]

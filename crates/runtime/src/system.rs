@@ -16,11 +16,12 @@ use crate::event::EventStream;
 use crate::info::{ActorInfo, TreeNode};
 use crate::metric;
 use crate::path::{Path, PathPattern};
+use crate::recipient::Recipient;
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::top::{Observer, pass_on};
-use crate::topic::{Topic, Topics};
+use crate::topic::{Exchanges, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 use crate::trace::{TraceLimits, Tracer};
 pub use shared::StartError;
 pub(crate) use shared::{CellSettings, Shared};
@@ -44,6 +45,7 @@ pub struct Builder {
     name: Arc<str>,
     ask_deadline: Duration,
     seed: u64,
+    topic_limits: TopicLimits,
 }
 
 impl Builder {
@@ -57,6 +59,13 @@ impl Builder {
     /// set.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// How long and deep names of topics may be, and how many topics and subscriptions there may
+    /// be.
+    pub const fn topic_limits(mut self, limits: TopicLimits) -> Self {
+        self.topic_limits = limits;
         self
     }
 
@@ -121,6 +130,7 @@ impl ActorSystem {
             name: name.into(),
             ask_deadline: Duration::from_secs(5),
             seed: RandomState::new().hash_one(()),
+            topic_limits: TopicLimits::DEFAULT,
         }
     }
 
@@ -259,11 +269,49 @@ impl ActorSystem {
     }
 
     /// The topic of this name for messages of type `T`; it is made when first asked for. The
-    /// same name with another type is another topic.
+    /// same name with another type is another topic. One that nobody holds and nobody subscribes
+    /// to may be forgotten, with its figures.
+    ///
+    /// # Errors
+    /// When the name is none, or there are as many topics as there may be.
+    pub fn topic<T: Send + Sync + 'static>(&self, name: &str) -> Result<Topic<T>, TopicError> {
+        self.shared.exchange::<T>().open(name)
+    }
+
+    /// Subscribes to all topics whose names match a pattern: `*` stands for one segment, `**` for
+    /// any number of them, also none. Also to those of which nobody has heard yet.
+    ///
+    /// # Errors
+    /// When the pattern is none, the actor has ended, or there are as many subscriptions as there
+    /// may be.
+    pub fn subscribe<T: Send + Sync + 'static>(
+        &self,
+        pattern: &str,
+        recipient: Recipient<Arc<T>>,
+    ) -> Result<Subscription, TopicError> {
+        let exchange = self.shared.exchange::<T>();
+        exchange.subscribe(pattern, recipient, None)
+    }
+
+    /// Subscribes to the messages that a filter accepts, in all topics whose names match a
+    /// pattern. The filter runs in the publisher's turn.
+    ///
+    /// # Errors
+    /// As [`ActorSystem::subscribe`].
+    pub fn subscribe_where<T: Send + Sync + 'static>(
+        &self,
+        pattern: &str,
+        recipient: Recipient<Arc<T>>,
+        filter: impl Fn(&T) -> bool + Send + Sync + 'static,
+    ) -> Result<Subscription, TopicError> {
+        let exchange = self.shared.exchange::<T>();
+        exchange.subscribe(pattern, recipient, Some(Arc::new(filter)))
+    }
+
+    /// The figures of all topics, by name and type.
     #[must_use]
-    pub fn topic<T: Send + Sync + 'static>(&self, name: &str) -> Topic<T> {
-        let topics = self.shared.extension::<Topics>();
-        topics.open(name, &self.shared.events)
+    pub fn topics(&self) -> Vec<TopicInfo> {
+        self.shared.extension::<Exchanges>().infos()
     }
 
     #[cfg(feature = "testing")]

@@ -2,59 +2,90 @@
 //!
 //! A topic is a table of recipients, not an actor: publishing delivers in the publisher's own
 //! turn, with `try_tell`, so that a slow subscriber costs what its mailbox's rule says and never
-//! a wait. Publications of a topic do not overlap, and so every subscriber sees them in the same
-//! order.
+//! a wait.
+//!
+//! ```text
+//! Exchange<T>                 one for each type of message
+//! ├─ topics by name           each keeps a route: who gets what is published to it
+//! └─ Broker<T>                the subscriptions, in a tree of patterns
+//! ```
+//!
+//! - **A route is a copy.** A change of subscriptions raises a version; a publisher that finds
+//!   its route older matches the name again. So matching is no part of publishing.
+//! - **One order.** A topic's lock is held while a message is delivered. Where a wildcard takes
+//!   part, a second lock makes one order over all topics that wildcards reach.
+//! - **No nesting.** What foreign code publishes inside a delivery is delivered after it.
 
-use std::any::{Any, TypeId};
-use std::cell::RefCell;
-use std::collections::VecDeque;
+mod broker;
+mod name;
+mod route;
+mod trie;
+mod turn;
+
 use std::fmt;
-use std::mem;
-use std::sync::Arc;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, ReentrantMutex};
-use rustc_hash::FxHashMap;
+use parking_lot::Mutex;
 
-use crate::address::{AnyRef, SendError};
-use crate::cell::ActorId;
-use crate::event::{Event, Events};
-use crate::metric::Count;
+use crate::address::AnyRef;
+use crate::choice;
+use crate::exit::discard;
 use crate::recipient::Recipient;
+use broker::Broker;
+use route::{Route, Rule};
+use turn::Turn;
 
-/// A typed topic: what is published to it goes to all who subscribed.
+pub use broker::Subscription;
+pub(crate) use broker::{Exchange, Exchanges};
+pub use name::{TopicError, TopicLimits};
+
+/// A typed topic: what is published to it goes to those who subscribe to its name.
 ///
 /// A clone is the same topic. Get one from [`ActorSystem::topic`](crate::ActorSystem::topic).
 ///
-/// Each subscriber gets a clone of one [`Arc`], not of the payload, in the order of publication.
-/// Where a mailbox is full, its own overflow rule holds, except that nobody waits: where the rule
-/// is to wait or to fail, the message is dropped for that subscriber, counted in
-/// [`TopicInfo::dropped`], and reported as [`Event::Overflow`]. A subscription survives restarts
-/// of its actor and ends with it.
+/// # Names
+/// A name has segments, which slashes separate: `n4/smf-1/load`. A subscription may be to a
+/// pattern of names ([`ActorSystem::subscribe`](crate::ActorSystem::subscribe)): the segment `*`
+/// stands for one segment, `**` for any number of them, also none. Names and patterns have limits
+/// ([`TopicLimits`]).
+///
+/// # Delivery
+/// - Each subscriber gets a clone of one [`Arc`], not of the payload.
+/// - All subscribers of a topic see what is published to it in one order, whoever publishes. Over
+///   several topics that holds for those whom wildcards reach; and for all, as far as one
+///   publisher goes.
+/// - An actor has one subscription for each name or pattern: a second takes the place of the
+///   first, so that `pre_start` may subscribe for every incarnation. One that matches with two of
+///   its patterns gets two copies, each by the filter and conversion of its own.
+/// - A subscription survives restarts of its actor and ends with it.
+/// - Nobody waits. Where a mailbox is full, its own overflow rule holds; where the rule is to wait
+///   or to fail, the message is dropped for that subscriber, counted in [`TopicInfo::dropped`],
+///   named in [`Published::full`], and reported as [`Event::Overflow`](crate::Event::Overflow).
+/// - A filter or a conversion that panics costs its own subscriber the message, and nobody else.
+/// - What filters, conversions and destructors publish is delivered after what is being delivered.
 ///
 /// ```
 /// use std::convert::Infallible;
 /// use std::sync::Arc;
 ///
-/// use strowger::{Actor, Context, Topic};
+/// use strowger::{Actor, BoxError, Context};
 ///
-/// /// Follows the load of a node.
+/// /// Follows the load of all nodes.
 /// struct Gauge;
 ///
 /// impl Actor for Gauge {
 ///     type Msg = Arc<u32>;
-///     type Args = Topic<u32>;
-///     type Error = Infallible;
+///     type Args = ();
+///     type Error = BoxError;
 ///
-///     async fn pre_start(load: Topic<u32>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
-///         load.subscribe(cx.me().recipient());
+///     async fn pre_start(_: (), cx: &mut Context<Self>) -> Result<Self, BoxError> {
+///         cx.system().subscribe("node/*/load", cx.me().recipient::<Arc<u32>>())?;
 ///         Ok(Self)
 ///     }
 ///
-///     async fn handle(
-///         &mut self,
-///         load: Arc<u32>,
-///         cx: &mut Context<Self>,
-///     ) -> Result<(), Infallible> {
+///     async fn handle(&mut self, load: Arc<u32>, cx: &mut Context<Self>) -> Result<(), BoxError> {
 ///         if *load == 100 {
 ///             cx.stop();
 ///         }
@@ -63,10 +94,10 @@ use crate::recipient::Recipient;
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn main() -> Result<(), BoxError> {
 /// let system = strowger::ActorSystem::new("node")?;
-/// let load = system.topic::<u32>("load");
-/// let gauge = system.spawn::<Gauge>("gauge", load.clone())?;
+/// let gauge = system.spawn::<Gauge>("gauge", ())?;
+/// let load = system.topic::<u32>("node/7/load")?;
 /// while gauge.is_alive() {
 ///     load.publish(100);
 ///     tokio::task::yield_now().await;
@@ -78,59 +109,66 @@ pub struct Topic<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
     name: Arc<str>,
-    events: Arc<Events>,
-    /// Reentrant because conversions and destructors are foreign code, which may publish again.
-    table: ReentrantMutex<RefCell<Table<T>>>,
+    broker: Arc<Broker<T>>,
+    exchange: Weak<Exchange<T>>,
+    route: Mutex<Route<T>>,
+    counts: Counts,
 }
 
-struct Table<T> {
-    subscribers: Arc<Vec<Subscriber<T>>>,
-    published: u64,
-    dropped: u64,
-    /// What was published from inside a delivery, to be delivered after it.
-    pending: VecDeque<Arc<T>>,
-    delivering: bool,
+/// Written under the lock of the route, read without.
+#[derive(Default)]
+struct Counts {
+    published: AtomicU64,
+    delivered: AtomicU64,
+    dropped: AtomicU64,
+    filtered: AtomicU64,
 }
 
-struct Subscriber<T> {
-    actor: ActorId,
-    recipient: Recipient<Arc<T>>,
-}
-
-impl<T> Clone for Subscriber<T> {
-    fn clone(&self) -> Self {
-        Self {
-            actor: self.actor,
-            recipient: self.recipient.clone(),
-        }
-    }
+/// What came of a publication.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Published {
+    /// How many subscribers' mailboxes took it, by their own overflow rule.
+    pub delivered: usize,
+    /// How many subscribers' filters refused it.
+    pub filtered: usize,
+    /// How many subscribers missed it because their filter or conversion panicked.
+    pub panicked: usize,
+    /// The subscribers that had no room, and whose rule is to wait or to fail.
+    pub full: Vec<AnyRef>,
+    /// It was published inside a delivery, and is delivered after it; nothing is known yet.
+    pub deferred: bool,
 }
 
 /// The figures of a topic at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicInfo {
-    /// How many subscriptions it has.
+    /// Its name.
+    pub name: Arc<str>,
+    /// The name of its messages' Rust type.
+    pub kind: &'static str,
+    /// How many subscriptions match it.
     pub subscribers: usize,
     /// How many messages were published.
     pub published: u64,
-    /// How many deliveries found no room.
+    /// How many deliveries a mailbox took.
+    pub delivered: u64,
+    /// How many deliveries found no room, or ended in a panic of the subscriber's filter or
+    /// conversion.
     pub dropped: u64,
+    /// How many deliveries a filter refused.
+    pub filtered: u64,
 }
 
 impl<T: Send + Sync + 'static> Topic<T> {
-    fn new(name: Arc<str>, events: Arc<Events>) -> Self {
-        let table = Table {
-            subscribers: Arc::default(),
-            published: 0,
-            dropped: 0,
-            pending: VecDeque::new(),
-            delivering: false,
-        };
+    fn new(name: Arc<str>, broker: Arc<Broker<T>>, exchange: Weak<Exchange<T>>) -> Self {
         Self(Arc::new(Inner {
             name,
-            events,
-            table: ReentrantMutex::new(RefCell::new(table)),
+            broker,
+            exchange,
+            route: Mutex::new(Route::new()),
+            counts: Counts::default(),
         }))
     }
 
@@ -142,108 +180,123 @@ impl<T: Send + Sync + 'static> Topic<T> {
 
     /// Adds a subscriber, which gets what is published from now on.
     ///
-    /// An actor has one subscription of a topic: a second takes the place of the first, so that
-    /// `pre_start` may subscribe for every incarnation.
-    pub fn subscribe(&self, recipient: Recipient<Arc<T>>) {
-        let actor = recipient.actor().id();
-        let mut new = Some(Subscriber { actor, recipient });
-        self.change(|subscriber| {
-            if subscriber.actor == actor {
-                new.take()
-            } else {
-                Some(subscriber.clone())
-            }
-        });
-        if let Some(new) = new {
-            let guard = self.0.table.lock();
-            Arc::make_mut(&mut guard.borrow_mut().subscribers).push(new);
-        }
+    /// # Errors
+    /// When the actor has ended, or there are as many subscriptions as there may be.
+    pub fn subscribe(&self, recipient: Recipient<Arc<T>>) -> Result<Subscription, TopicError> {
+        self.exchange(&recipient)?
+            .subscribe(self.name(), recipient, None)
     }
 
-    /// Ends the subscription of an actor, if it has one.
-    pub fn unsubscribe(&self, actor: impl Into<AnyRef>) {
-        let actor = actor.into().id();
-        self.change(|subscriber| (subscriber.actor != actor).then(|| subscriber.clone()));
-    }
-
-    /// Makes another table of those who have not ended.
-    fn change(&self, keep: impl FnMut(&Subscriber<T>) -> Option<Subscriber<T>>) {
-        let guard = self.0.table.lock();
-        let before = Arc::clone(&guard.borrow().subscribers);
-        let alive = before.iter().filter(|one| one.recipient.actor().is_alive());
-        let after: Vec<_> = alive.filter_map(keep).collect();
-        // Recipients hold conversions, whose destructors are foreign code: not under a borrow.
-        let old = mem::replace(&mut guard.borrow_mut().subscribers, Arc::new(after));
-        drop((before, old));
-    }
-
-    /// Delivers a message to all who are subscribed. Never waits for a subscriber.
+    /// Adds a subscriber for messages that a filter accepts.
     ///
-    /// Published from inside a delivery of the same topic (a conversion may do so), the message
-    /// is delivered after the one that is under way.
-    pub fn publish(&self, message: impl Into<Arc<T>>) {
-        let guard = self.0.table.lock();
-        let mut table = guard.borrow_mut();
-        table.published += 1;
-        table.pending.push_back(message.into());
-        if table.delivering {
-            return;
-        }
-        table.delivering = true;
-        drop(table);
-        // Also when foreign code panics, the topic must not stay silent for ever.
-        let _delivering = Delivering(&guard);
-        loop {
-            let mut table = guard.borrow_mut();
-            let Some(message) = table.pending.pop_front() else {
-                break;
-            };
-            let subscribers = Arc::clone(&table.subscribers);
-            drop(table);
-            self.deliver(&guard, &subscribers, &message);
-        }
+    /// The filter runs in the publisher's turn: let it read the message and do nothing else.
+    ///
+    /// # Errors
+    /// When the actor has ended, or there are as many subscriptions as there may be.
+    pub fn subscribe_where(
+        &self,
+        recipient: Recipient<Arc<T>>,
+        filter: impl Fn(&T) -> bool + Send + Sync + 'static,
+    ) -> Result<Subscription, TopicError> {
+        self.exchange(&recipient)?
+            .subscribe(self.name(), recipient, Some(Arc::new(filter)))
     }
 
-    fn deliver(&self, table: &RefCell<Table<T>>, subscribers: &[Subscriber<T>], message: &Arc<T>) {
-        let mut gone = false;
-        for Subscriber { recipient, .. } in subscribers {
-            match recipient.try_tell(Arc::clone(message)) {
-                Ok(()) => {}
-                Err(SendError::Full(_)) => {
-                    table.borrow_mut().dropped += 1;
-                    let path = || recipient.actor().path();
-                    self.0.events.emit(Count::Overflow(1), || Event::Overflow {
-                        path: path(),
-                        count: 1,
-                    });
-                }
-                Err(SendError::Closed(_)) => gone = true,
-            }
-        }
-        if gone {
-            self.change(|subscriber| Some(subscriber.clone()));
-        }
+    fn exchange(&self, recipient: &Recipient<Arc<T>>) -> Result<Arc<Exchange<T>>, TopicError> {
+        // Without its system there is no actor either.
+        self.0.exchange.upgrade().ok_or_else(|| TopicError::Ended {
+            path: recipient.actor().path(),
+        })
+    }
+
+    /// Ends an actor's subscription to this very name; false when it has none.
+    pub fn unsubscribe(&self, actor: impl Into<AnyRef>) -> bool {
+        let actor = actor.into().id();
+        self.0.broker.remove(actor, self.name())
+    }
+
+    /// Delivers a message to all who subscribe.
+    pub fn publish(&self, message: impl Into<Arc<T>>) -> Published {
+        self.deliver(message.into(), Rule::All)
+    }
+
+    /// Delivers a message to one subscriber: to the next in turn that wants it and has room.
+    pub fn publish_in_turn(&self, message: impl Into<Arc<T>>) -> Published {
+        self.deliver(message.into(), Rule::InTurn)
+    }
+
+    /// Delivers a message to one subscriber: to the one to whom its key belongs, of those whose
+    /// filters accept the message.
+    ///
+    /// The same key goes to the same subscriber for as long as it subscribes. When it goes, its
+    /// keys are spread over the others, and no other key moves; when one comes, it takes its share
+    /// of keys from all. A subscriber without room misses the message: no other gets it instead.
+    pub fn publish_by_key(&self, key: impl Hash, message: impl Into<Arc<T>>) -> Published {
+        self.deliver(message.into(), Rule::ByKey(choice::digest(key)))
+    }
+
+    fn deliver(&self, message: Arc<T>, rule: Rule) -> Published {
+        let Some(turn) = Turn::take() else {
+            let topic = self.clone();
+            Turn::later(move || drop(topic.deliver_now(&message, rule)));
+            return Published {
+                deferred: true,
+                ..Published::default()
+            };
+        };
+        let published = self.deliver_now(&message, rule);
+        // Foreign code when this was the last: still inside the turn.
+        discard([message]);
+        turn.finish();
+        published
+    }
+
+    fn deliver_now(&self, message: &Arc<T>, rule: Rule) -> Published {
+        let inner = &*self.0;
+        let mut route = inner.route.lock();
+        let published = route.deliver(&inner.name, &inner.broker, message, rule);
+        // Nobody else writes while the lock is held.
+        let add = |counter: &AtomicU64, more: usize| {
+            let sum = counter.load(Ordering::Relaxed) + more as u64;
+            counter.store(sum, Ordering::Relaxed);
+        };
+        add(&inner.counts.published, 1);
+        add(&inner.counts.delivered, published.delivered);
+        add(&inner.counts.filtered, published.filtered);
+        add(&inner.counts.dropped, published.missed(rule));
+        published
     }
 
     /// The topic's figures at this moment.
     #[must_use]
     pub fn info(&self) -> TopicInfo {
-        let guard = self.0.table.lock();
-        let table = guard.borrow();
+        let Inner {
+            name,
+            broker,
+            counts,
+            ..
+        } = &*self.0;
         TopicInfo {
-            subscribers: table.subscribers.len(),
-            published: table.published,
-            dropped: table.dropped,
+            name: Arc::clone(name),
+            kind: std::any::type_name::<T>(),
+            subscribers: broker.count(name),
+            published: counts.published.load(Ordering::Relaxed),
+            delivered: counts.delivered.load(Ordering::Relaxed),
+            dropped: counts.dropped.load(Ordering::Relaxed),
+            filtered: counts.filtered.load(Ordering::Relaxed),
         }
     }
-}
 
-/// Ends a delivery, however it ends.
-struct Delivering<'a, T>(&'a RefCell<Table<T>>);
+    /// Lets go of the subscribers that were copied for publishing.
+    fn forget_route(&self) {
+        // Somebody who delivers right now will look at the subscriptions again the next time.
+        let forgotten = self.0.route.try_lock().map(|mut route| route.forget());
+        discard(forgotten);
+    }
 
-impl<T> Drop for Delivering<'_, T> {
-    fn drop(&mut self) {
-        self.0.borrow_mut().delivering = false;
+    /// Whether nobody but the system holds it.
+    fn is_unheld(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 }
 
@@ -256,30 +309,5 @@ impl<T> Clone for Topic<T> {
 impl<T> fmt::Debug for Topic<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Topic({})", self.0.name)
-    }
-}
-
-/// The topics of a system, by type and name.
-#[derive(Default)]
-pub(crate) struct Topics(Mutex<FxHashMap<TypeId, ByName>>);
-
-type ByName = FxHashMap<Arc<str>, Box<dyn Any + Send + Sync>>;
-
-impl Topics {
-    pub(crate) fn open<T: Send + Sync + 'static>(
-        &self,
-        name: &str,
-        events: &Arc<Events>,
-    ) -> Topic<T> {
-        let mut topics = self.0.lock();
-        let of_type = topics.entry(TypeId::of::<T>()).or_default();
-        if let Some(topic) = of_type.get(name) {
-            let topic: &Topic<T> = topic.downcast_ref().expect("stored under its own type");
-            return topic.clone();
-        }
-        let name: Arc<str> = name.into();
-        let topic = Topic::<T>::new(Arc::clone(&name), Arc::clone(events));
-        of_type.insert(name, Box::new(topic.clone()));
-        topic
     }
 }

@@ -26,6 +26,7 @@ use crate::run;
 use crate::schedule::Scheduler;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
 use crate::timer::Alarms;
+use crate::topic::{Exchange, Exchanges, TopicLimits};
 
 /// Why an actor was not started.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -75,6 +76,7 @@ pub(crate) struct Shared {
     pub(crate) ask_deadline: Duration,
     pub(crate) root: Branch,
     pub(crate) events: Arc<Events>,
+    topic_limits: TopicLimits,
     pub(super) registry: Registry,
     table: Mutex<Table>,
     monitors: AtomicU64,
@@ -96,6 +98,7 @@ impl Shared {
             ask_deadline: settings.ask_deadline,
             root: Branch::default(),
             events: Arc::default(),
+            topic_limits: settings.topic_limits,
             registry: Registry::default(),
             table: Mutex::default(),
             monitors: AtomicU64::new(0),
@@ -124,6 +127,12 @@ impl Shared {
         Arc::clone(any)
             .downcast()
             .expect("stored under its own type")
+    }
+
+    /// The topics and subscriptions for messages of one type.
+    pub(super) fn exchange<T: Send + Sync + 'static>(&self) -> Arc<Exchange<T>> {
+        let exchanges = self.extension::<Exchanges>();
+        exchanges.of(&self.events, self.topic_limits)
     }
 
     /// Makes a cell in the tree, without an incarnation.

@@ -1,0 +1,173 @@
+//! Which patterns match a name, at a cost that does not grow with those that do not.
+//!
+//! A node of the tree is a prefix of patterns. A name is matched by walking all prefixes that fit
+//! its segments at once. A node `**` stays in the walk whatever comes; each node is in it at most
+//! once, so patterns with many `**` cannot make the walk long.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use rustc_hash::FxHashMap;
+
+use super::name::{Segment, segments};
+
+/// Values by pattern and number.
+pub(super) struct Trie<V> {
+    nodes: Vec<Node<V>>,
+    free: Vec<usize>,
+    /// The walk of a name: where it stands, where it goes, and its number.
+    here: Vec<usize>,
+    there: Vec<usize>,
+    step: u64,
+}
+
+struct Node<V> {
+    plain: FxHashMap<Box<str>, usize>,
+    one: Option<usize>,
+    any: Option<usize>,
+    /// Whether the node is itself a `**`.
+    stays: bool,
+    values: BTreeMap<u64, V>,
+    /// The last step that came here.
+    seen: u64,
+}
+
+const ROOT: usize = 0;
+
+impl<V> Node<V> {
+    fn new(stays: bool) -> Self {
+        Self {
+            plain: FxHashMap::default(),
+            one: None,
+            any: None,
+            stays,
+            values: BTreeMap::new(),
+            seen: 0,
+        }
+    }
+
+    fn child(&self, segment: Segment<'_>) -> Option<usize> {
+        match segment {
+            Segment::Plain(text) => self.plain.get(text).copied(),
+            Segment::One => self.one,
+            Segment::Any => self.any,
+        }
+    }
+
+    fn set_child(&mut self, segment: Segment<'_>, child: Option<usize>) {
+        match (segment, child) {
+            (Segment::Plain(text), Some(child)) => {
+                self.plain.insert(text.into(), child);
+            }
+            (Segment::Plain(text), None) => {
+                self.plain.remove(text);
+            }
+            (Segment::One, child) => self.one = child,
+            (Segment::Any, child) => self.any = child,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.plain.is_empty() && self.one.is_none() && self.any.is_none()
+    }
+}
+
+impl<V> Trie<V> {
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: vec![Node::new(false)],
+            free: Vec::new(),
+            here: Vec::new(),
+            there: Vec::new(),
+            step: 0,
+        }
+    }
+
+    /// Puts a value in; the one that was there before.
+    pub(super) fn insert(&mut self, pattern: &str, number: u64, value: V) -> Option<V> {
+        let mut at = ROOT;
+        for segment in segments(pattern) {
+            at = match self.nodes[at].child(segment) {
+                Some(child) => child,
+                None => {
+                    let child = self.add(Node::new(segment == Segment::Any));
+                    self.nodes[at].set_child(segment, Some(child));
+                    child
+                }
+            };
+        }
+        self.nodes[at].values.insert(number, value)
+    }
+
+    fn add(&mut self, node: Node<V>) -> usize {
+        if let Some(free) = self.free.pop() {
+            self.nodes[free] = node;
+            return free;
+        }
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Takes a value out; prefixes that nobody uses any more go with it.
+    pub(super) fn remove(&mut self, pattern: &str, number: u64) -> Option<V> {
+        let mut way = Vec::new();
+        let mut at = ROOT;
+        for segment in segments(pattern) {
+            way.push((at, segment));
+            at = self.nodes[at].child(segment)?;
+        }
+        let removed = self.nodes[at].values.remove(&number);
+        for (parent, segment) in way.into_iter().rev() {
+            if !self.nodes[at].is_empty() {
+                break;
+            }
+            self.nodes[at] = Node::new(false);
+            self.free.push(at);
+            self.nodes[parent].set_child(segment, None);
+            at = parent;
+        }
+        removed
+    }
+
+    /// Visits the values of all patterns that match a name.
+    pub(super) fn matches(&mut self, name: &str, mut visit: impl FnMut(&V)) {
+        self.there.clear();
+        self.step += 1;
+        self.enter(ROOT);
+        for segment in name.split('/') {
+            mem::swap(&mut self.here, &mut self.there);
+            self.there.clear();
+            self.step += 1;
+            for at in 0..self.here.len() {
+                let place = self.here[at];
+                let node = &self.nodes[place];
+                let plain = node.child(Segment::Plain(segment));
+                let next = [plain, node.one, node.stays.then_some(place)];
+                next.into_iter().flatten().for_each(|next| self.enter(next));
+            }
+        }
+        for place in &self.there {
+            self.nodes[*place].values.values().for_each(&mut visit);
+        }
+    }
+
+    /// Comes to a node, and to the `**` below it, which may stand for nothing.
+    fn enter(&mut self, mut at: usize) {
+        while self.nodes[at].seen != self.step {
+            self.nodes[at].seen = self.step;
+            self.there.push(at);
+            match self.nodes[at].any {
+                Some(any) => at = any,
+                None => break,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn size(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;
