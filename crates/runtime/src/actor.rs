@@ -28,6 +28,9 @@ pub trait Actor: Sized + Send + 'static {
     /// How much may wait, and what happens beyond it. A child specification may say otherwise.
     const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
 
+    /// How many pipes may be in flight; see [`Context::pipe`].
+    const PIPES: usize = 1024;
+
     /// Whether `post_stop` may see the value after a panic. If not, the value is dropped.
     const SURVIVES_PANIC: bool = false;
 

@@ -105,7 +105,7 @@ impl<M: Send + 'static, T> Sink<T> for LaneSink<M, T> {
     fn complete(&self, completion: Completion<T>) {
         if let Some(cell) = self.cell.upgrade() {
             cell.mailbox
-                .complete(self.incarnation, (self.wrap)(completion));
+                .complete(self.incarnation, (self.wrap)(completion), None);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What an incarnation can do: its own place in the system.
 
+mod pipe;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -25,6 +27,8 @@ use crate::schedule::TaskHandle;
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
 use crate::timer::{TimerKey, Timers};
+use pipe::Pipes;
+pub use pipe::{PipeId, TooManyPipes};
 
 /// The actor's own side of the runtime, given to every hook.
 ///
@@ -39,6 +43,7 @@ pub struct Context<A: Actor> {
     since_timers: u32,
     tasks: Vec<OwnedTask>,
     next_task: u64,
+    pipes: Pipes,
     monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
     /// Set by the actor itself: end after this hook.
     pub(crate) exit: Option<Exit>,
@@ -70,6 +75,7 @@ impl<A: Actor> Context<A> {
             since_timers: 0,
             tasks: Vec::new(),
             next_task: 0,
+            pipes: Pipes::new(),
             monitors: FxHashMap::default(),
             exit: None,
             handling: false,
@@ -316,6 +322,19 @@ impl<A: Actor> Context<A> {
 
     /// Takes the next thing to do: signals first, then timers that are due, then messages.
     pub(crate) fn poll_next(&mut self, task: &mut std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+        loop {
+            match self.poll_any(task) {
+                Poll::Ready(Next::Piped(number, message)) => {
+                    if let Some(next) = self.piped(number, message) {
+                        return Poll::Ready(next);
+                    }
+                }
+                next => return next,
+            }
+        }
+    }
+
+    fn poll_any(&mut self, task: &mut std::task::Context<'_>) -> Poll<Next<A::Msg>> {
         if self.timers.get_mut().is_empty() {
             return self.receiver.get_mut().poll_next(&self.cell.mailbox, task);
         }
@@ -345,19 +364,23 @@ impl<A: Actor> Context<A> {
         due
     }
 
-    /// Keeps the books before a signal is handed to the actor; false if it is out of date.
-    pub(crate) fn admit(&mut self, signal: &Signal) -> bool {
-        match signal {
-            Signal::Down { id, .. } => self.monitors.remove(id).is_some(),
-            Signal::ChildEnded { .. } | Signal::TaskEnded { .. } => true,
+    /// Keeps the books; what the actor is told, unless it is out of date.
+    pub(crate) fn signal(&mut self, news: System) -> Option<Signal> {
+        match news {
+            System::Signal(signal) => match &signal {
+                Signal::Down { id, .. } => self.monitors.remove(id).map(|_| signal),
+                Signal::ChildEnded { .. }
+                | Signal::TaskEnded { .. }
+                | Signal::PipePanicked { .. } => Some(signal),
+            },
+            System::TaskEnded(number) => {
+                let place = self.tasks.iter().position(|task| task.number == number)?;
+                let name = self.tasks.swap_remove(place).name;
+                Some(Signal::TaskEnded { name })
+            }
+            System::PipePanicked(number, panic) => self.pipe_panicked(number, panic),
+            System::Stop(_) | System::Panic(_) => None,
         }
-    }
-
-    /// Forgets a task that returned; the news for the actor.
-    pub(crate) fn task_ended(&mut self, number: u64) -> Option<Signal> {
-        let place = self.tasks.iter().position(|task| task.number == number)?;
-        let name = self.tasks.swap_remove(place).name;
-        Some(Signal::TaskEnded { name })
     }
 
     /// Aborts the incarnation's tasks and sees their end.
@@ -365,8 +388,12 @@ impl<A: Actor> Context<A> {
         for task in &self.tasks {
             task.handle.abort();
         }
+        self.pipes.values().for_each(TaskHandle::abort);
         for task in self.tasks.drain(..) {
             task.handle.await;
+        }
+        while let Some((_, pipe)) = self.pipes.pop_first() {
+            pipe.await;
         }
     }
 

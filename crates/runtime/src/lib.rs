@@ -106,7 +106,7 @@ mod trace;
 pub use actor::Actor;
 pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
 pub use cell::ActorId;
-pub use context::Context;
+pub use context::{Context, PipeId, TooManyPipes};
 pub use event::{Event, EventStream};
 pub use exit::{BoxError, Exit};
 pub use info::{ActorInfo, State, TreeNode};

@@ -112,6 +112,7 @@ pub(crate) enum System {
     Signal(Signal),
     Panic(Arc<str>),
     TaskEnded(u64),
+    PipePanicked(u64, Arc<str>),
 }
 
 /// Why a message was not taken, with the message.
@@ -126,6 +127,8 @@ pub(crate) enum Refused<T> {
 pub(crate) enum Next<M> {
     System(System),
     Message(M),
+    /// What the pipe of this number came to.
+    Piped(u64, M),
 }
 
 /// A mailbox: the half that senders share.
@@ -144,7 +147,7 @@ pub(crate) struct Mailbox<M> {
 
 struct Lanes<M> {
     system: VecDeque<System>,
-    completions: VecDeque<M>,
+    completions: VecDeque<Completed<M>>,
     user: VecDeque<M>,
     waker: Option<Waker>,
     waiting: Option<Box<Waiting>>,
@@ -152,6 +155,12 @@ struct Lanes<M> {
     closed: bool,
     high_water: usize,
     dropped: u64,
+}
+
+/// A message beyond the capacity: an answer, or what a pipe came to.
+struct Completed<M> {
+    message: M,
+    pipe: Option<u64>,
 }
 
 /// Senders that wait for room, oldest first; the first `granted` of them have a place.
@@ -389,14 +398,15 @@ impl<M> Mailbox<M> {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Delivers an answer beyond the capacity, unless the incarnation that asked for it is gone.
-    pub(crate) fn complete(&self, incarnation: u32, message: M) -> bool {
+    /// Delivers an answer, or the output of a pipe, beyond the capacity, unless the incarnation
+    /// that asked for it is gone.
+    pub(crate) fn complete(&self, incarnation: u32, message: M, pipe: Option<u64>) -> bool {
         let mut lanes = self.lanes.lock();
         if lanes.closed || lanes.incarnation != incarnation {
             drop(lanes);
             return false;
         }
-        lanes.completions.push_back(message);
+        lanes.completions.push_back(Completed { message, pipe });
         self.call(lanes);
         true
     }
@@ -432,7 +442,8 @@ impl<M> Mailbox<M> {
         let waiting = lanes.waiting.take();
         drop(lanes);
         let count = user.len() as u64;
-        discard(user.into_iter().chain(completions));
+        discard(user);
+        discard(completions);
         discard(system);
         if let Some(waiting) = waiting {
             waiting

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cell::ActorId;
+use crate::context::PipeId;
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -40,5 +41,12 @@ pub enum Signal {
     TaskEnded {
         /// The name with which the task was started.
         name: Arc<str>,
+    },
+    /// A pipe of this actor panicked; no message comes from it.
+    PipePanicked {
+        /// The pipe.
+        pipe: PipeId,
+        /// The message of the panic.
+        panic: Arc<str>,
     },
 }

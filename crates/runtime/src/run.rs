@@ -84,6 +84,8 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args, mut unfin
     cx.end_tasks().await;
     if let Some(value) = value {
         exit = post_stop(value, exit, &mut cx).await;
+        // It may have started more.
+        cx.end_tasks().await;
     }
     if node.is_killed() {
         exit = Exit::Killed;
@@ -128,7 +130,7 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
             return Exit::Killed;
         }
         let result = match poll_fn(|task| cx.poll_next(task)).await {
-            Next::Message(message) => {
+            Next::Message(message) | Next::Piped(_, message) => {
                 cx.handling = true;
                 #[cfg(feature = "testing")]
                 if let Err(error) = struck(cx.node(), Hook::Handle).await {
@@ -150,19 +152,17 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
             Next::System(System::Panic(message)) => {
                 resume_unwind(Box::new(String::from(&*message)))
             }
-            Next::System(System::Signal(signal)) if cx.admit(&signal) => {
-                #[cfg(feature = "testing")]
-                if let Err(error) = struck(cx.node(), Hook::Signal).await {
-                    return Exit::failed(error);
+            Next::System(news) => match cx.signal(news) {
+                Some(signal) => {
+                    #[cfg(feature = "testing")]
+                    if let Err(error) = struck(cx.node(), Hook::Signal).await {
+                        return Exit::failed(error);
+                    }
+                    if cx.node().is_traced() {
+                        trace::signal(cx.node(), &signal);
+                    }
+                    actor.signal(signal, cx).await
                 }
-                if cx.node().is_traced() {
-                    trace::signal(cx.node(), &signal);
-                }
-                actor.signal(signal, cx).await
-            }
-            Next::System(System::Signal(_)) => Ok(()),
-            Next::System(System::TaskEnded(number)) => match cx.task_ended(number) {
-                Some(signal) => actor.signal(signal, cx).await,
                 None => Ok(()),
             },
         };
@@ -349,7 +349,7 @@ async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() ->
 }
 
 /// Runs a future; a panic comes back as its message.
-pub(crate) async fn caught(future: impl Future<Output = ()>) -> Result<(), Arc<str>> {
+pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Arc<str>> {
     let mut future = pin!(future);
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {

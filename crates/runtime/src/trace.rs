@@ -329,6 +329,7 @@ pub(crate) fn signal(node: &Node, signal: &Signal) {
         Signal::Down { .. } => "down",
         Signal::ChildEnded { .. } => "child-ended",
         Signal::TaskEnded { .. } => "task-ended",
+        Signal::PipePanicked { .. } => "pipe-panicked",
     };
     let step = || TraceStep::Signal { name };
     node.shared.events.taps().note(node, step);

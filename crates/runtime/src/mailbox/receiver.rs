@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-use super::{Mailbox, Next};
+use super::{Completed, Mailbox, Next};
 use crate::clock;
 use crate::exit::discard;
 
@@ -62,8 +62,11 @@ impl<M> Receiver<M> {
         let mut lanes = mailbox.lanes.lock();
         let next = if let Some(system) = lanes.system.pop_front() {
             Some(Next::System(system))
-        } else if let Some(message) = lanes.completions.pop_front() {
-            Some(Next::Message(message))
+        } else if let Some(Completed { message, pipe }) = lanes.completions.pop_front() {
+            Some(match pipe {
+                Some(number) => Next::Piped(number, message),
+                None => Next::Message(message),
+            })
         } else {
             if self.batch.is_empty() && mailbox.spec.batches() {
                 mem::swap(&mut lanes.user, &mut self.batch);
@@ -95,9 +98,10 @@ impl<M> Receiver<M> {
         }
         match next {
             Some(Next::Message(message)) => self.taken(message),
-            Some(system) => {
+            Some(other) => {
                 self.budget -= 1;
-                Poll::Ready(system)
+                self.handled += u64::from(matches!(other, Next::Piped(..)));
+                Poll::Ready(other)
             }
             None => {
                 self.budget = BUDGET;

@@ -11,7 +11,7 @@ use super::*;
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
     match receiver.poll_next(mailbox, &Context::from_waker(Waker::noop())) {
         Poll::Ready(Next::Message(message)) => Some(message),
-        Poll::Ready(Next::System(_)) => panic!("no signal was sent"),
+        Poll::Ready(Next::System(_) | Next::Piped(..)) => panic!("neither was sent"),
         Poll::Pending => None,
     }
 }
@@ -70,7 +70,7 @@ fn answers_come_before_messages_and_beyond_the_capacity() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
     assert!(push(&mailbox, 1) && push(&mailbox, 2));
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
-    assert!(mailbox.complete(0, 10) && mailbox.complete(0, 11));
+    assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
     assert!(push(&mailbox, 3), "answers take no place");
     assert_eq!(drain(&mut receiver, &mailbox), [10, 11, 2, 3]);
 }
@@ -81,10 +81,10 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
     assert!((0..3).all(|n| push(&mailbox, n)));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
     assert!(push(&mailbox, 3));
-    assert!(mailbox.complete(0, 10));
+    assert!(mailbox.complete(0, 10, None));
     assert!(mailbox.system(System::Stop(Exit::Shutdown), None));
     receiver.end(&mailbox);
-    assert!(!mailbox.complete(0, 11), "its answers come too late");
+    assert!(!mailbox.complete(0, 11, None), "its answers come too late");
     assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
     assert_eq!(mailbox.figures().depth, 3);
     let mut receiver = Receiver::new(&mailbox);
@@ -131,7 +131,7 @@ fn closed_mailbox_hands_back_and_counts_what_waited() {
     assert_eq!(mailbox.close(), 1);
     assert!(matches!(mailbox.push(2, |n| n), Err(Refused::Closed(2))));
     assert!(matches!(mailbox.try_reserve(), Err(Refused::Closed(()))));
-    assert!(!mailbox.complete(0, 3));
+    assert!(!mailbox.complete(0, 3, None));
 }
 
 #[test]

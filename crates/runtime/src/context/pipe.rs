@@ -1,0 +1,153 @@
+//! Long work that does not hold the actor.
+//!
+//! A pipe is a future that runs beside the actor, as a task of the incarnation. What it comes to
+//! arrives as a message. From its start until that message is taken it is *in flight*: this is
+//! what [`Actor::PIPES`] limits, and so what may wait beyond the capacity of the mailbox.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use super::Context;
+use crate::actor::Actor;
+use crate::mailbox::{Next, System};
+use crate::monitor::Signal;
+use crate::run;
+use crate::schedule::TaskHandle;
+
+/// Names a pipe of one incarnation; see [`Context::pipe`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PipeId(u64);
+
+/// As many pipes are in flight as the actor may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{limit} pipes are in flight, as many as the actor may have (`Actor::PIPES`)")]
+pub struct TooManyPipes {
+    /// How many may be in flight.
+    pub limit: usize,
+}
+
+/// The pipes in flight, by number.
+pub(super) type Pipes = BTreeMap<u64, TaskHandle>;
+
+impl<A: Actor> Context<A> {
+    /// Runs a future beside the actor, which goes on with its messages; what the future comes to
+    /// arrives as a message.
+    ///
+    /// The message comes in line with the answers of [`lanes`](Context::lane): before what waits
+    /// in the mailbox and beyond its capacity. A panic of the future, or of `into`, comes as
+    /// [`Signal::PipePanicked`]. The pipe ends with the incarnation: its output never reaches the
+    /// next.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use std::time::Duration;
+    ///
+    /// use strowger::testing::TestSystem;
+    /// use strowger::{Actor, BoxError, Context, Recipient};
+    ///
+    /// enum Msg {
+    ///     Lookup(u32),
+    ///     Found(u32, String),
+    /// }
+    ///
+    /// struct Directory(Recipient<String>);
+    ///
+    /// impl Actor for Directory {
+    ///     type Msg = Msg;
+    ///     type Args = Recipient<String>;
+    ///     type Error = BoxError;
+    ///
+    ///     async fn pre_start(to: Self::Args, _: &mut Context<Self>) -> Result<Self, BoxError> {
+    ///         Ok(Self(to))
+    ///     }
+    ///
+    ///     async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), BoxError> {
+    ///         match msg {
+    ///             Msg::Lookup(number) => {
+    ///                 let lookup = async move {
+    ///                     tokio::time::sleep(Duration::from_secs(2)).await;
+    ///                     format!("subscriber {number}")
+    ///                 };
+    ///                 cx.pipe(lookup, move |name| Msg::Found(number, name))?;
+    ///             }
+    ///             Msg::Found(_, name) => self.0.try_tell(name)?,
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let system = TestSystem::new(1);
+    /// let probe = system.probe::<String>();
+    /// let directory = system.spawn::<Directory>("directory", probe.recipient());
+    /// directory.try_tell(Msg::Lookup(1)).expect("there is room");
+    /// directory.try_tell(Msg::Lookup(2)).expect("there is room");
+    /// // Both are looked up at the same time.
+    /// system.advance(Duration::from_secs(2));
+    /// assert_eq!(probe.drain().len(), 2);
+    /// ```
+    ///
+    /// # Errors
+    /// When [`Actor::PIPES`] are in flight; the future is dropped.
+    pub fn pipe<F>(
+        &mut self,
+        future: F,
+        into: impl FnOnce(F::Output) -> A::Msg + Send + 'static,
+    ) -> Result<PipeId, TooManyPipes>
+    where
+        F: Future + Send + 'static,
+    {
+        if self.pipes.len() >= A::PIPES {
+            return Err(TooManyPipes { limit: A::PIPES });
+        }
+        let number = self.next_task;
+        self.next_task += 1;
+        let cell = Arc::downgrade(&self.cell);
+        let incarnation = self.incarnation;
+        let place = || self.cell.node.path();
+        let handle = self.cell.node.shared.scheduler.spawn(place, async move {
+            let outcome = run::caught(AssertUnwindSafe(async { into(future.await) })).await;
+            let Some(cell) = cell.upgrade() else { return };
+            match outcome {
+                Ok(message) => cell.mailbox.complete(incarnation, message, Some(number)),
+                Err(panic) => cell
+                    .mailbox
+                    .system(System::PipePanicked(number, panic), Some(incarnation)),
+            };
+        });
+        self.pipes.insert(number, handle);
+        Ok(PipeId(number))
+    }
+
+    /// Ends a pipe, even if its message waits already; whether it was in flight.
+    ///
+    /// Its future is dropped at its next await.
+    pub fn cancel_pipe(&mut self, pipe: PipeId) -> bool {
+        let handle = self.pipes.remove(&pipe.0);
+        if let Some(handle) = &handle {
+            handle.abort();
+        }
+        handle.is_some()
+    }
+
+    /// How many pipes are in flight.
+    #[must_use]
+    pub fn pipes(&self) -> usize {
+        self.pipes.len()
+    }
+
+    /// The output of a pipe, unless that was cancelled.
+    pub(super) fn piped(&mut self, number: u64, message: A::Msg) -> Option<Next<A::Msg>> {
+        self.pipes.remove(&number)?;
+        Some(Next::Message(message))
+    }
+
+    /// Forgets a pipe that panicked; the news for the actor, unless the pipe was cancelled.
+    pub(super) fn pipe_panicked(&mut self, number: u64, panic: Arc<str>) -> Option<Signal> {
+        self.pipes.remove(&number)?;
+        tracing::warn!(path = %self.cell.node.path(), %panic, "panic in a pipe");
+        let pipe = PipeId(number);
+        Some(Signal::PipePanicked { pipe, panic })
+    }
+}
