@@ -1,14 +1,14 @@
 //! The harness of the comparisons: cases are measured in turns, and what they did is checked.
 //!
 //! Every figure comes from the same loop. A case is warmed up and sized until one sample takes long
-//! enough to be read off a clock; then all cases run one after the other, round after round, so
-//! that a slow minute of the machine falls on everybody. Rows go to standard output as JSON, one a
-//! line.
+//! enough to be read off a clock; then all subjects of a row run one after the other, round after
+//! round, so that a slow minute of the machine falls on everybody. Rows go to standard output as
+//! JSON, one a line, each as soon as it is known.
 
 mod allocation;
 mod plan;
 mod row;
 
-pub use allocation::{Counting, allocations};
+pub use allocation::{Counting, LiveBytes, allocations};
 pub use plan::{Case, Pick, Plan, Sample};
 pub use row::Row;

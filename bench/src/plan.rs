@@ -20,7 +20,17 @@ pub struct Sample {
 pub struct Case {
     id: String,
     subject: &'static str,
-    run: Box<dyn FnMut(u64) -> Sample>,
+    unit: &'static str,
+    run: Run,
+}
+
+enum Run {
+    /// About as many operations as asked for, timed.
+    Timed(Box<dyn FnMut(u64) -> Sample>),
+    /// A figure that is counted, of how many operations; the same every time.
+    Counted(Box<dyn FnMut() -> (f64, u64)>),
+    /// Why the subject cannot do it.
+    Lacking(&'static str),
 }
 
 impl std::fmt::Debug for Case {
@@ -39,26 +49,38 @@ impl Case {
         Self {
             id: id.into(),
             subject,
-            run: Box::new(run),
+            unit: "ns",
+            run: Run::Timed(Box::new(run)),
         }
     }
 
-    fn nanoseconds(&mut self, operations: u64) -> (f64, Sample) {
-        let sample = (self.run)(operations);
-        assert!(sample.checked > 0, "{self:?}: nothing was checked");
-        (sample.time.as_nanos() as f64 / sample.done as f64, sample)
+    /// Makes a case that counts something instead of timing it, and says over how many.
+    pub fn counted(
+        id: impl Into<String>,
+        subject: &'static str,
+        unit: &'static str,
+        count: impl FnMut() -> (f64, u64) + 'static,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            subject,
+            unit,
+            run: Run::Counted(Box::new(count)),
+        }
     }
 
-    /// How many operations fill the time.
-    fn size(&mut self, fill: Duration) -> u64 {
-        let mut operations = 64;
-        loop {
-            let (_, sample) = self.nanoseconds(operations);
-            if sample.time * 4 >= fill {
-                let more = fill.as_secs_f64() / sample.time.as_secs_f64();
-                return ((sample.done as f64 * more) as u64).max(1);
-            }
-            operations *= 4;
+    /// Says why a subject has no figure for this work.
+    pub fn lacking(
+        id: impl Into<String>,
+        subject: &'static str,
+        unit: &'static str,
+        reason: &'static str,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            subject,
+            unit,
+            run: Run::Lacking(reason),
         }
     }
 }
@@ -79,11 +101,16 @@ pub struct Plan {
     pick: Pick,
     rounds: usize,
     fill: Duration,
-    only: Option<String>,
+    only: Vec<String>,
+    except: Vec<String>,
 }
 
 impl Plan {
-    /// Reads `--quick` and a filter on ids from the command line.
+    /// Reads `--quick`, `--only ROWS` and `--except ROWS` from the command line; rows are
+    /// separated by commas, and an ending `*` stands for the rest of an id.
+    ///
+    /// # Panics
+    /// When the command line has anything else.
     #[must_use]
     pub fn from_args(part: &'static str, pick: Pick) -> Self {
         let mut plan = Self {
@@ -91,23 +118,37 @@ impl Plan {
             pick,
             rounds: 15,
             fill: Duration::from_millis(150),
-            only: None,
+            only: Vec::new(),
+            except: Vec::new(),
         };
-        for arg in std::env::args().skip(1) {
-            if arg == "--quick" {
-                plan.rounds = 5;
-                plan.fill = Duration::from_millis(40);
-            } else {
-                plan.only = Some(arg);
+        let mut args = std::env::args().skip(1);
+        while let Some(arg) = args.next() {
+            let mut rows = || {
+                let list = args.next();
+                let list = list.unwrap_or_else(|| panic!("{arg} needs the ids of rows"));
+                list.split(',').map(str::to_owned).collect()
+            };
+            match arg.as_str() {
+                "--quick" => {
+                    plan.rounds = 5;
+                    plan.fill = Duration::from_millis(30);
+                }
+                "--only" => plan.only = rows(),
+                "--except" => plan.except = rows(),
+                _ => panic!("unknown argument {arg}: --quick, --only ROWS, --except ROWS"),
             }
         }
         plan
     }
 
-    /// Whether the filter of the command line lets this id through.
+    /// Whether the command line lets this id through.
     #[must_use]
     pub fn wants(&self, id: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| id.contains(only))
+        let is = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => id.starts_with(beginning),
+            None => id == pattern,
+        };
+        (self.only.is_empty() || self.only.iter().any(is)) && !self.except.iter().any(is)
     }
 
     /// Prints a row.
@@ -129,41 +170,87 @@ impl Plan {
 
     /// Runs all cases in turns and prints a row for each.
     pub fn run(&self, cases: Vec<Case>) {
-        let mut cases: Vec<Case> = cases
-            .into_iter()
-            .filter(|case| self.wants(&case.id))
-            .collect();
-        let sizes: Vec<u64> = cases
-            .iter_mut()
-            .map(|case| {
-                self.progress(&format!("sizing {case:?}"));
-                case.size(self.fill)
-            })
-            .collect();
-        let mut samples: Vec<Vec<(f64, Sample)>> = cases.iter().map(|_| Vec::new()).collect();
+        let wanted = cases.into_iter().filter(|case| self.wants(&case.id));
+        let mut turns: Vec<Turn> = wanted.map(|case| self.size(case)).collect();
         for round in 1..=self.rounds {
-            for (at, case) in cases.iter_mut().enumerate() {
+            for turn in &mut turns {
+                let case = &turn.case;
                 self.progress(&format!("round {round} of {}, {case:?}", self.rounds));
-                samples[at].push(case.nanoseconds(sizes[at]));
+                turn.sample();
             }
         }
         self.progress("");
-        for (case, mut samples) in cases.into_iter().zip(samples) {
-            samples.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let at = if self.pick == Pick::Least {
-                0
-            } else {
-                samples.len() / 2
-            };
-            self.print(&Row {
-                part: self.part,
-                id: case.id,
-                subject: case.subject,
-                value: samples[at].0,
-                unit: "ns",
-                iterations: samples.iter().map(|(_, sample)| sample.done).sum(),
-                checked: samples.iter().map(|(_, sample)| sample.checked).sum(),
-            });
+        for turn in turns {
+            self.print(&turn.row(self));
+        }
+    }
+
+    /// Warms a case up, and finds out how many operations fill the time.
+    fn size(&self, mut case: Case) -> Turn {
+        self.progress(&format!("sizing {case:?}"));
+        let mut operations = 64;
+        if let Run::Timed(run) = &mut case.run {
+            loop {
+                let sample = run(operations);
+                if sample.time * 4 >= self.fill {
+                    let more = self.fill.as_secs_f64() / sample.time.as_secs_f64();
+                    operations = ((sample.done as f64 * more) as u64).max(1);
+                    break;
+                }
+                operations *= 4;
+            }
+        }
+        Turn {
+            case,
+            operations,
+            samples: Vec::new(),
+        }
+    }
+}
+
+/// A case with the samples taken so far.
+struct Turn {
+    case: Case,
+    operations: u64,
+    samples: Vec<(f64, u64, u64)>,
+}
+
+impl Turn {
+    fn sample(&mut self) {
+        match &mut self.case.run {
+            Run::Timed(run) => {
+                let sample = run(self.operations);
+                assert!(sample.checked > 0, "{:?}: nothing was checked", self.case);
+                let each = sample.time.as_nanos() as f64 / sample.done as f64;
+                self.samples.push((each, sample.done, sample.checked));
+            }
+            // Counts repeat: a few show that they do.
+            Run::Counted(count) if self.samples.len() < 3 => {
+                let (figure, of) = count();
+                self.samples.push((figure, of, of));
+            }
+            Run::Counted(_) | Run::Lacking(_) => {}
+        }
+    }
+
+    fn row(mut self, plan: &Plan) -> Row {
+        self.samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let at = match plan.pick {
+            Pick::Least => 0,
+            Pick::Median => self.samples.len() / 2,
+        };
+        let value = match self.case.run {
+            Run::Lacking(reason) => Err(reason),
+            Run::Timed(_) | Run::Counted(_) => Ok(self.samples[at].0),
+        };
+        Row {
+            part: plan.part,
+            id: self.case.id,
+            subject: self.case.subject,
+            value,
+            unit: self.case.unit,
+            iterations: self.samples.iter().map(|(_, done, _)| done).sum(),
+            checked: self.samples.iter().map(|(_, _, checked)| checked).sum(),
         }
     }
 }

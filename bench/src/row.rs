@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// One figure of one subject.
+/// One figure of one subject, or why it has none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The part of the project: `runtime`, `pfcp`.
@@ -11,11 +11,11 @@ pub struct Row {
     pub id: String,
     /// Who did it: `strowger` or a peer.
     pub subject: &'static str,
-    /// The figure.
-    pub value: f64,
-    /// What the figure counts: `ns` for each operation, or `allocations`.
+    /// The figure, or why this subject cannot do the work.
+    pub value: Result<f64, &'static str>,
+    /// What the figure counts: `ns` for each operation, `bytes` or `allocations`.
     pub unit: &'static str,
-    /// Operations that were timed, over all rounds.
+    /// Operations that were measured, over all rounds.
     pub iterations: u64,
     /// Operations of which the result was compared with what it has to be.
     pub checked: u64,
@@ -25,15 +25,25 @@ impl Row {
     /// Writes the row as one line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json!({
-            "part": self.part,
-            "id": self.id,
-            "subject": self.subject,
-            "value": (self.value * 10.0).round() / 10.0,
-            "unit": self.unit,
-            "iterations": self.iterations,
-            "checked": self.checked,
-        })
+        match self.value {
+            Ok(value) => json!({
+                "part": self.part,
+                "id": self.id,
+                "subject": self.subject,
+                "value": (value * 10.0).round() / 10.0,
+                "unit": self.unit,
+                "iterations": self.iterations,
+                "checked": self.checked,
+            }),
+            Err(reason) => json!({
+                "part": self.part,
+                "id": self.id,
+                "subject": self.subject,
+                "value": null,
+                "unit": self.unit,
+                "reason": reason,
+            }),
+        }
         .to_string()
     }
 }

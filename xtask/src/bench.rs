@@ -1,6 +1,8 @@
 //! `cargo xtask bench PART`: ours beside its peers, and the pages that say so.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +12,10 @@ use crate::{Outcome, report, step, term};
 /// The parts that can be measured, each a program of the bench workspace.
 const PARTS: &[&str] = &["runtime", "pfcp"];
 
-/// Measures a part, and keeps the rows unless `--quick` was asked for.
+/// The packages whose versions a page names.
+const PEERS: &[&str] = &["tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp"];
+
+/// Measures a part, and keeps the rows when it was measured whole and at length.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let wish = Wish::parse(args)?;
     let binary = ["--release", "--bin", wish.part];
@@ -25,8 +30,27 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     if wish.quick {
         measure.arg("--quick");
     }
-    measure.args(&wish.filter);
-    let rows = parse(&step::output(&mut measure)?)?;
+    if let Some(only) = &wish.only {
+        measure.args(["--only", only]);
+    }
+    let rows = if wish.is_whole() {
+        let mut unfinished = Unfinished::open(project, wish.part, wish.resume)?;
+        if let Some(done) = unfinished.ids() {
+            measure.args(["--except", &done]);
+        }
+        follow(&mut measure, |row| unfinished.add(row))?;
+        let rows = unfinished.rows.clone();
+        keep(project, wish.part, &rows)?;
+        unfinished.remove();
+        rows
+    } else {
+        let mut rows = Vec::new();
+        follow(&mut measure, |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        rows
+    };
     if wish.json {
         for row in &rows {
             term::line(&row.to_string());
@@ -34,17 +58,15 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     } else {
         term::line(&report::plain_table(&rows));
     }
-    if wish.quick || wish.filter.is_some() {
-        return Ok(());
-    }
-    keep(project, wish.part, &rows)
+    Ok(())
 }
 
 struct Wish {
     part: &'static str,
     quick: bool,
     json: bool,
-    filter: Option<String>,
+    resume: bool,
+    only: Option<String>,
 }
 
 impl Wish {
@@ -53,25 +75,108 @@ impl Wish {
             part: "",
             quick: false,
             json: false,
-            filter: None,
+            resume: false,
+            only: None,
         };
-        for arg in args {
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--quick" => wish.quick = true,
                 "--json" => wish.json = true,
+                "--resume" => wish.resume = true,
+                "--only" => {
+                    let rows = args.next().ok_or("--only needs the ids of rows")?;
+                    wish.only = Some(rows.clone());
+                }
                 name if wish.part.is_empty() => {
                     let part = PARTS.iter().find(|part| **part == name);
                     wish.part =
                         part.ok_or_else(|| format!("no part `{name}`: {}", PARTS.join(", ")))?;
                 }
-                filter => wish.filter = Some(filter.to_owned()),
+                other => return Err(format!("`{other}` is not an option of `bench`")),
             }
         }
         if wish.part.is_empty() {
             return Err(format!("which part? {}", PARTS.join(", ")));
         }
+        if wish.resume && !wish.is_whole() {
+            return Err("--resume goes on with a whole run: without --quick and --only".to_owned());
+        }
         Ok(wish)
     }
+
+    /// Whether every row is measured at length, so that the rows are worth keeping.
+    fn is_whole(&self) -> bool {
+        !self.quick && self.only.is_none()
+    }
+}
+
+/// The rows of a whole run so far, in a file: a run that was cut off can go on.
+struct Unfinished {
+    file: PathBuf,
+    rows: Vec<Value>,
+}
+
+impl Unfinished {
+    fn open(project: &Project, part: &str, resume: bool) -> Result<Self, String> {
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| project.root().join("target"), PathBuf::from);
+        let folder = target.join("bench");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        let file = folder.join(format!("{part}.jsonl"));
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if resume {
+            let rows = parse(&text)?;
+            return Ok(Self { file, rows });
+        }
+        write(&file, "")?;
+        Ok(Self {
+            file,
+            rows: Vec::new(),
+        })
+    }
+
+    /// The ids that need not be measured again.
+    fn ids(&self) -> Option<String> {
+        let mut ids: Vec<&str> = self.rows.iter().filter_map(|r| r["id"].as_str()).collect();
+        ids.dedup();
+        (!ids.is_empty()).then(|| ids.join(","))
+    }
+
+    fn add(&mut self, row: Value) -> Outcome {
+        self.rows.push(row);
+        let lines: Vec<String> = self.rows.iter().map(Value::to_string).collect();
+        write(&self.file, &format!("{}\n", lines.join("\n")))
+    }
+
+    fn remove(&self) {
+        // What stays is written over by the next run.
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Runs a program and hands each row on as soon as it is written.
+fn follow(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outcome {
+    let shown = step::shown(command);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let output = child.stdout.take().ok_or("a pipe was asked for")?;
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| format!("`{shown}` wrote no text: {error}"))?;
+        for row in parse(&line)? {
+            each(row)?;
+        }
+    }
+    let status = child
+        .wait()
+        .map_err(|error| format!("lost `{shown}`: {error}"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("`{shown}` ended with {status}"))
 }
 
 fn bench_cargo(project: &Project) -> Command {
@@ -167,7 +272,7 @@ fn versions(lock: &str) -> Value {
             name = value.trim_matches('"');
         }
         if let Some(version) = line.strip_prefix("version = ")
-            && ["tokio", "ractor", "kameo", "rs-pfcp"].contains(&name)
+            && PEERS.contains(&name)
         {
             versions.insert(name.to_owned(), json!(version.trim_matches('"')));
         }
@@ -201,5 +306,18 @@ mod tests {
     fn unknown_part_is_refused() {
         assert!(Wish::parse(&["tunring".to_owned()]).is_err());
         assert!(Wish::parse(&[]).is_err());
+    }
+
+    #[test]
+    fn part_of_a_run_cannot_be_resumed() {
+        let parse = |line: &str| {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            Wish::parse(&args).map(|wish| wish.is_whole())
+        };
+        assert_eq!(parse("runtime --resume"), Ok(true));
+        assert_eq!(parse("runtime --only tell"), Ok(false));
+        assert!(parse("runtime --resume --only tell").is_err());
+        assert!(parse("runtime --only").is_err());
+        assert!(parse("runtime tell").is_err());
     }
 }

@@ -33,8 +33,10 @@ Usage: cargo xtask <VERB> [OPTIONS]
   ci [STEP...]             all that must be green before review (--list names the steps,
                            --keep-going runs on after a failure)
   bench PART               ours beside its peers, in one binary; PART is runtime or pfcp
-                           (--quick: under a minute; --json: rows only; without --quick the rows
-                           go to docs/performance.json and docs/performance.md is written anew)
+                           (--quick: short; --only ROWS: separated by commas, with a * at the end
+                           for all that begin so; --json: rows only; a whole run goes to
+                           docs/performance.json and docs/performance.md is written anew;
+                           --resume goes on with one that was cut off)
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)
   picture                  run the demo and draw what it printed as docs/demo.svg
 

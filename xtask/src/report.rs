@@ -1,81 +1,34 @@
 //! Tables from rows: plain ones for the terminal, and `docs/performance.md`.
 
+mod words;
+
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use words::{IDS, PARTS, PREFACE};
+
 const OURS: &str = "strowger";
 
-const PREFACE: &str = "Written by `cargo xtask bench` from `performance.json`; figures are never \
-                       typed by hand. Read ratios rather than times: all subjects of a table ran \
-                       in turns, in one process, so that whatever slowed the machine slowed all of \
-                       them.";
-
-/// What each part and each row times, in words.
-const PARTS: &[(&str, &str, &str)] = &[
-    (
-        "runtime",
-        "Runtime",
-        "Counters that add numbers, on two workers of one tokio runtime; every subject runs the \
-         same work, and the sums are compared. Each figure is the median of interleaved rounds, in \
-         nanoseconds for one operation. `tokio` is a task and a channel written by hand, without \
-         supervision, names or deadlines.",
-    ),
-    (
-        "pfcp",
-        "PFCP codec",
-        "A Session Establishment Request with N Create PDR and N Create FAR (94, 302, 562 and 2642 \
-         octets for N = 1, 5, 10 and 50), and a Heartbeat Request (16 octets). Every leaf of every \
-         rule is folded into a checksum that has to come out right; a message without a mandatory \
-         element is refused by every subject in the same binary. What `strowger` reads is also \
-         checked for multiplicity, conditions and the N4 interface. Each figure is the least of \
-         interleaved rounds on one thread, in nanoseconds for one message.",
-    ),
-];
-
-const IDS: &[(&str, &str)] = &[
-    (
-        "tell",
-        "one task sends numbers to one actor, until it handled the last one; unbounded",
-    ),
-    ("tell_4_to_1", "the same with four sending tasks"),
-    (
-        "ask",
-        "one task asks and waits for the answer, one question at a time",
-    ),
-    ("hop", "two actors pass a token to and fro"),
-    (
-        "spawn_until_answered",
-        "an actor is spawned and answers its first question",
-    ),
-    (
-        "decode_typed",
-        "octets to checked, typed reads of every leaf, the cheapest way there is",
-    ),
-    ("decode_owned", "octets to owned, typed values"),
-    (
-        "encode",
-        "typed values to octets in a buffer that is used again",
-    ),
-    ("decode_heartbeat", "octets to the Recovery Time Stamp"),
-    (
-        "encode_heartbeat",
-        "a time to octets in a buffer that is used again",
-    ),
-];
-
-/// Rows as columns of subjects, for a terminal.
+/// Rows as columns of subjects, for a terminal, with ours beside the first peer at the end.
 pub(crate) fn plain_table(rows: &[Value]) -> String {
     let subjects = subjects(rows);
-    let mut text = format!("{:<26}", "");
+    let first_peer = subjects.iter().find(|name| **name != OURS);
+    let mut text = format!("{:<30}", "");
     for subject in &subjects {
-        let _ = write!(text, "{subject:>12}");
+        let _ = write!(text, "{subject:>10}");
+    }
+    if let Some(peer) = first_peer {
+        let _ = write!(text, "{:>12}", format!("to {peer}"));
     }
     for id in ids(rows) {
-        let _ = write!(text, "\n{id:<26}");
+        let _ = write!(text, "\n{id:<30}");
         for subject in &subjects {
             let cell = value(rows, id, subject).map_or_else(|| "-".to_owned(), figure);
-            let _ = write!(text, "{cell:>12}");
+            let _ = write!(text, "{cell:>10}");
+        }
+        if let Some(times) = first_peer.and_then(|peer| times(rows, id, peer)) {
+            let _ = write!(text, "{:>12}", ratio(times));
         }
     }
     text
@@ -94,22 +47,22 @@ pub(crate) fn page(all: &Map<String, Value>) -> String {
             run(&held["run"]),
             wrapped(what)
         );
-        let (counted, timed): (Vec<Value>, Vec<Value>) = rows
-            .iter()
-            .cloned()
-            .partition(|row| row["unit"] == "allocations");
-        let _ = write!(text, "\n{}", markdown(&timed, true));
-        if !counted.is_empty() {
-            let _ = write!(
-                text,
-                "
-Allocations of one operation:
-
-"
-            );
-            text.push_str(&markdown(&counted, false));
+        for (unit, says) in UNITS {
+            let of_unit: Vec<Value> = rows
+                .iter()
+                .filter(|row| row["unit"] == *unit)
+                .cloned()
+                .collect();
+            if of_unit.is_empty() {
+                continue;
+            }
+            let ratios = ratio_table(&of_unit);
+            if !ratios.is_empty() {
+                let _ = write!(text, "\n{}:\n\n{ratios}", says.ratios);
+            }
+            let _ = write!(text, "\n{}:\n\n{}", says.figures, figure_table(&of_unit));
         }
-        let _ = write!(text, "\n{}", legend(&timed));
+        let _ = write!(text, "\n{}{}", legend(rows), reasons(rows));
     }
     text
 }
@@ -138,38 +91,115 @@ fn run(run: &Value) -> String {
     ))
 }
 
-/// A table with a row for each id and, if asked for, ours as a ratio to each peer.
-fn markdown(rows: &[Value], ratios: bool) -> String {
-    let subjects = subjects(rows);
-    let peers: Vec<&str> = subjects
-        .iter()
-        .copied()
-        .filter(|name| *name != OURS)
-        .collect();
-    let has_ratios = ratios && subjects.contains(&OURS);
-    let mut heads: Vec<String> = subjects.iter().map(|name| format!("{name} |")).collect();
-    if has_ratios {
-        heads.extend(peers.iter().map(|peer| format!("to {peer} |")));
+/// How the tables of a unit are introduced.
+struct Says {
+    ratios: &'static str,
+    figures: &'static str,
+}
+
+const UNITS: &[(&str, Says)] = &[
+    (
+        "ns",
+        Says {
+            ratios: "How many times faster `strowger` is",
+            figures: "Nanoseconds for one operation",
+        },
+    ),
+    (
+        "bytes",
+        Says {
+            ratios: "How many times less `strowger` takes",
+            figures: "Bytes",
+        },
+    ),
+    (
+        "allocations",
+        Says {
+            ratios: "How many times fewer allocations `strowger` makes",
+            figures: "Allocations of one operation",
+        },
+    ),
+];
+
+/// Ours as a ratio to each peer; nothing when there is no ratio.
+fn ratio_table(rows: &[Value]) -> String {
+    let mut peers = subjects(rows);
+    peers.retain(|name| *name != OURS);
+    table(rows, &peers, "to ", |id, peer| {
+        times(rows, id, peer).map(ratio)
+    })
+}
+
+fn figure_table(rows: &[Value]) -> String {
+    table(rows, &subjects(rows), "", |id, subject| {
+        value(rows, id, subject).map(figure)
+    })
+}
+
+/// A table with a row for each id that has a cell.
+fn table(
+    rows: &[Value],
+    columns: &[&str],
+    prefix: &str,
+    cell: impl Fn(&str, &str) -> Option<String>,
+) -> String {
+    let ids_here = ids(rows);
+    let has_cells = |column: &&str| ids_here.iter().any(|id| cell(id, column).is_some());
+    let columns: Vec<&str> = columns.iter().copied().filter(has_cells).collect();
+    let mut body = String::new();
+    for id in &ids_here {
+        let cells: Vec<Option<String>> = columns.iter().map(|column| cell(id, column)).collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        let _ = write!(body, "| `{id}` |");
+        for cell in cells {
+            let _ = write!(body, " {} |", cell.unwrap_or_default());
+        }
+        body.push('\n');
     }
-    let mut text = format!(
-        "| | {}\n|---|{}\n",
+    if body.is_empty() {
+        return body;
+    }
+    let heads: Vec<String> = columns
+        .iter()
+        .map(|name| format!("{prefix}{name} |"))
+        .collect();
+    format!(
+        "| | {}\n|---|{}\n{body}",
         heads.join(" "),
-        "---:|".repeat(heads.len())
-    );
-    for id in ids(rows) {
-        let _ = write!(text, "| `{id}` |");
-        for subject in &subjects {
-            let cell = value(rows, id, subject).map_or_else(String::new, figure);
-            let _ = write!(text, " {cell} |");
+        "---:|".repeat(columns.len())
+    )
+}
+
+/// How many times the figure of a peer is ours.
+fn times(rows: &[Value], id: &str, peer: &str) -> Option<f64> {
+    let ours = value(rows, id, OURS).filter(|ours| *ours > 0.0)?;
+    Some(value(rows, id, peer)? / ours)
+}
+
+/// Why a subject has no figure, each reason once.
+fn reasons(rows: &[Value]) -> String {
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows {
+        let (Some(reason), Some(subject)) = (row["reason"].as_str(), row["subject"].as_str())
+        else {
+            continue;
+        };
+        let id = format!("`{}`", row["id"].as_str().unwrap_or_default());
+        let what = format!("{subject}: {reason}");
+        match said.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, ids)) => ids.push(id),
+            None => said.push((what, vec![id])),
         }
-        for peer in peers.iter().filter(|_| has_ratios) {
-            let cell = match (value(rows, id, OURS), value(rows, id, peer)) {
-                (Some(ours), Some(theirs)) if ours > 0.0 => ratio(theirs / ours),
-                _ => String::new(),
-            };
-            let _ = write!(text, " {cell} |");
-        }
-        text.push('\n');
+    }
+    if said.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\nNo figure:\n\n");
+    for (what, ids) in said {
+        let line = wrapped(&format!("{what} ({}).", ids.join(", ")));
+        let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
     }
     text
 }
@@ -187,10 +217,14 @@ fn legend(rows: &[Value]) -> String {
     let known = |id: &str| ids(rows).iter().any(|have| family(have) == id);
     let mut text = String::new();
     for (id, what) in IDS.iter().filter(|(id, _)| known(id)) {
-        let _ = writeln!(text, "- `{id}`: {what}.");
+        let line = wrapped(&format!("`{id}`: {what}."));
+        let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
     }
     if ids(rows).iter().any(|id| id.ends_with("_bounded")) {
-        text.push_str("- `..._bounded`: the same with a mailbox of 1024.\n");
+        text.push_str(
+            "- `..._bounded`: the same with mailboxes of 1024, where tellers wait for room;\n  \
+             without the suffix there is no bound on either side.\n",
+        );
     }
     text
 }
@@ -253,7 +287,7 @@ fn wrapped(paragraph: &str) -> String {
     for word in paragraph.split_whitespace() {
         let full = lines
             .last()
-            .is_some_and(|line| line.len() + word.len() + 1 > 100);
+            .is_some_and(|line| line.len() + word.len() + 1 > 98);
         if full {
             lines.push(String::new());
         }
@@ -281,6 +315,8 @@ mod tests {
             row("tell", "strowger", 20.0, "ns"),
             row("tell_bounded", "tokio", 92.0, "ns"),
             row("decode_typed_10_allocs", "rs-pfcp", 98.0, "allocations"),
+            json!({ "id": "restart_err", "subject": "xtra", "value": null, "unit": "ns",
+                "reason": "it has no supervision" }),
         ]
     }
 
@@ -289,9 +325,15 @@ mod tests {
         let all = json!({ "runtime": { "run": { "command": "cargo xtask bench runtime" },
             "rows": rows() } });
         let page = page(all.as_object().expect("an object"));
-        assert!(page.contains("| | strowger | tokio | to tokio |"), "{page}");
-        assert!(page.contains("| `tell` | 20 | 60 | 3.0x |"), "{page}");
-        assert!(page.contains("| `tell_bounded` |  | 92 |  |"), "{page}");
+        assert!(page.contains("| | to tokio |"), "{page}");
+        assert!(page.contains("| `tell` | 3.0x |"), "{page}");
+        assert!(page.contains("| | strowger | tokio |"), "{page}");
+        assert!(page.contains("| `tell` | 20 | 60 |"), "{page}");
+        assert!(page.contains("| `tell_bounded` |  | 92 |"), "{page}");
+        assert!(
+            page.contains("- xtra: it has no supervision (`restart_err`)."),
+            "{page}"
+        );
         assert!(page.contains("Allocations of one operation"), "{page}");
         assert!(
             page.lines().all(|line| line.chars().count() <= 100),

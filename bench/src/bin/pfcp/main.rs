@@ -105,7 +105,7 @@ fn count<C: Codec>(plan: &Plan, id: &str, work: &mut Work) {
         part: "pfcp",
         id: format!("{id}_allocs"),
         subject: C::NAME,
-        value: (count - none) as f64,
+        value: Ok((count - none) as f64),
         unit: "allocations",
         iterations: 1,
         checked: 1,

@@ -1,16 +1,21 @@
 //! The counter on kameo.
 
+use std::future::Future;
+use std::time::Duration;
+
 use kameo::Actor;
 use kameo::actor::{ActorRef, Spawn};
 use kameo::error::Infallible;
-use kameo::mailbox;
+use kameo::mailbox::{self, MailboxReceiver, MailboxSender};
 use kameo::message::{Context, Message};
 
-use crate::work::{Counter, Room, Subject, Token, Wiring};
+use crate::counter::{Counter, Failure, Planted, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::work::Work;
 
 /// Actors of kameo.
 #[derive(Debug, Clone)]
-pub struct Kameo;
+pub struct Kameo(Seats);
 
 /// The actor.
 pub struct CounterActor(Counter<ActorRef<CounterActor>>);
@@ -24,12 +29,28 @@ impl Actor for CounterActor {
     }
 }
 
+/// The parent of a counter that is started again.
+struct Parent;
+
+impl Actor for Parent {
+    type Args = ();
+    type Error = Infallible;
+
+    async fn on_start((): (), _me: ActorRef<Self>) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+}
+
 /// Adds a number.
 pub struct Add(u64);
 /// Adds a number and asks for the sum.
 pub struct Get(u64);
 /// Takes a token.
 pub struct Pass(Token);
+/// Passes a number on.
+pub struct Fan(u64);
+/// Fails.
+pub struct Fail(Failure);
 /// Begins anew.
 pub struct Wire(Box<Wiring<ActorRef<CounterActor>>>);
 
@@ -54,11 +75,26 @@ impl Message<Pass> for CounterActor {
 
     async fn handle(&mut self, msg: Pass, _cx: &mut Context<Self, ()>) {
         if let Some((next, token)) = self.0.take(msg.0) {
-            assert!(
-                next.tell(Pass(token)).await.is_ok(),
-                "the next actor is running"
-            );
+            send(next, Pass(token)).await;
         }
+    }
+}
+
+impl Message<Fan> for CounterActor {
+    type Reply = ();
+
+    async fn handle(&mut self, msg: Fan, _cx: &mut Context<Self, ()>) {
+        for peer in self.0.peers() {
+            send(peer, Add(msg.0)).await;
+        }
+    }
+}
+
+impl Message<Fail> for CounterActor {
+    type Reply = Result<(), Planted>;
+
+    async fn handle(&mut self, msg: Fail, _cx: &mut Context<Self, Self::Reply>) -> Self::Reply {
+        Err(msg.0.strike())
     }
 }
 
@@ -70,42 +106,90 @@ impl Message<Wire> for CounterActor {
     }
 }
 
+async fn send<M: Send + 'static>(to: &ActorRef<CounterActor>, msg: M)
+where
+    CounterActor: Message<M>,
+{
+    // `send` takes no box for its future, which awaiting the request itself does.
+    let sent = to.tell(msg).send().await;
+    assert!(sent.is_ok(), "the actor is running");
+}
+
+fn mailbox(room: Room) -> (MailboxSender<CounterActor>, MailboxReceiver<CounterActor>) {
+    match room {
+        Room::Unbounded => mailbox::unbounded(),
+        Room::Bounded => mailbox::bounded(Room::BOUND),
+    }
+}
+
 impl Subject for Kameo {
     const NAME: &'static str = "kameo";
-    const TAKES_BOUNDS: bool = true;
     type Ref = ActorRef<CounterActor>;
+    type End = ();
 
-    async fn spawn(&self, room: Room) -> Self::Ref {
-        match room {
-            Room::Unbounded => CounterActor::spawn_with_mailbox((), mailbox::unbounded()),
-            Room::Bounded => CounterActor::spawn_with_mailbox((), mailbox::bounded(Room::BOUND)),
+    fn start(seats: Seats) -> Self {
+        Self(seats)
+    }
+
+    fn lacks(_work: Work, _room: Room) -> Option<&'static str> {
+        None
+    }
+
+    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(seat, task);
+    }
+
+    async fn spawn(&self, room: Room) -> Running<Self> {
+        Running {
+            actor: CounterActor::spawn_with_mailbox((), mailbox(room)),
+            end: (),
         }
     }
 
     async fn tell(to: &Self::Ref, value: u64) {
-        assert!(to.tell(Add(value)).await.is_ok(), "the actor is running");
+        send(to, Add(value)).await;
     }
 
     async fn ask(to: &Self::Ref, value: u64) -> u64 {
-        to.ask(Get(value)).await.expect("the actor answers")
+        to.ask(Get(value)).send().await.expect("the actor answers")
     }
 
     async fn pass(to: &Self::Ref, token: Token) {
-        assert!(to.tell(Pass(token)).await.is_ok(), "the actor is running");
+        send(to, Pass(token)).await;
+    }
+
+    async fn fan(to: &Self::Ref, value: u64) {
+        send(to, Fan(value)).await;
     }
 
     async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {
-        assert!(
-            to.tell(Wire(Box::new(wiring))).await.is_ok(),
-            "the actor is running"
-        );
+        send(to, Wire(Box::new(wiring))).await;
     }
 
-    async fn stop(&self, actor: Self::Ref) {
-        actor
-            .stop_gracefully()
-            .await
-            .expect("the actor takes the stop");
-        actor.wait_for_shutdown().await;
+    async fn stop(&self, running: Running<Self>) {
+        let taken = running.actor.stop_gracefully().await;
+        taken.expect("the actor takes the stop");
+        running.actor.wait_for_shutdown().await;
+    }
+
+    async fn supervise(&self, room: Room) -> Supervised<Self> {
+        let parent = Parent::spawn(());
+        let actor = CounterActor::supervise(&parent, ())
+            .restart_limit(u32::MAX, Duration::from_millis(1))
+            .spawn_with_mailbox(mailbox(room))
+            .await;
+        Supervised {
+            actor,
+            successors: None,
+            end: Box::pin(async move {
+                let taken = parent.stop_gracefully().await;
+                taken.expect("the parent takes the stop");
+                parent.wait_for_shutdown().await;
+            }),
+        }
+    }
+
+    async fn fail(to: &Self::Ref, failure: Failure) {
+        send(to, Fail(failure)).await;
     }
 }

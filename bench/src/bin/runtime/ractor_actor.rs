@@ -1,19 +1,26 @@
 //! The counter on ractor.
 
-use ractor::rpc::CallResult;
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use std::future::Future;
 
-use crate::work::{Counter, Room, Subject, Token, Wiring};
+use ractor::rpc::CallResult;
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::sync::mpsc;
+
+use crate::counter::{Counter, Failure, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::work::Work;
 
 /// Actors of ractor; their mailboxes have no bound.
 #[derive(Debug, Clone)]
-pub struct Ractor;
+pub struct Ractor(Seats);
 
 /// What the actor understands.
 pub enum Msg {
     Add(u64),
     Get(u64, RpcReplyPort<u64>),
     Pass(Token),
+    Fan(u64),
+    Fail(Failure),
     Wire(Box<Wiring<ActorRef<Msg>>>),
 }
 
@@ -48,7 +55,45 @@ impl Actor for CounterActor {
                     next.send_message(Msg::Pass(token))?;
                 }
             }
+            Msg::Fan(value) => {
+                for peer in counter.peers() {
+                    peer.send_message(Msg::Add(value))?;
+                }
+            }
+            Msg::Fail(failure) => return Err(failure.strike().into()),
             Msg::Wire(wiring) => counter.wire(*wiring),
+        }
+        Ok(())
+    }
+}
+
+/// Starts a new counter when the one that it watches fails, and says where it is.
+struct Watcher;
+
+impl Actor for Watcher {
+    type Msg = ();
+    type State = mpsc::UnboundedSender<ActorRef<Msg>>;
+    type Arguments = mpsc::UnboundedSender<ActorRef<Msg>>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<()>,
+        successors: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        let (first, _) = Actor::spawn_linked(None, CounterActor, (), myself.get_cell()).await?;
+        successors.send(first)?;
+        Ok(successors)
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<()>,
+        event: SupervisionEvent,
+        successors: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let SupervisionEvent::ActorFailed(..) = event {
+            let (next, _) = Actor::spawn_linked(None, CounterActor, (), myself.get_cell()).await?;
+            successors.send(next)?;
         }
         Ok(())
     }
@@ -60,14 +105,25 @@ fn send(to: &ActorRef<Msg>, msg: Msg) {
 
 impl Subject for Ractor {
     const NAME: &'static str = "ractor";
-    const TAKES_BOUNDS: bool = false;
     type Ref = ActorRef<Msg>;
+    type End = ();
 
-    async fn spawn(&self, _room: Room) -> ActorRef<Msg> {
-        let (actor, _task) = Actor::spawn(None, CounterActor, ())
-            .await
-            .expect("the actor starts");
-        actor
+    fn start(seats: Seats) -> Self {
+        Self(seats)
+    }
+
+    fn lacks(_work: Work, room: Room) -> Option<&'static str> {
+        (room == Room::Bounded).then_some("its mailboxes have no bound")
+    }
+
+    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(seat, task);
+    }
+
+    async fn spawn(&self, _room: Room) -> Running<Self> {
+        let started = Actor::spawn(None, CounterActor, ()).await;
+        let (actor, _task) = started.expect("the actor starts");
+        Running { actor, end: () }
     }
 
     async fn tell(to: &ActorRef<Msg>, value: u64) {
@@ -85,14 +141,34 @@ impl Subject for Ractor {
         send(to, Msg::Pass(token));
     }
 
+    async fn fan(to: &ActorRef<Msg>, value: u64) {
+        send(to, Msg::Fan(value));
+    }
+
     async fn wire(to: &ActorRef<Msg>, wiring: Wiring<ActorRef<Msg>>) {
         send(to, Msg::Wire(Box::new(wiring)));
     }
 
-    async fn stop(&self, actor: ActorRef<Msg>) {
-        actor
-            .stop_and_wait(None, None)
-            .await
-            .expect("the actor stops");
+    async fn stop(&self, running: Running<Self>) {
+        let stopped = running.actor.stop_and_wait(None, None).await;
+        stopped.expect("the actor stops");
+    }
+
+    async fn supervise(&self, _room: Room) -> Supervised<Self> {
+        let (sender, mut successors) = mpsc::unbounded_channel();
+        let started = Actor::spawn(None, Watcher, sender).await;
+        let (watcher, _task) = started.expect("the watcher starts");
+        Supervised {
+            actor: successors.recv().await.expect("the first counter starts"),
+            successors: Some(successors),
+            end: Box::pin(async move {
+                let stopped = watcher.stop_and_wait(None, None).await;
+                stopped.expect("the watcher stops");
+            }),
+        }
+    }
+
+    async fn fail(to: &ActorRef<Msg>, failure: Failure) {
+        send(to, Msg::Fail(failure));
     }
 }

@@ -1,29 +1,31 @@
 //! The counter on Strowger, with everything that an actor gets by default: a place in the tree, a
 //! guard against panics, figures, and a deadline on every question.
 
-use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, Context, MailboxSpec, Reply, Request};
+use strowger::{
+    Accepts, Actor, ActorRef, ActorSystem, Ask, ChildSpec, Context, MailboxSpec, Reply, Request,
+    Strategy, Supervisor,
+};
 
-use crate::work::{Counter, Room, Subject, Token, Wiring};
+use crate::counter::{Counter, Failure, Planted, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::work::Work;
 
 /// Actors of one system.
 #[derive(Clone)]
 pub struct Strowger {
     system: ActorSystem,
+    seats: Seats,
     spawned: Arc<AtomicU64>,
 }
 
 impl Strowger {
-    /// Starts a system on the runtime that is entered.
-    pub fn start() -> Self {
-        let system = ActorSystem::new("bench").expect("panics unwind here");
-        Self {
-            system,
-            spawned: Arc::default(),
-        }
+    fn key(&self) -> String {
+        self.spawned.fetch_add(1, Ordering::Relaxed).to_string()
     }
 }
 
@@ -32,6 +34,8 @@ pub enum Msg {
     Add(u64),
     Get(u64, Reply<u64>),
     Pass(Token),
+    Fan(u64),
+    Fail(Failure),
     Wire(Box<Wiring<ActorRef<Msg>>>),
 }
 
@@ -54,7 +58,7 @@ struct CounterActor<const ROOM: usize>(Counter<ActorRef<Msg>>);
 impl<const ROOM: usize> Actor for CounterActor<ROOM> {
     type Msg = Msg;
     type Args = ();
-    type Error = Infallible;
+    type Error = Planted;
 
     const MAILBOX: MailboxSpec = if ROOM == 0 {
         MailboxSpec::unbounded()
@@ -62,22 +66,25 @@ impl<const ROOM: usize> Actor for CounterActor<ROOM> {
         MailboxSpec::bounded(ROOM)
     };
 
-    async fn pre_start((): (), _cx: &mut Context<Self>) -> Result<Self, Infallible> {
+    async fn pre_start((): (), _cx: &mut Context<Self>) -> Result<Self, Planted> {
         Ok(Self(Counter::default()))
     }
 
-    async fn handle(&mut self, msg: Msg, _cx: &mut Context<Self>) -> Result<(), Infallible> {
+    async fn handle(&mut self, msg: Msg, _cx: &mut Context<Self>) -> Result<(), Planted> {
         match msg {
             Msg::Add(value) => self.0.add(value),
             Msg::Get(value, reply) => reply.send(self.0.add_and_get(value)),
             Msg::Pass(token) => {
                 if let Some((next, token)) = self.0.take(token) {
-                    assert!(
-                        next.tell(Msg::Pass(token)).await.is_ok(),
-                        "the next actor runs"
-                    );
+                    send(next, Msg::Pass(token)).await;
                 }
             }
+            Msg::Fan(value) => {
+                for peer in self.0.peers() {
+                    send(peer, Msg::Add(value)).await;
+                }
+            }
+            Msg::Fail(failure) => return Err(failure.strike()),
             Msg::Wire(wiring) => self.0.wire(*wiring),
         }
         Ok(())
@@ -90,16 +97,38 @@ async fn send(to: &ActorRef<Msg>, msg: Msg) {
 
 impl Subject for Strowger {
     const NAME: &'static str = "strowger";
-    const TAKES_BOUNDS: bool = true;
     type Ref = ActorRef<Msg>;
+    type End = ();
 
-    async fn spawn(&self, room: Room) -> ActorRef<Msg> {
-        let key = self.spawned.fetch_add(1, Ordering::Relaxed).to_string();
+    fn start(seats: Seats) -> Self {
+        let inside = seats.there.enter();
+        let system = ActorSystem::new("bench").expect("panics unwind here");
+        drop(inside);
+        Self {
+            system,
+            seats,
+            spawned: Arc::default(),
+        }
+    }
+
+    fn lacks(_work: Work, _room: Room) -> Option<&'static str> {
+        None
+    }
+
+    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
+        self.seats.run(seat, task);
+    }
+
+    async fn spawn(&self, room: Room) -> Running<Self> {
+        let key = self.key();
         let started = match room {
             Room::Unbounded => self.system.spawn::<CounterActor<0>>(key, ()),
             Room::Bounded => self.system.spawn::<CounterActor<{ Room::BOUND }>>(key, ()),
         };
-        started.expect("the key is free")
+        Running {
+            actor: started.expect("the key is free"),
+            end: (),
+        }
     }
 
     async fn tell(to: &ActorRef<Msg>, value: u64) {
@@ -114,12 +143,40 @@ impl Subject for Strowger {
         send(to, Msg::Pass(token)).await;
     }
 
+    async fn fan(to: &ActorRef<Msg>, value: u64) {
+        send(to, Msg::Fan(value)).await;
+    }
+
     async fn wire(to: &ActorRef<Msg>, wiring: Wiring<ActorRef<Msg>>) {
         send(to, Msg::Wire(Box::new(wiring))).await;
     }
 
-    async fn stop(&self, actor: ActorRef<Msg>) {
-        actor.stop();
-        actor.stopped().await;
+    async fn stop(&self, running: Running<Self>) {
+        running.actor.stop();
+        running.actor.stopped().await;
+    }
+
+    async fn supervise(&self, room: Room) -> Supervised<Self> {
+        let child = match room {
+            Room::Unbounded => ChildSpec::new::<CounterActor<0>>("counter", ()),
+            Room::Bounded => ChildSpec::new::<CounterActor<{ Room::BOUND }>>("counter", ()),
+        };
+        let spec = Supervisor::new(Strategy::OneForOne)
+            .intensity(u32::MAX, Duration::from_millis(1))
+            .child(child);
+        let started = self.system.supervise(self.key(), spec).await;
+        let supervisor = started.expect("the counter starts");
+        Supervised {
+            actor: supervisor.child("counter").expect("it was started"),
+            successors: None,
+            end: Box::pin(async move {
+                supervisor.stop();
+                supervisor.stopped().await;
+            }),
+        }
+    }
+
+    async fn fail(to: &ActorRef<Msg>, failure: Failure) {
+        send(to, Msg::Fail(failure)).await;
     }
 }

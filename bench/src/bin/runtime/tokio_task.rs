@@ -1,12 +1,18 @@
 //! A hand-written task and a channel: what one writes without an actor crate.
 
-use tokio::sync::{mpsc, oneshot};
+use std::future::Future;
+use std::sync::Arc;
 
-use crate::work::{Counter, Room, Subject, Token, Wiring};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::counter::{Counter, Failure, Planted, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::work::Work;
 
 /// Tasks and channels by hand.
 #[derive(Debug, Clone)]
-pub struct Tokio;
+pub struct Tokio(Seats);
 
 /// The sending half.
 #[derive(Clone)]
@@ -20,6 +26,8 @@ pub enum Msg {
     Add(u64),
     Get(u64, oneshot::Sender<u64>),
     Pass(Token),
+    Fan(u64),
+    Fail(Failure),
     Wire(Box<Wiring<Sender>>),
 }
 
@@ -33,7 +41,24 @@ impl Sender {
     }
 }
 
-async fn handle(counter: &mut Counter<Sender>, msg: Msg) {
+/// The receiving half.
+trait Receive: Send + 'static {
+    fn next(&mut self) -> impl Future<Output = Option<Msg>> + Send;
+}
+
+impl Receive for mpsc::UnboundedReceiver<Msg> {
+    fn next(&mut self) -> impl Future<Output = Option<Msg>> + Send {
+        self.recv()
+    }
+}
+
+impl Receive for mpsc::Receiver<Msg> {
+    fn next(&mut self) -> impl Future<Output = Option<Msg>> + Send {
+        self.recv()
+    }
+}
+
+async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), Planted> {
     match msg {
         Msg::Add(value) => counter.add(value),
         Msg::Get(value, reply) => {
@@ -44,37 +69,82 @@ async fn handle(counter: &mut Counter<Sender>, msg: Msg) {
                 next.send(Msg::Pass(token)).await;
             }
         }
+        Msg::Fan(value) => {
+            for peer in counter.peers() {
+                peer.send(Msg::Add(value)).await;
+            }
+        }
+        Msg::Fail(failure) => return Err(failure.strike()),
         Msg::Wire(wiring) => counter.wire(*wiring),
     }
+    Ok(())
+}
+
+/// Counts until the last sender is gone.
+async fn count(receiver: &mut impl Receive) -> Result<(), Planted> {
+    let mut counter = Counter::default();
+    while let Some(msg) = receiver.next().await {
+        handle(&mut counter, msg).await?;
+    }
+    Ok(())
+}
+
+fn spawn(mut receiver: impl Receive) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        assert!(count(&mut receiver).await.is_ok(), "no failure was planted");
+    })
+}
+
+/// Starts the task again whenever it failed; what waits in the channel stays there.
+fn supervise(receiver: impl Receive) -> JoinHandle<()> {
+    let receiver = Arc::new(Mutex::new(receiver));
+    tokio::spawn(async move {
+        loop {
+            let receiver = Arc::clone(&receiver);
+            let life = tokio::spawn(async move { count(&mut *receiver.lock().await).await });
+            if let Ok(Ok(())) = life.await {
+                return;
+            }
+        }
+    })
+}
+
+/// A channel, and a task that `start` makes for its receiving half.
+macro_rules! channel {
+    ($room:expr, $start:ident) => {
+        match $room {
+            Room::Unbounded => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                (Sender::Unbounded(sender), $start(receiver))
+            }
+            Room::Bounded => {
+                let (sender, receiver) = mpsc::channel(Room::BOUND);
+                (Sender::Bounded(sender), $start(receiver))
+            }
+        }
+    };
 }
 
 impl Subject for Tokio {
     const NAME: &'static str = "tokio";
-    const TAKES_BOUNDS: bool = true;
     type Ref = Sender;
+    type End = JoinHandle<()>;
 
-    async fn spawn(&self, room: Room) -> Sender {
-        let mut counter = Counter::default();
-        match room {
-            Room::Unbounded => {
-                let (sender, mut receiver) = mpsc::unbounded_channel();
-                tokio::spawn(async move {
-                    while let Some(msg) = receiver.recv().await {
-                        handle(&mut counter, msg).await;
-                    }
-                });
-                Sender::Unbounded(sender)
-            }
-            Room::Bounded => {
-                let (sender, mut receiver) = mpsc::channel(Room::BOUND);
-                tokio::spawn(async move {
-                    while let Some(msg) = receiver.recv().await {
-                        handle(&mut counter, msg).await;
-                    }
-                });
-                Sender::Bounded(sender)
-            }
-        }
+    fn start(seats: Seats) -> Self {
+        Self(seats)
+    }
+
+    fn lacks(_work: Work, _room: Room) -> Option<&'static str> {
+        None
+    }
+
+    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(seat, task);
+    }
+
+    async fn spawn(&self, room: Room) -> Running<Self> {
+        let (actor, end) = channel!(room, spawn);
+        Running { actor, end }
     }
 
     async fn tell(to: &Sender, value: u64) {
@@ -91,12 +161,31 @@ impl Subject for Tokio {
         to.send(Msg::Pass(token)).await;
     }
 
+    async fn fan(to: &Sender, value: u64) {
+        to.send(Msg::Fan(value)).await;
+    }
+
     async fn wire(to: &Sender, wiring: Wiring<Sender>) {
         to.send(Msg::Wire(Box::new(wiring))).await;
     }
 
-    async fn stop(&self, actor: Sender) {
+    async fn stop(&self, running: Running<Self>) {
         // The task ends with its last sender.
-        drop(actor);
+        drop(running.actor);
+        running.end.await.expect("the task ends");
+    }
+
+    async fn supervise(&self, room: Room) -> Supervised<Self> {
+        let (actor, end) = channel!(room, supervise);
+        Supervised {
+            actor,
+            successors: None,
+            // It ends with the last sender, which the driver holds.
+            end: Box::pin(async move { end.await.expect("the supervisor ends") }),
+        }
+    }
+
+    async fn fail(to: &Sender, failure: Failure) {
+        to.send(Msg::Fail(failure)).await;
     }
 }

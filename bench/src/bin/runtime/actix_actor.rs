@@ -1,0 +1,243 @@
+//! The counter on actix, as its authors run it: on arbiters, each a thread with a loop of its own.
+//!
+//! There are two, as others have two workers. The driver runs on the first, and so do the actors
+//! that it starts; tellers are spread over both.
+
+use std::future::Future;
+use std::sync::mpsc;
+
+use actix::ActorContext;
+use actix::{Actor, Addr, Arbiter, ArbiterHandle, Context, Handler, Message, Supervisor, System};
+use tokio::sync::oneshot;
+
+use crate::counter::{Counter, Failure, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::work::Work;
+
+/// Actors of actix.
+#[derive(Debug, Clone)]
+pub struct Actix([ArbiterHandle; 2]);
+
+/// The actor.
+#[derive(Default)]
+pub struct CounterActor {
+    counter: Counter<Addr<CounterActor>>,
+    ended: Option<oneshot::Sender<()>>,
+}
+
+impl CounterActor {
+    fn with_room(room: Room, cx: &mut Context<Self>) -> Self {
+        if room == Room::Bounded {
+            cx.set_mailbox_capacity(Room::BOUND);
+        }
+        Self::default()
+    }
+}
+
+impl Actor for CounterActor {
+    type Context = Context<Self>;
+
+    fn stopped(&mut self, _cx: &mut Context<Self>) {
+        if let Some(ended) = self.ended.take() {
+            let _ = ended.send(());
+        }
+    }
+}
+
+impl actix::Supervised for CounterActor {
+    fn restarting(&mut self, _cx: &mut Context<Self>) {
+        self.counter = Counter::default();
+    }
+}
+
+/// Adds a number.
+struct Add(u64);
+/// Adds a number and asks for the sum.
+struct Get(u64);
+/// Takes a token.
+struct Pass(Token);
+/// Passes a number on.
+struct Fan(u64);
+/// Fails.
+struct Fail;
+/// Begins anew.
+struct Wire(Box<Wiring<Addr<CounterActor>>>);
+/// Ends.
+struct Stop(oneshot::Sender<()>);
+
+impl Message for Add {
+    type Result = ();
+}
+
+impl Message for Get {
+    type Result = u64;
+}
+
+impl Message for Pass {
+    type Result = ();
+}
+
+impl Message for Fan {
+    type Result = ();
+}
+
+impl Message for Fail {
+    type Result = ();
+}
+
+impl Message for Wire {
+    type Result = ();
+}
+
+impl Message for Stop {
+    type Result = ();
+}
+
+impl Handler<Add> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Add, _cx: &mut Context<Self>) {
+        self.counter.add(msg.0);
+    }
+}
+
+impl Handler<Get> for CounterActor {
+    type Result = u64;
+
+    fn handle(&mut self, msg: Get, _cx: &mut Context<Self>) -> u64 {
+        self.counter.add_and_get(msg.0)
+    }
+}
+
+impl Handler<Pass> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Pass, _cx: &mut Context<Self>) {
+        if let Some((next, token)) = self.counter.take(msg.0) {
+            next.do_send(Pass(token));
+        }
+    }
+}
+
+impl Handler<Fan> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Fan, _cx: &mut Context<Self>) {
+        for peer in self.counter.peers() {
+            peer.do_send(Add(msg.0));
+        }
+    }
+}
+
+impl Handler<Fail> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, _msg: Fail, cx: &mut Context<Self>) {
+        // What an actor does with an error that it cannot mend: its supervisor restarts it.
+        cx.stop();
+    }
+}
+
+impl Handler<Wire> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Wire, _cx: &mut Context<Self>) {
+        self.counter.wire(*msg.0);
+    }
+}
+
+impl Handler<Stop> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Stop, cx: &mut Context<Self>) {
+        self.ended = Some(msg.0);
+        cx.stop();
+    }
+}
+
+impl Subject for Actix {
+    const NAME: &'static str = "actix";
+    type Ref = Addr<CounterActor>;
+    type End = ();
+
+    fn start(_seats: Seats) -> Self {
+        let (sender, arbiters) = mpsc::channel();
+        std::thread::spawn(move || {
+            let system = System::new();
+            let both = system.block_on(async { [Arbiter::new(), Arbiter::new()] });
+            sender
+                .send(both.each_ref().map(Arbiter::handle))
+                .expect("the program waits for the arbiters");
+            // For as long as the program runs.
+            system.run()
+        });
+        Self(arbiters.recv().expect("actix starts two arbiters"))
+    }
+
+    fn lacks(work: Work, room: Room) -> Option<&'static str> {
+        let tells = matches!(
+            work,
+            Work::Tell(_) | Work::AskBusy | Work::Hop | Work::RingHop | Work::FanOut(_)
+        );
+        if room == Room::Bounded && tells {
+            return Some("a tell does not wait for room: `do_send` ignores the bound");
+        }
+        (work == Work::Restart(Failure::Panic))
+            .then_some("a panic ends the arbiter with its actors")
+    }
+
+    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
+        let at = match seat {
+            Seat::Here => 0,
+            Seat::There => 1,
+            Seat::Any(number) => number % 2,
+        };
+        assert!(self.0[at].spawn(task), "the arbiter runs");
+    }
+
+    async fn spawn(&self, room: Room) -> Running<Self> {
+        Running {
+            actor: CounterActor::create(|cx| CounterActor::with_room(room, cx)),
+            end: (),
+        }
+    }
+
+    async fn tell(to: &Self::Ref, value: u64) {
+        to.do_send(Add(value));
+    }
+
+    async fn ask(to: &Self::Ref, value: u64) -> u64 {
+        to.send(Get(value)).await.expect("the actor answers")
+    }
+
+    async fn pass(to: &Self::Ref, token: Token) {
+        to.do_send(Pass(token));
+    }
+
+    async fn fan(to: &Self::Ref, value: u64) {
+        to.do_send(Fan(value));
+    }
+
+    async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {
+        to.do_send(Wire(Box::new(wiring)));
+    }
+
+    async fn stop(&self, running: Running<Self>) {
+        let (sender, ended) = oneshot::channel();
+        running.actor.do_send(Stop(sender));
+        ended.await.expect("the actor ends");
+    }
+
+    async fn supervise(&self, room: Room) -> Supervised<Self> {
+        Supervised {
+            actor: Supervisor::start(move |cx| CounterActor::with_room(room, cx)),
+            successors: None,
+            // It ends with its last address.
+            end: Box::pin(std::future::ready(())),
+        }
+    }
+
+    async fn fail(to: &Self::Ref, _failure: Failure) {
+        to.do_send(Fail);
+    }
+}

@@ -1,0 +1,94 @@
+//! One question at a time: of an idle actor, of a busy one, of one on another worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use strowger_bench::Sample;
+
+use crate::subject::{Room, Seat, Subject};
+
+/// One task asks one actor that has nothing else to do.
+pub async fn ask<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+    let running = subject.spawn(room).await;
+    assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
+    let time = questions::<S>(&running.actor, operations).await;
+    subject.stop(running).await;
+    Sample {
+        time,
+        done: operations,
+        checked: operations,
+    }
+}
+
+/// The actor lives on another worker, which shares no queue with that of the asking task.
+pub async fn ask_there<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+    let there = subject.clone();
+    let spawned = subject.task(Seat::There, async move {
+        let running = there.spawn(room).await;
+        assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
+        running
+    });
+    let running = spawned.await.expect("the counter starts");
+    let time = questions::<S>(&running.actor, operations).await;
+    let there = subject.clone();
+    let stopped = subject.task(Seat::There, async move { there.stop(running).await });
+    stopped.await.expect("the counter stops");
+    Sample {
+        time,
+        done: operations,
+        checked: operations,
+    }
+}
+
+async fn questions<S: Subject>(actor: &S::Ref, operations: u64) -> Duration {
+    let mut sum = 0;
+    let start = Instant::now();
+    for value in 0..operations {
+        sum += value;
+        let answer = S::ask(actor, value).await;
+        assert_eq!(answer, sum, "the answer belongs to the question");
+    }
+    start.elapsed()
+}
+
+/// Another task tells the same actor all the while: sixteen numbers, and when they are handled the
+/// next sixteen.
+pub async fn ask_busy<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+    const BURST: u64 = 16;
+    let running = subject.spawn(room).await;
+    assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
+    let enough = Arc::new(AtomicBool::new(false));
+    let (actor, stop) = (running.actor.clone(), Arc::clone(&enough));
+    let told = subject.task(Seat::Any(1), async move {
+        let mut told = 0;
+        while !stop.load(Ordering::Relaxed) {
+            for _ in 0..BURST {
+                S::tell(&actor, 1).await;
+            }
+            told += BURST;
+            S::ask(&actor, 0).await;
+            // Answers that are there at once must not keep the asking task from running.
+            tokio::task::consume_budget().await;
+        }
+        told
+    });
+    let mut last = 0;
+    let start = Instant::now();
+    for _ in 0..operations {
+        let answer = S::ask(&running.actor, 1).await;
+        assert!(answer > last, "every question is counted");
+        last = answer;
+    }
+    let time = start.elapsed();
+    enough.store(true, Ordering::Relaxed);
+    let told = told.await.expect("the teller ends");
+    let sum = S::ask(&running.actor, 0).await;
+    assert_eq!(sum, operations + told, "every number arrived once");
+    subject.stop(running).await;
+    Sample {
+        time,
+        done: operations,
+        checked: operations + told,
+    }
+}

@@ -1,0 +1,150 @@
+//! The counter on xtra.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use xtra::{Actor, Address, Context, Handler, Mailbox};
+
+use crate::counter::{Counter, Failure, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::work::Work;
+
+/// Actors of xtra.
+#[derive(Debug, Clone)]
+pub struct Xtra(Seats);
+
+/// The actor.
+pub struct CounterActor(Counter<Address<CounterActor>>);
+
+impl Actor for CounterActor {
+    type Stop = ();
+
+    async fn stopped(self) {}
+}
+
+/// Adds a number.
+struct Add(u64);
+/// Adds a number and asks for the sum.
+struct Get(u64);
+/// Takes a token.
+struct Pass(Token);
+/// Passes a number on.
+struct Fan(u64);
+/// Begins anew.
+struct Wire(Box<Wiring<Address<CounterActor>>>);
+
+impl Handler<Add> for CounterActor {
+    type Return = ();
+
+    async fn handle(&mut self, msg: Add, _cx: &mut Context<Self>) {
+        self.0.add(msg.0);
+    }
+}
+
+impl Handler<Get> for CounterActor {
+    type Return = u64;
+
+    async fn handle(&mut self, msg: Get, _cx: &mut Context<Self>) -> u64 {
+        self.0.add_and_get(msg.0)
+    }
+}
+
+impl Handler<Pass> for CounterActor {
+    type Return = ();
+
+    async fn handle(&mut self, msg: Pass, _cx: &mut Context<Self>) {
+        if let Some((next, token)) = self.0.take(msg.0) {
+            send(next, Pass(token)).await;
+        }
+    }
+}
+
+impl Handler<Fan> for CounterActor {
+    type Return = ();
+
+    async fn handle(&mut self, msg: Fan, _cx: &mut Context<Self>) {
+        for peer in self.0.peers() {
+            send(peer, Add(msg.0)).await;
+        }
+    }
+}
+
+impl Handler<Wire> for CounterActor {
+    type Return = ();
+
+    async fn handle(&mut self, msg: Wire, _cx: &mut Context<Self>) {
+        self.0.wire(*msg.0);
+    }
+}
+
+async fn send<M: Send + 'static>(to: &Address<CounterActor>, msg: M)
+where
+    CounterActor: Handler<M, Return = ()>,
+{
+    let sent = to.send(msg).detach().await;
+    assert!(sent.is_ok(), "the actor is running");
+}
+
+impl Subject for Xtra {
+    const NAME: &'static str = "xtra";
+    type Ref = Address<CounterActor>;
+    type End = JoinHandle<()>;
+
+    fn start(seats: Seats) -> Self {
+        Self(seats)
+    }
+
+    fn lacks(work: Work, _room: Room) -> Option<&'static str> {
+        matches!(work, Work::Restart(_)).then_some("it has no supervision")
+    }
+
+    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(seat, task);
+    }
+
+    async fn spawn(&self, room: Room) -> Running<Self> {
+        let (actor, mailbox) = match room {
+            Room::Unbounded => Mailbox::unbounded(),
+            Room::Bounded => Mailbox::bounded(Room::BOUND),
+        };
+        let counter = CounterActor(Counter::default());
+        Running {
+            actor,
+            end: tokio::spawn(xtra::run(mailbox, counter)),
+        }
+    }
+
+    async fn tell(to: &Self::Ref, value: u64) {
+        send(to, Add(value)).await;
+    }
+
+    async fn ask(to: &Self::Ref, value: u64) -> u64 {
+        to.send(Get(value)).await.expect("the actor answers")
+    }
+
+    async fn pass(to: &Self::Ref, token: Token) {
+        send(to, Pass(token)).await;
+    }
+
+    async fn fan(to: &Self::Ref, value: u64) {
+        send(to, Fan(value)).await;
+    }
+
+    async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {
+        send(to, Wire(Box::new(wiring))).await;
+    }
+
+    async fn stop(&self, running: Running<Self>) {
+        // The actor ends with its last address.
+        drop(running.actor);
+        running.end.await.expect("the actor ends");
+    }
+
+    async fn supervise(&self, _room: Room) -> Supervised<Self> {
+        unreachable!("`lacks` says so")
+    }
+
+    async fn fail(_to: &Self::Ref, _failure: Failure) {
+        unreachable!("`lacks` says so")
+    }
+}

@@ -1,0 +1,93 @@
+//! What the parts and their rows time, in words.
+
+pub(super) const PREFACE: &str = "Written by `cargo xtask bench` from `performance.json`; figures are \
+     never typed by hand. Read ratios rather than times: all subjects of a row ran in turns, in one process, so that \
+     whatever slowed the machine slowed all of them. How to run, read and compare: \
+     [benchmarking](benchmarking.md).";
+
+/// What each part is: its name, its title, what its figures are.
+pub(super) const PARTS: &[(&str, &str, &str)] = &[
+    (
+        "runtime",
+        "Runtime",
+        "Counters that add numbers, on two workers; every subject runs the same work, and the \
+         sums are compared. Each figure is the median of interleaved rounds. `tokio` is a task \
+         and a channel written by hand, without supervision, names or deadlines; `actix` runs on \
+         two arbiters, actors and driver on the first. Strowger runs as it comes: statistics, \
+         guards against panics, a deadline on every question.",
+    ),
+    (
+        "pfcp",
+        "PFCP codec",
+        "A Session Establishment Request with N Create PDR and N Create FAR (94, 302, 562 and 2642 \
+         octets for N = 1, 5, 10 and 50), and a Heartbeat Request (16 octets). Every leaf of every \
+         rule is folded into a checksum that has to come out right; a message without a mandatory \
+         element is refused by every subject in the same binary. What `strowger` reads is also \
+         checked for multiplicity, conditions and the N4 interface. Each figure is the least of \
+         interleaved rounds on one thread, in nanoseconds for one message.",
+    ),
+];
+
+/// What each row times.
+pub(super) const IDS: &[(&str, &str)] = &[
+    (
+        "tell",
+        "one task sends numbers to one actor, until it handled the last one",
+    ),
+    ("tell_4_to_1", "the same with four sending tasks"),
+    (
+        "ask",
+        "one task asks an actor that has nothing else to do and waits for the answer, one \
+         question at a time",
+    ),
+    (
+        "ask_busy",
+        "the same, while another task tells that actor bursts of sixteen numbers and waits until \
+         each burst is handled",
+    ),
+    (
+        "ask_other_worker",
+        "the same as `ask`, of an actor on another worker: asking task and actor run on two \
+         runtimes of one worker each, so every question and every answer crosses over",
+    ),
+    ("hop", "two actors pass a token to and fro"),
+    ("ring_hop", "a thousand actors pass a token round"),
+    (
+        "fan_out_10",
+        "one actor passes each number on to ten; a delivery, until the last one was handled",
+    ),
+    ("fan_out_100", "the same to a hundred"),
+    (
+        "spawn_until_answered",
+        "an actor is spawned and answers its first question; ending it is not timed",
+    ),
+    (
+        "spawn_and_stop",
+        "ten thousand actors are spawned, then stopped, each waited for; one actor of them",
+    ),
+    (
+        "restart_err",
+        "a handler returns an error, its supervisor starts a successor, which answers with fresh \
+         state; by hand, a task that awaits its child and spawns it again on the same channel",
+    ),
+    ("restart_panic", "the same when the handler panics"),
+    (
+        "heap_per_idle_actor",
+        "bytes in use for each of ten thousand actors that answered once and now wait, as asked \
+         for from the allocator",
+    ),
+    (
+        "decode_typed",
+        "octets to checked, typed reads of every leaf, the cheapest way there is",
+    ),
+    ("decode_owned", "octets to owned, typed values"),
+    (
+        "encode",
+        "typed values to octets in a buffer that is used again",
+    ),
+    ("decode_heartbeat", "octets to the Recovery Time Stamp"),
+    (
+        "encode_heartbeat",
+        "a time to octets in a buffer that is used again",
+    ),
+];
