@@ -479,8 +479,10 @@ impl<M> Mailbox<M> {
 
     pub(crate) fn figures(&self) -> Figures {
         let lanes = self.lanes.lock();
-        let messages = lanes.user.capacity() + lanes.completions.capacity() + self.batched();
-        let octets = messages * size_of::<M>() + lanes.system.capacity() * size_of::<System>();
+        let octets = octets(&lanes.user)
+            + octets(&lanes.completions)
+            + octets(&lanes.system)
+            + self.batched() * size_of::<M>();
         Figures {
             depth: lanes.user.len() + lanes.completions.len() + self.batched(),
             high_water: lanes.high_water,
@@ -491,6 +493,11 @@ impl<M> Mailbox<M> {
             waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
         }
     }
+}
+
+/// What a lane takes, by capacity. That of values without size is no number to count with.
+fn octets<T>(lane: &VecDeque<T>) -> usize {
+    lane.capacity().saturating_mul(size_of::<T>())
 }
 
 /// Figures of a mailbox at one moment.

@@ -167,6 +167,33 @@ fn memory_counts_the_value_and_the_mailbox_by_capacity() {
     });
 }
 
+/// Takes messages without size.
+struct Bell;
+
+impl Actor for Bell {
+    type Msg = ();
+    type Args = ();
+    type Error = BoxError;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn messages_without_size_take_no_memory() {
+    TestSystem::check(0..5, |system| {
+        let bell = system.spawn::<Bell>("bell", ());
+        let idle = bell.erase().info().memory;
+        bell.try_tell(()).expect("there is room");
+        assert_eq!(bell.erase().info().memory, idle);
+    });
+}
+
 #[test]
 fn only_actors_whose_path_matches_are_read() {
     TestSystem::check(0..5, |system| {
