@@ -13,6 +13,7 @@ use crate::actor::Actor;
 use crate::address::{ActorRef, AnyRef};
 use crate::cell::{ActorId, AnyCell, Owner};
 use crate::event::EventStream;
+use crate::group::{Directories, Group, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
 use crate::metric;
 use crate::path::{Path, PathPattern};
@@ -312,6 +313,18 @@ impl ActorSystem {
     #[must_use]
     pub fn topics(&self) -> Vec<TopicInfo> {
         self.shared.extension::<Exchanges>().infos()
+    }
+
+    /// The group of this name for messages of type `T`. It needs no making and no ending.
+    #[must_use]
+    pub fn group<T: Send + 'static>(&self, name: impl Into<Arc<str>>) -> Group<T> {
+        self.shared.extension::<Directories>().group(name.into())
+    }
+
+    /// The groups that have members, by name and type.
+    #[must_use]
+    pub fn groups(&self) -> Vec<GroupInfo> {
+        self.shared.extension::<Directories>().infos()
     }
 
     #[cfg(feature = "testing")]
