@@ -1,9 +1,10 @@
 //! What the parts and their rows time, in words.
 
-pub(super) const PREFACE: &str = "Written by `cargo xtask bench` from `performance.json`; figures are \
-     never typed by hand. Read ratios rather than times: all subjects of a row ran in turns, in one process, so that \
-     whatever slowed the machine slowed all of them. How to run, read and compare: \
-     [benchmarking](benchmarking.md).";
+pub(super) const PREFACE: &str = "Written by `cargo xtask bench` from `performance.json`; figures \
+                                  are never typed by hand. Read ratios rather than times: all \
+                                  subjects of a row ran in turns, in one process, so that whatever \
+                                  slowed the machine slowed all of them. How to run, read and \
+                                  compare: [benchmarking](benchmarking.md).";
 
 /// What each part is: its name, its title, what its figures are.
 pub(super) const PARTS: &[(&str, &str, &str)] = &[
