@@ -233,6 +233,12 @@ impl TestSystem {
         self.system().faults().add(path.into(), hook, nth, fault);
     }
 
+    /// Takes out which injected faults have struck, in order.
+    #[must_use]
+    pub fn take_struck(&self) -> Vec<(Hook, Fault)> {
+        self.system().faults().take_struck()
+    }
+
     /// Ends all actors in order; see [`ActorSystem::shutdown`].
     #[expect(
         clippy::must_use_candidate,

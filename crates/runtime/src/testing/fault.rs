@@ -58,6 +58,7 @@ struct Injected(Arc<str>);
 pub(crate) struct Faults {
     left: AtomicUsize,
     plans: Mutex<Vec<Plan>>,
+    struck: Mutex<Vec<(Hook, Fault)>>,
 }
 
 struct Plan {
@@ -89,6 +90,7 @@ impl Faults {
             return Ok(());
         }
         for fault in self.due(&path(), hook) {
+            self.struck.lock().push((hook, fault.clone()));
             match fault {
                 // Past the panic hook: an ordered panic is no news.
                 Fault::Panic(message) => {
@@ -99,6 +101,10 @@ impl Faults {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn take_struck(&self) -> Vec<(Hook, Fault)> {
+        std::mem::take(&mut self.struck.lock())
     }
 
     fn due(&self, path: &Path, hook: Hook) -> Vec<Fault> {

@@ -1,0 +1,273 @@
+//! What happened in a storm, as those to whom it happened tell it, and what must hold of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use strowger::testing::{Fault, Hook};
+use strowger::{Event, Exit};
+
+use crate::{IMMEDIATE, INTENSITY, PERIOD, WORKERS};
+
+/// How often each fault struck.
+pub(crate) type Counts = BTreeMap<&'static str, u64>;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Books {
+    /// Letters that a mailbox took, by worker.
+    accepted: BTreeMap<String, u64>,
+    /// Letters whose asker gave up waiting, which the mailbox may have taken or not.
+    unknown: BTreeMap<String, BTreeSet<(u32, u64)>>,
+    /// Letters whose handling began, in this order: worker, sender, number.
+    begun: Vec<(String, u32, u64)>,
+    /// Letters whose handling came to its end, by worker.
+    done: BTreeMap<String, u64>,
+    /// Letters that the system reported as lost, by worker.
+    reported: BTreeMap<String, u64>,
+    /// Values of actors that are alive, by path: the serial number of each.
+    values: BTreeMap<String, BTreeSet<u64>>,
+    /// Actors between their first start and their end, as the events say.
+    alive: BTreeSet<String>,
+    /// Why actors ended for good: path and reason.
+    pub(crate) ends: BTreeMap<(String, String), u64>,
+    /// When children that are started again at once were, by supervisor.
+    restarts: BTreeMap<String, VecDeque<Duration>>,
+    /// Incarnations of actors that ended in disorder.
+    fallen: BTreeSet<u64>,
+    next_serial: u64,
+    pub(crate) counts: Counts,
+    /// What should not have happened.
+    wrong: Vec<String>,
+}
+
+pub(crate) type Shared = Arc<Mutex<Books>>;
+
+pub(crate) fn note<R>(books: &Shared, note: impl FnOnce(&mut Books) -> R) -> R {
+    note(&mut books.lock().expect("nobody panics with it"))
+}
+
+impl Books {
+    pub(crate) fn accept(&mut self, path: &str) {
+        *self.accepted.entry(path.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn lose_sight(&mut self, path: &str, sender: u32, number: u64) {
+        let unknown = self.unknown.entry(path.to_owned()).or_default();
+        unknown.insert((sender, number));
+    }
+
+    pub(crate) fn begin(&mut self, path: &str, sender: u32, number: u64) {
+        self.begun.push((path.to_owned(), sender, number));
+    }
+
+    pub(crate) fn finish(&mut self, path: &str) {
+        *self.done.entry(path.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn count(&mut self, fault: &'static str) {
+        self.count_many(fault, 1);
+    }
+
+    pub(crate) fn count_many(&mut self, fault: &'static str, times: u64) {
+        *self.counts.entry(fault).or_default() += times;
+    }
+
+    /// Notes something that must not happen; a panic in an actor would be part of the storm.
+    pub(crate) fn wrong(&mut self, what: String) {
+        self.wrong.push(what);
+    }
+
+    /// Notes a new incarnation; its serial number.
+    pub(crate) fn rise(&mut self, path: &str) -> u64 {
+        self.next_serial += 1;
+        let values = self.values.entry(path.to_owned()).or_default();
+        values.insert(self.next_serial);
+        if values.len() > 1 {
+            self.wrong(format!("two incarnations of {path} overlap"));
+        }
+        self.next_serial
+    }
+
+    pub(crate) fn fall(&mut self, path: &str, serial: u64, orderly: bool) {
+        if let Some(values) = self.values.get_mut(path) {
+            values.remove(&serial);
+        }
+        if !orderly {
+            self.fallen.insert(serial);
+        }
+    }
+
+    /// The incarnation that is alive.
+    pub(crate) fn incarnation(&self, path: &str) -> Option<u64> {
+        self.values.get(path)?.last().copied()
+    }
+
+    pub(crate) fn has_fallen(&self, serial: u64) -> bool {
+        self.fallen.contains(&serial)
+    }
+
+    /// Notes a fault that was injected and struck.
+    pub(crate) fn struck(&mut self, hook: Hook, fault: &Fault, slow: Duration) {
+        self.count(match (hook, fault) {
+            (Hook::PreStart, Fault::Panic(_)) => "panic in pre_start",
+            (Hook::PreStart, Fault::Fail(_)) => "error in pre_start",
+            (Hook::PreStart, Fault::Stall(_)) => "stall in pre_start",
+            (Hook::Handle, Fault::Panic(_)) => "panic in handle",
+            (Hook::Handle, Fault::Fail(_)) => "error in handle",
+            (Hook::Handle, Fault::Stall(_)) => "stall in handle",
+            (Hook::Signal, Fault::Panic(_)) => "panic in signal",
+            (Hook::Signal, Fault::Fail(_)) => "error in signal",
+            (Hook::Signal, Fault::Stall(_)) => "stall in signal",
+            (Hook::PostStop, Fault::Panic(_)) => "panic in post_stop",
+            (Hook::PostStop, Fault::Stall(time)) if *time > slow => "stop beyond its limit",
+            (Hook::PostStop, Fault::Stall(_)) => "stall in post_stop",
+            _ => return,
+        });
+    }
+
+    pub(crate) fn event(&mut self, event: &Event, at: Duration) {
+        let path = event.path().to_string();
+        match event {
+            Event::Started { .. } => {
+                if !self.alive.insert(path.clone()) {
+                    self.wrong(format!("{path} started twice"));
+                }
+                self.restarts.remove(&path);
+            }
+            Event::Stopped { exit, .. } => {
+                self.end_of(&path, "outlived the end");
+                self.alive.remove(&path);
+                self.exit(exit);
+                *self.ends.entry((path, exit.to_string())).or_default() += 1;
+            }
+            Event::Restarted { exit, .. } => {
+                self.end_of(&path, "outlived an incarnation");
+                self.exit(exit);
+                self.restarted(&path, at);
+            }
+            Event::Escalated { .. } => self.escalated(&path, at),
+            Event::DeadLetter { count, .. } => self.report(path, *count),
+            Event::Overflow { count, .. } => {
+                let rule = match path.as_str() {
+                    "/top/rest/newest" => "overflow: newest dropped",
+                    "/top/rest/oldest" => "overflow: oldest dropped",
+                    _ => "overflow: all but the latest dropped",
+                };
+                self.count_many(rule, *count);
+                self.report(path, *count);
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, path: String, count: u64) {
+        if WORKERS.contains(&path.as_str()) {
+            *self.reported.entry(path).or_default() += count;
+        }
+    }
+
+    fn exit(&mut self, exit: &Exit) {
+        match exit {
+            Exit::Linked { .. } => self.count("end by a link"),
+            Exit::Killed => self.count("killed"),
+            _ => {}
+        }
+    }
+
+    /// Children end before their owner does, and before its next incarnation.
+    fn end_of(&mut self, owner: &str, what: &str) {
+        let below = format!("{owner}/");
+        let left = self.alive.iter().find(|path| path.starts_with(&below));
+        if let Some(left) = left.cloned() {
+            self.wrong(format!("{left} {what} of {owner}"));
+        }
+    }
+
+    fn restarted(&mut self, path: &str, at: Duration) {
+        let Some((supervisor, _)) = path.rsplit_once('/') else {
+            return;
+        };
+        if path.matches('/').count() == 2 {
+            self.count("restart of a supervisor");
+            self.restarts.remove(path);
+        }
+        if !IMMEDIATE.contains(&supervisor) {
+            return;
+        }
+        let recent = self.recent(supervisor, at);
+        recent.push_back(at);
+        if recent.len() > INTENSITY {
+            let text = format!("{supervisor} carried out {} restarts", recent.len());
+            self.wrong(text);
+        }
+    }
+
+    fn escalated(&mut self, path: &str, at: Duration) {
+        self.count("escalation");
+        if !IMMEDIATE.contains(&path) {
+            return;
+        }
+        let carried_out = self.recent(path, at).len();
+        if carried_out != INTENSITY {
+            self.wrong(format!("{path} gave up after {carried_out} restarts"));
+        }
+    }
+
+    /// The restarts of a supervisor that still count.
+    fn recent(&mut self, supervisor: &str, now: Duration) -> &mut VecDeque<Duration> {
+        let recent = self.restarts.entry(supervisor.to_owned()).or_default();
+        while recent.front().is_some_and(|at| now - *at > PERIOD) {
+            recent.pop_front();
+        }
+        recent
+    }
+
+    /// The letters that came to their end, and those that the system reported as lost.
+    pub(crate) fn sums(&self) -> (u64, u64) {
+        (self.done.values().sum(), self.reported.values().sum())
+    }
+
+    /// Fails unless the books balance.
+    pub(crate) fn check(&self) {
+        assert_eq!(self.wrong, [""; 0]);
+        let mut last: BTreeMap<(&str, u32), u64> = BTreeMap::new();
+        for (path, sender, number) in &self.begun {
+            // Rising numbers: in order, and none twice.
+            if let Some(before) = last.insert((path.as_str(), *sender), *number) {
+                assert!(
+                    before < *number,
+                    "{path} got {number} of {sender} after {before}"
+                );
+            }
+        }
+        for path in WORKERS {
+            self.balance(path);
+        }
+        let left: Vec<_> = self
+            .values
+            .iter()
+            .filter(|(_, left)| !left.is_empty())
+            .collect();
+        assert!(left.is_empty(), "values outlived their system: {left:?}");
+    }
+
+    fn balance(&self, path: &str) {
+        let count = |of: &BTreeMap<String, u64>| of.get(path).copied().unwrap_or(0);
+        let unknown = self.unknown.get(path);
+        let taken = |letter: &(u32, u64)| {
+            let begun = |(at, sender, number): &(String, u32, u64)| {
+                at == path && (*sender, *number) == *letter
+            };
+            self.begun.iter().any(begun)
+        };
+        let unknown_begun = unknown.map_or(0, |all| all.iter().filter(|one| taken(one)).count());
+        let unknown_left = unknown.map_or(0, BTreeSet::len) - unknown_begun;
+        let accepted = count(&self.accepted) + unknown_begun as u64;
+        let (done, reported) = (count(&self.done), count(&self.reported));
+        let range = accepted..=accepted + unknown_left as u64;
+        assert!(
+            range.contains(&(done + reported)),
+            "{path}: {range:?} accepted, {done} done and {reported} reported"
+        );
+    }
+}

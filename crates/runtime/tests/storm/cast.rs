@@ -1,0 +1,460 @@
+//! Who is on the stage of a `TestSystem`: workers with letters, their leaves, a clock, its
+//! partner, and senders.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use strowger::{
+    Accepts, Actor, ActorRef, Ask, AskError, BoxError, Context, Exit, MonitorId, Recipient, Reply,
+    Request, SendError, Signal, TimerKey,
+};
+use tokio::time::Instant;
+
+use crate::books::{Shared, note};
+use crate::numbers::Numbers;
+use crate::{CLOCK, LETTERS, MS, WORKERS};
+
+pub(crate) struct Letter {
+    sender: u32,
+    number: u64,
+    deed: Deed,
+    /// Present if the letter is a question.
+    reply: Option<Reply<u64>>,
+}
+
+/// A letter whose sender waits for its number to come back.
+struct Question(Letter);
+
+impl Request for Question {
+    type Reply = u64;
+}
+
+impl Accepts<Ask<Question>> for Letter {
+    fn wrap(
+        Ask {
+            request: Question(letter),
+            reply,
+        }: Ask<Question>,
+    ) -> Self {
+        Self {
+            reply: Some(reply),
+            ..letter
+        }
+    }
+}
+
+/// What handling a letter comes to.
+enum Deed {
+    Nothing,
+    Sleep(Duration),
+    Panic,
+    Fail,
+    /// Starts a child that ends after a while, and monitors it, or soon no more.
+    Leaf(Duration, Watch),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    Kept,
+    GivenUp,
+}
+
+/// Takes letters, and is what the storm is about.
+pub(crate) struct Worker {
+    books: Shared,
+    path: String,
+    serial: u64,
+    orderly: bool,
+    watched: BTreeSet<MonitorId>,
+    leaves: u64,
+}
+
+impl Worker {
+    async fn act(&mut self, deed: Deed, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        match deed {
+            Deed::Nothing => {}
+            Deed::Sleep(time) => tokio::time::sleep(time).await,
+            Deed::Panic => std::panic::resume_unwind(Box::new("in the storm")),
+            Deed::Fail => return Err("in the storm".into()),
+            Deed::Leaf(time, watch) => {
+                self.leaves += 1;
+                let leaf = cx.spawn::<Leaf>(format!("leaf-{}", self.leaves), time)?;
+                let monitor = cx.monitor(&leaf);
+                if watch == Watch::Kept {
+                    self.watched.insert(monitor);
+                } else {
+                    cx.demonitor(monitor);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Actor for Worker {
+    type Msg = Letter;
+    type Args = Shared;
+    type Error = BoxError;
+
+    async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        let path = cx.path().to_string();
+        let serial = note(&books, |books| books.rise(&path));
+        Ok(Self {
+            books,
+            path,
+            serial,
+            orderly: false,
+            watched: BTreeSet::new(),
+            leaves: 0,
+        })
+    }
+
+    async fn handle(&mut self, letter: Letter, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        let Letter {
+            sender,
+            number,
+            deed,
+            reply,
+        } = letter;
+        note(&self.books, |books| books.begin(&self.path, sender, number));
+        self.act(deed, cx).await?;
+        note(&self.books, |books| books.finish(&self.path));
+        if let Some(reply) = reply {
+            reply.send(number);
+        }
+        Ok(())
+    }
+
+    async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), BoxError> {
+        if let Signal::Down { id, path, .. } = signal {
+            let known = self.watched.remove(&id);
+            note(&self.books, |books| {
+                books.count("down");
+                if !known {
+                    books.wrong(format!("{} got a Down of {path} too many", self.path));
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn post_stop(mut self, exit: &Exit, _: &mut Context<Self>) {
+        self.orderly = exit.is_orderly();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        note(&self.books, |books| {
+            books.fall(&self.path, self.serial, self.orderly);
+        });
+    }
+}
+
+/// A child that ends after a while.
+struct Leaf;
+
+impl Actor for Leaf {
+    type Msg = ();
+    type Args = Duration;
+    type Error = BoxError;
+
+    async fn pre_start(time: Duration, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        cx.send_after(time, ());
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), BoxError> {
+        cx.stop();
+        Ok(())
+    }
+}
+
+/// Lives by its timers, and checks each one that comes.
+pub(crate) struct Clock {
+    books: Shared,
+    path: String,
+    serial: u64,
+    orderly: bool,
+    /// A timer that may be cancelled, and its number.
+    doomed: Option<(TimerKey, u64)>,
+    cancelled: BTreeSet<u64>,
+    next: u64,
+}
+
+pub(crate) enum Tick {
+    Due { serial: u64, at: Instant },
+    Doomed(u64),
+}
+
+impl Clock {
+    fn wind(&mut self, cx: &mut Context<Self>) {
+        let serial = self.serial;
+        let after = MS * (1 + u32::try_from(self.next % 5).expect("small"));
+        let at = Instant::now() + after;
+        cx.send_after(after, Tick::Due { serial, at });
+        if let Some((key, number)) = self.doomed.take()
+            && cx.cancel(key)
+        {
+            note(&self.books, |books| books.count("timer cancelled"));
+            self.cancelled.insert(number);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.doomed = Some((cx.send_after(MS * 3, Tick::Doomed(number)), number));
+    }
+}
+
+impl Actor for Clock {
+    type Msg = Tick;
+    type Args = Shared;
+    type Error = BoxError;
+
+    async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        let path = cx.path().to_string();
+        let serial = note(&books, |books| books.rise(&path));
+        let mut clock = Self {
+            books,
+            path,
+            serial,
+            orderly: false,
+            doomed: None,
+            cancelled: BTreeSet::new(),
+            next: 0,
+        };
+        clock.wind(cx);
+        Ok(clock)
+    }
+
+    async fn handle(&mut self, tick: Tick, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        match tick {
+            Tick::Due { serial, at } => {
+                let early = Instant::now() < at;
+                note(&self.books, |books| {
+                    books.count("timer");
+                    if early {
+                        books.wrong(format!("a timer of {} came early", self.path));
+                    }
+                    if serial != self.serial {
+                        books.wrong(format!("{} got a timer of another life", self.path));
+                    }
+                });
+                self.wind(cx);
+            }
+            Tick::Doomed(number) if self.cancelled.contains(&number) => {
+                note(&self.books, |books| {
+                    books.wrong(format!("{} got a cancelled timer", self.path));
+                });
+            }
+            Tick::Doomed(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn post_stop(mut self, exit: &Exit, _: &mut Context<Self>) {
+        self.orderly = exit.is_orderly();
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        note(&self.books, |books| {
+            // It was wound, or it would not have been running.
+            books.count("timer that its actor did not live to see");
+            books.fall(&self.path, self.serial, self.orderly);
+        });
+    }
+}
+
+/// Linked to the clock: it must not outlive an incarnation of it that ended in disorder.
+pub(crate) struct Partner {
+    books: Shared,
+    path: String,
+    serial: u64,
+    linked: Option<u64>,
+}
+
+impl Actor for Partner {
+    type Msg = ();
+    type Args = Shared;
+    type Error = BoxError;
+
+    async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        let path = cx.path().to_string();
+        cx.send_every(MS, || ());
+        let mut linked = None;
+        if let Some(clock) = cx.system().find(CLOCK) {
+            linked = note(&books, |books| books.incarnation(CLOCK));
+            cx.link(clock);
+        }
+        let serial = note(&books, |books| books.rise(&path));
+        Ok(Self {
+            books,
+            path,
+            serial,
+            linked,
+        })
+    }
+
+    async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), BoxError> {
+        note(&self.books, |books| {
+            if self.linked.is_some_and(|clock| books.has_fallen(clock)) {
+                books.wrong(format!("{} outlived what it was linked to", self.path));
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        note(&self.books, |books| {
+            books.fall(&self.path, self.serial, true);
+        });
+    }
+}
+
+/// Sends numbered letters to workers of its choice, one for each tick, and then ends.
+pub(crate) struct Sender {
+    name: u32,
+    numbers: Numbers,
+    next: u64,
+    books: Shared,
+    end: Recipient<u32>,
+}
+
+impl Sender {
+    fn letter(&mut self) -> Letter {
+        let number = self.next;
+        self.next += 1;
+        let below =
+            |numbers: &mut Numbers, bound| u32::try_from(numbers.below(bound)).expect("small");
+        let deed = match self.numbers.below(14) {
+            0 => Deed::Panic,
+            1 => Deed::Fail,
+            2..=5 => Deed::Sleep(MS * below(&mut self.numbers, 20)),
+            6..=8 => {
+                let time = MS * below(&mut self.numbers, 12);
+                match self.numbers.below(4) {
+                    0 => Deed::Leaf(time, Watch::GivenUp),
+                    _ => Deed::Leaf(time, Watch::Kept),
+                }
+            }
+            _ => Deed::Nothing,
+        };
+        Letter {
+            sender: self.name,
+            number,
+            deed,
+            reply: None,
+        }
+    }
+
+    async fn tell(&self, path: &str, worker: &ActorRef<Letter>, letter: Letter) -> bool {
+        let before = Instant::now();
+        let accepted = worker.tell(letter).await.is_ok();
+        if accepted && Instant::now() > before {
+            note(&self.books, |books| {
+                books.count("overflow: waited for room")
+            });
+        }
+        if !accepted && path.ends_with("/fail") {
+            note(&self.books, |books| books.count("overflow: refused"));
+        }
+        accepted
+    }
+
+    fn try_tell(&self, path: &str, worker: &ActorRef<Letter>, letter: Letter) -> bool {
+        let sent = worker.try_tell(letter);
+        if matches!(sent, Err(SendError::Full(_))) && path.ends_with("/fail") {
+            note(&self.books, |books| books.count("overflow: refused"));
+        }
+        sent.is_ok()
+    }
+
+    /// Asks; whether the letter was accepted. Whatever becomes of it, there is an answer in time.
+    async fn ask(
+        &self,
+        path: &str,
+        worker: &ActorRef<Letter>,
+        letter: Letter,
+        within: Duration,
+    ) -> bool {
+        let (number, before) = (letter.number, Instant::now());
+        let answer = worker.ask_within(Question(letter), within).await;
+        let took = Instant::now() - before;
+        note(&self.books, |books| {
+            if took > within + MS {
+                books.wrong(format!("an answer took {took:?}, not {within:?}"));
+            }
+            match answer {
+                Ok(answer) => {
+                    if answer != number {
+                        books.wrong(format!("the answer to {number} was {answer}"));
+                    }
+                    true
+                }
+                Err(AskError::Dropped | AskError::Panicked) => {
+                    books.count("ask whose reply was dropped");
+                    true
+                }
+                Err(AskError::TimedOut) => {
+                    books.count("ask past its deadline");
+                    books.lose_sight(path, self.name, number);
+                    false
+                }
+                Err(AskError::Closed | AskError::Full) => false,
+                Err(error) => {
+                    books.wrong(format!("an ask ended with: {error}"));
+                    false
+                }
+            }
+        })
+    }
+}
+
+impl Actor for Sender {
+    type Msg = ();
+    type Args = (u32, u64, Shared, Recipient<u32>);
+    type Error = BoxError;
+
+    async fn pre_start(args: Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        let (name, seed, books, end) = args;
+        cx.send_every(MS * 2, || ());
+        let numbers = Numbers::new(seed ^ u64::from(name) << 32);
+        Ok(Self {
+            name,
+            numbers,
+            next: 0,
+            books,
+            end,
+        })
+    }
+
+    async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), BoxError> {
+        if self.next == LETTERS {
+            let _sent = self.end.try_tell(self.name);
+            cx.stop();
+            return Ok(());
+        }
+        let path = *self.numbers.pick(&WORKERS);
+        let manner = self.numbers.below(7);
+        let within = MS * u32::try_from(2 + self.numbers.below(12)).expect("small");
+        let letter = self.letter();
+        // Between two incarnations of its supervisor, a worker has no address.
+        let Some(worker) = cx.system().find(path) else {
+            return Ok(());
+        };
+        let worker: ActorRef<Letter> = worker.downcast().expect("workers take letters");
+        let accepted = match manner {
+            0..=2 => self.tell(path, &worker, letter).await,
+            3 | 4 => self.try_tell(path, &worker, letter),
+            5 => self.ask(path, &worker, letter, MS * 5000).await,
+            _ => self.ask(path, &worker, letter, within).await,
+        };
+        if accepted {
+            note(&self.books, |books| books.accept(path));
+        }
+        Ok(())
+    }
+}

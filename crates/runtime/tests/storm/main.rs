@@ -1,0 +1,196 @@
+//! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops
+//! and overflow, from many seeds, while senders keep sending. Afterwards the books must balance.
+//!
+//! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` one of them, and
+//! `STROWGER_STORM_TRACE=file` lets that one write its trace: `cargo xtask simulate` sets them.
+
+mod books;
+mod cast;
+mod numbers;
+mod weather;
+
+use std::io::Write;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use strowger::testing::{TestSystem, Trace};
+
+use crate::books::{Books, Counts};
+use crate::weather::Storm;
+
+const MS: Duration = Duration::from_millis(1);
+
+const SEEDS: Range<u64> = 0..1000;
+const STEPS: usize = 120;
+const SENDERS: u32 = 3;
+const LETTERS: u64 = 60;
+
+/// What supervisors bear: so many restarts in this time.
+const INTENSITY: usize = 6;
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long a worker may take to stop.
+const LIMIT: Duration = Duration::from_millis(40);
+
+const WORKERS: [&str; 5] = [
+    "/top/all/wait",
+    "/top/all/fail",
+    "/top/rest/newest",
+    "/top/rest/oldest",
+    "/top/pool/latest",
+];
+const SUPERVISORS: [&str; 4] = ["/top/all", "/top/rest", "/top/one", "/top/pool"];
+/// Those that start a child again in the moment in which they decide it.
+const IMMEDIATE: [&str; 2] = ["/top/one", "/top/pool"];
+const CLOCK: &str = "/top/one/clock";
+const PARTNER: &str = "/top/one/partner";
+
+/// Every fault, each of which strikes at least once a seed on the average.
+const FAULTS: [&str; 27] = [
+    "ask past its deadline",
+    "ask whose reply was dropped",
+    "down",
+    "end by a link",
+    "error in handle",
+    "error in pre_start",
+    "error in signal",
+    "escalation",
+    "killed",
+    "overflow: all but the latest dropped",
+    "overflow: newest dropped",
+    "overflow: oldest dropped",
+    "overflow: refused",
+    "overflow: waited for room",
+    "panic in handle",
+    "panic in post_stop",
+    "panic in pre_start",
+    "panic in signal",
+    "restart of a supervisor",
+    "stall in handle",
+    "stall in post_stop",
+    "stall in pre_start",
+    "stall in signal",
+    "stop beyond its limit",
+    "timer",
+    "timer cancelled",
+    "timer that its actor did not live to see",
+];
+
+fn storm(system: &TestSystem) -> (Trace, Books) {
+    let books = Storm::new(system).run();
+    (system.trace(), books)
+}
+
+/// Runs seeds on all processors; what struck, or the least seed that failed.
+fn storms(seeds: Range<u64>) -> Result<(Counts, u64, u64), u64> {
+    let next = AtomicU64::new(seeds.start);
+    let failed = AtomicU64::new(u64::MAX);
+    let totals = Mutex::new((Counts::new(), 0, 0));
+    let work = || {
+        while failed.load(Ordering::Relaxed) == u64::MAX {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                break;
+            }
+            let run = || {
+                let (_, books) = storm(&TestSystem::new(seed));
+                books.check();
+                books
+            };
+            let Ok(books) = catch_unwind(AssertUnwindSafe(run)) else {
+                failed.fetch_min(seed, Ordering::Relaxed);
+                break;
+            };
+            let (done, reported) = books.sums();
+            let mut totals = totals.lock().expect("no panic before");
+            totals.1 += done;
+            totals.2 += reported;
+            for (fault, count) in books.counts {
+                *totals.0.entry(fault).or_default() += count;
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    match failed.into_inner() {
+        u64::MAX => Ok(totals.into_inner().expect("no panic before")),
+        seed => Err(seed),
+    }
+}
+
+fn number(text: &str) -> u64 {
+    let number = text.trim().parse();
+    number.unwrap_or_else(|_| panic!("{text:?} is not a number"))
+}
+
+/// The seeds of this run: a thousand, unless the environment says otherwise.
+fn seeds() -> Range<u64> {
+    if let Ok(one) = std::env::var("STROWGER_SEED") {
+        let one = number(&one);
+        return one..one + 1;
+    }
+    let Ok(range) = std::env::var("STROWGER_STORM_SEEDS") else {
+        return SEEDS;
+    };
+    let Some((first, end)) = range.split_once("..") else {
+        panic!("STROWGER_STORM_SEEDS is {range:?}; write it as 0..1000");
+    };
+    number(first)..number(end)
+}
+
+#[test]
+fn no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_order() {
+    let seeds = seeds();
+    let (counts, done, reported) = match storms(seeds.clone()) {
+        Ok(totals) => totals,
+        Err(seed) => {
+            panic!("seed {seed} fails; replay it: cargo xtask simulate --seed {seed} --trace")
+        }
+    };
+    let many = seeds.end - seeds.start;
+    let mut text = format!("{many} seeds, {done} letters handled, {reported} reported as lost\n");
+    for (fault, count) in &counts {
+        text.push_str(&format!("{count:>9}  {fault}\n"));
+    }
+    // Past the capture of the test harness: how often what struck is part of the proof.
+    let _shown = std::io::stderr().write_all(text.as_bytes());
+    // A storm in which something never strikes, or nothing gets through, would prove little.
+    if many >= 1000 {
+        for fault in FAULTS {
+            let count = counts.get(fault).copied().unwrap_or(0);
+            assert!(count >= many, "{fault}: only {count} times");
+        }
+        assert!(done > many * 50 && reported > many * 10);
+    }
+}
+
+#[test]
+fn one_seed_gives_the_same_storm_twice() {
+    let chosen = std::env::var("STROWGER_STORM_TRACE").ok();
+    let seeds = if chosen.is_some() { seeds() } else { 0..10 };
+    for seed in seeds {
+        let first = storm(&TestSystem::new(seed));
+        if let Some(file) = &chosen {
+            std::fs::write(file, first.0.to_string()).expect("the trace can be written");
+        }
+        let second = storm(&TestSystem::new(seed));
+        assert_eq!(first.1, second.1, "seed {seed}");
+        assert_eq!(first.0, second.0, "seed {seed}");
+    }
+}
+
+#[test]
+fn different_seeds_give_different_storms() {
+    let mut digests: Vec<_> = (0..20)
+        .map(|seed| storm(&TestSystem::new(seed)).0.digest())
+        .collect();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), 20);
+}

@@ -1,0 +1,241 @@
+//! The storm itself: what is done to the tree from outside, step by step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use strowger::testing::{Fault, Hook, Probe, TestSystem};
+use strowger::{
+    ActorId, AnyRef, ChildSpec, Dynamic, Event, EventStream, MailboxSpec, Overflow, Restart,
+    Shutdown, Strategy, Supervisor, SupervisorRef,
+};
+use tokio::time::Instant;
+
+use crate::books::{Books, Shared, note};
+use crate::cast::{Clock, Partner, Sender, Worker};
+use crate::numbers::Numbers;
+use crate::{CLOCK, INTENSITY, LIMIT, MS, PARTNER, PERIOD, SENDERS, STEPS, SUPERVISORS, WORKERS};
+
+pub(crate) struct Storm<'a> {
+    system: &'a TestSystem,
+    start: Instant,
+    numbers: Numbers,
+    books: Shared,
+    top: SupervisorRef,
+    events: EventStream,
+    watch: Probe<()>,
+    monitors: BTreeMap<ActorId, (String, usize)>,
+}
+
+impl<'a> Storm<'a> {
+    pub(crate) fn new(system: &'a TestSystem) -> Self {
+        let books = Shared::default();
+        let start = system.run(async { Instant::now() });
+        let events = system.events();
+        let worker = |key: &str, overflow| {
+            ChildSpec::new::<Worker>(key, Arc::clone(&books))
+                .mailbox(MailboxSpec::bounded(3).overflow(overflow))
+                .shutdown(Shutdown::Graceful(LIMIT))
+        };
+        let intensity = u32::try_from(INTENSITY).expect("small");
+        let supervisor = |strategy| Supervisor::new(strategy).intensity(intensity, PERIOD);
+        let all = supervisor(Strategy::OneForAll)
+            .child(worker("wait", Overflow::Wait))
+            .child(worker("fail", Overflow::Fail));
+        let rest = supervisor(Strategy::RestForOne)
+            .child(worker("newest", Overflow::DropNewest))
+            .child(worker("oldest", Overflow::DropOldest));
+        let one = supervisor(Strategy::OneForOne)
+            .child(ChildSpec::new::<Clock>("clock", Arc::clone(&books)))
+            .child(ChildSpec::new::<Partner>("partner", Arc::clone(&books)));
+        let pool = Dynamic::<Worker>::new()
+            .restart(Restart::Permanent)
+            .intensity(intensity, PERIOD)
+            .mailbox(MailboxSpec::bounded(3).overflow(Overflow::KeepLatest));
+        let top = Supervisor::new(Strategy::OneForOne)
+            .intensity(u32::MAX, MS)
+            .supervisor("all", all)
+            .supervisor("rest", rest)
+            .supervisor("one", one)
+            .child(ChildSpec::dynamic("pool", pool));
+        let top = system.supervise("top", top);
+        let watch = system.probe();
+        let numbers = Numbers::new(system.seed());
+        Self {
+            system,
+            start,
+            numbers,
+            books,
+            top,
+            events,
+            watch,
+            monitors: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Books {
+        let end = self.system.probe();
+        for name in 0..SENDERS {
+            let args = (
+                name,
+                self.system.seed(),
+                Arc::clone(&self.books),
+                end.recipient(),
+            );
+            self.system.spawn::<Sender>(format!("sender-{name}"), args);
+        }
+        for _ in 0..STEPS {
+            self.step();
+        }
+        let mut senders = Vec::new();
+        while senders.len() < SENDERS as usize {
+            self.pass(MS);
+            senders.extend(std::iter::from_fn(|| end.try_next()));
+            assert!(self.system.elapsed() < MS * 600_000, "the senders hang");
+        }
+        self.top.stop();
+        self.system.run(self.top.stopped());
+        self.system.run_until_idle();
+        self.pass(MS);
+        self.check_downs();
+        for path in WORKERS.iter().chain(&SUPERVISORS) {
+            assert!(
+                self.system.system().find(*path).is_none(),
+                "{path} outlived its supervisor"
+            );
+        }
+        std::mem::take(&mut *self.books.lock().expect("nobody panics with it"))
+    }
+
+    fn step(&mut self) {
+        let worker = *self.numbers.pick(&WORKERS);
+        match self.numbers.below(12) {
+            0 => self.with(worker, |worker| worker.kill()),
+            1 => self.with(worker, |worker| worker.inject_panic("from outside")),
+            2 => self.with(worker, |worker| worker.stop()),
+            3..=7 => self.inject(worker),
+            8 => {
+                let place = *self.numbers.pick(&SUPERVISORS);
+                match self.numbers.below(6) {
+                    0 => self.with(place, |supervisor| supervisor.stop()),
+                    1 | 2 => self.with(place, |supervisor| supervisor.kill()),
+                    _ => {}
+                }
+            }
+            9 => self.monitor(worker),
+            10 => {
+                // The clock says at its end whether it was orderly, and its partner must not be
+                // in a handler then: neither is stalled there.
+                let one = *self.numbers.pick(&[CLOCK, PARTNER]);
+                let hook = *self.numbers.pick(&[Hook::PreStart, Hook::Handle]);
+                let fault = match self.fault(hook) {
+                    Fault::Stall(_) if hook == Hook::Handle => Fault::panic("injected"),
+                    fault => fault,
+                };
+                self.system.inject(one, hook, 1, fault);
+            }
+            _ => {}
+        }
+        self.refill();
+        let time = u32::try_from(self.numbers.below(5)).expect("small");
+        self.pass(MS * time);
+    }
+
+    fn inject(&mut self, path: &str) {
+        let hooks = [
+            Hook::PreStart,
+            Hook::Handle,
+            Hook::Signal,
+            Hook::PostStop,
+            Hook::PostStop,
+        ];
+        let hook = *self.numbers.pick(&hooks);
+        let nth = 1 + self.numbers.below(2);
+        let fault = self.fault(hook);
+        self.system.inject(path, hook, nth, fault);
+    }
+
+    fn fault(&mut self, hook: Hook) -> Fault {
+        match self.numbers.below(3) {
+            0 => Fault::panic("injected"),
+            1 if hook != Hook::PostStop => Fault::fail("injected"),
+            _ => Fault::Stall(MS * 10 * u32::try_from(self.numbers.below(9)).expect("small")),
+        }
+    }
+
+    fn with(&self, path: &str, act: impl FnOnce(AnyRef)) {
+        if let Some(actor) = self.system.system().find(path) {
+            act(actor);
+        }
+    }
+
+    /// A pool that was restarted is empty.
+    fn refill(&self) {
+        let Some(pool) = self.top.any_child("pool") else {
+            return;
+        };
+        let pool = pool.dynamic::<Worker>().expect("it is a pool of workers");
+        if pool.is_empty() {
+            let _started = pool.start_child("latest", Arc::clone(&self.books));
+        }
+    }
+
+    fn monitor(&mut self, path: &str) {
+        if let Some(actor) = self.system.system().find(path) {
+            let monitors = self.monitors.entry(actor.id());
+            monitors.or_insert_with(|| (path.to_owned(), 0)).1 += 1;
+            self.watch.monitor(&actor);
+        }
+    }
+
+    /// Lets time pass. Events are read before it moves, so that their time is known.
+    fn pass(&mut self, time: Duration) {
+        let (events, books, start) = (&mut self.events, &self.books, self.start);
+        self.system.run(async {
+            let mut end = std::pin::pin!(tokio::time::sleep(time));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(event) = events.next() => enter(books, &event, start),
+                    () = &mut end => break,
+                }
+            }
+        });
+        self.system.run_until_idle();
+        while let Some(event) = self.events.try_next() {
+            self.system.run(async { enter(&self.books, &event, start) });
+        }
+        assert_eq!(self.events.lost(), 0, "the books need all events");
+        for (hook, fault) in self.system.take_struck() {
+            note(&self.books, |books| books.struck(hook, &fault, LIMIT));
+        }
+    }
+
+    fn check_downs(&self) {
+        let mut left = note(&self.books, |books| books.ends.clone());
+        let mut downs: BTreeMap<ActorId, usize> = BTreeMap::new();
+        for (id, exit) in self.watch.downs() {
+            let count = downs.entry(id).or_default();
+            *count += 1;
+            let Some((path, _)) = self.monitors.get(&id) else {
+                panic!("a Down of {id} that was not asked for");
+            };
+            if *count == 1 {
+                let end = left.get_mut(&(path.clone(), exit.to_string()));
+                let end = end.unwrap_or_else(|| panic!("{path} did not end so: {exit}"));
+                *end = end.checked_sub(1).expect("as many Downs as ends");
+            }
+        }
+        let wanted: BTreeMap<ActorId, usize> = self
+            .monitors
+            .iter()
+            .map(|(id, (_, count))| (*id, *count))
+            .collect();
+        assert_eq!(downs, wanted, "exactly one Down for each monitor");
+    }
+}
+
+fn enter(books: &Shared, event: &Event, start: Instant) {
+    let at = Instant::now() - start;
+    note(books, |books| books.event(event, at));
+}
