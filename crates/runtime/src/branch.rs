@@ -1,12 +1,15 @@
 //! The children of a node of the tree, by key and in the order of their start.
+//!
+//! A child knows its key and its place, so the table holds nothing but its address.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use crate::cell::{AnyCell, Node};
+use crate::path::Key;
 
 /// The table of children of one node.
 #[derive(Default)]
@@ -14,8 +17,7 @@ pub(crate) struct Branch(Mutex<Option<Box<Children>>>);
 
 #[derive(Default)]
 struct Children {
-    by_key: FxHashMap<Arc<str>, u64>,
-    in_order: BTreeMap<u64, Arc<dyn AnyCell>>,
+    by_key: HashTable<Arc<dyn AnyCell>>,
     next: u64,
     closed: bool,
     together: bool,
@@ -30,7 +32,7 @@ pub(crate) enum Unfit {
 }
 
 impl Children {
-    fn take_place(&mut self) -> u64 {
+    const fn take_place(&mut self) -> u64 {
         let place = self.next;
         self.next += 1;
         place
@@ -43,71 +45,78 @@ impl Branch {
         self.0.lock().get_or_insert_default().take_place()
     }
 
-    /// Makes a child and puts it in, last or in a place that was reserved, if its key is free and
-    /// the table is open.
+    /// Makes a child for a place, last or one that was reserved, and puts it in if its key is
+    /// free and the table is open.
     pub(crate) fn insert<C: AnyCell + 'static>(
         &self,
-        key: &Arc<str>,
+        key: &Key,
         limit: usize,
         place: Option<u64>,
-        make: impl FnOnce() -> Arc<C>,
+        make: impl FnOnce(u64) -> Arc<C>,
     ) -> Result<Arc<C>, Unfit> {
         let mut guard = self.0.lock();
         let children = guard.get_or_insert_default();
         if children.closed {
             return Err(Unfit::Closed);
         }
-        if children.by_key.contains_key(key) {
+        let full = children.by_key.len() >= limit;
+        // A place that a refused child does not need leaves a gap, which no order minds.
+        let place = place.unwrap_or_else(|| children.take_place());
+        let entry = children.by_key.entry(
+            key.hash_code(),
+            |cell| cell.node().key == *key,
+            |cell| cell.node().key.hash_code(),
+        );
+        let Entry::Vacant(vacant) = entry else {
             return Err(Unfit::Taken);
-        }
-        if children.in_order.len() >= limit {
+        };
+        if full {
             return Err(Unfit::TooMany);
         }
-        let cell = make();
-        let place = place.unwrap_or_else(|| children.take_place());
-        children.by_key.insert(Arc::clone(key), place);
+        let cell = make(place);
         let erased: Arc<dyn AnyCell> = Arc::<C>::clone(&cell);
-        children.in_order.insert(place, erased);
+        vacant.insert(erased);
         Ok(cell)
     }
 
     pub(crate) fn remove(&self, node: &Node) {
         let mut guard = self.0.lock();
         let Some(children) = &mut *guard else { return };
-        let Some(&place) = children.by_key.get(&node.key) else {
-            return;
-        };
-        if children
-            .in_order
-            .get(&place)
-            .is_some_and(|cell| cell.node().id == node.id)
-        {
-            children.by_key.remove(&node.key);
-            let removed = children.in_order.remove(&place);
+        let found = children
+            .by_key
+            .find_entry(node.key.hash_code(), |cell| cell.node().id == node.id);
+        if let Ok(found) = found {
+            let (removed, _) = found.remove();
             drop(guard);
             drop(removed);
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
         let guard = self.0.lock();
-        let children = guard.as_ref()?;
-        children.in_order.get(children.by_key.get(key)?).cloned()
+        let by_key = &guard.as_ref()?.by_key;
+        let found = by_key.find(key.hash_code(), |cell| cell.node().key == *key);
+        found.cloned()
     }
 
     /// The children in the order of their start.
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
         let guard = self.0.lock();
-        guard.as_ref().map_or_else(Vec::new, |children| {
-            children.in_order.values().cloned().collect()
-        })
+        let Some(children) = &*guard else {
+            return Vec::new();
+        };
+        let numbered = |cell: &Arc<dyn AnyCell>| (cell.node().place, Arc::clone(cell));
+        let mut all: Vec<_> = children.by_key.iter().map(numbered).collect();
+        drop(guard);
+        all.sort_unstable_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, cell)| cell).collect()
     }
 
     pub(crate) fn len(&self) -> usize {
         self.0
             .lock()
             .as_ref()
-            .map_or(0, |children| children.in_order.len())
+            .map_or(0, |children| children.by_key.len())
     }
 
     /// Whether it takes no more children.

@@ -16,7 +16,7 @@ use crate::info::{ActorInfo, State};
 use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
 use crate::metric::Count;
 use crate::monitor::{MonitorId, Signal};
-use crate::path::Path;
+use crate::path::{Key, Path};
 use crate::reply::{Completion, Sink};
 use crate::supervision::Shutdown;
 use crate::system::Shared;
@@ -133,7 +133,9 @@ pub(crate) struct Kind {
 /// What cells of all message types have.
 pub(crate) struct Node {
     pub(crate) id: ActorId,
-    pub(crate) key: Arc<str>,
+    pub(crate) key: Key,
+    /// Its number among its siblings, in the order of their start.
+    pub(crate) place: u64,
     pub(crate) kind: fn() -> Kind,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<Shared>,
@@ -179,9 +181,45 @@ struct Life {
     /// Whether somebody sees to the end for good; the phase is `Ended` when that is done.
     over: bool,
     restarts: u32,
-    last_exit: Option<Exit>,
+    last_exit: LastExit,
     /// Wakes the task of the running incarnation, wherever it waits.
     task: Option<Waker>,
+    /// What most actors do not have, made when first needed.
+    more: Option<Box<More>>,
+}
+
+/// Why the last incarnation ended; the exits of every day without an allocation.
+enum LastExit {
+    None,
+    Normal,
+    Shutdown,
+    Killed,
+    Other(Box<Exit>),
+}
+
+impl LastExit {
+    fn of(exit: &Exit) -> Self {
+        match exit {
+            Exit::Normal => Self::Normal,
+            Exit::Shutdown => Self::Shutdown,
+            Exit::Killed => Self::Killed,
+            other => Self::Other(Box::new(other.clone())),
+        }
+    }
+
+    fn get(&self) -> Option<Exit> {
+        match self {
+            Self::None => None,
+            Self::Normal => Some(Exit::Normal),
+            Self::Shutdown => Some(Exit::Shutdown),
+            Self::Killed => Some(Exit::Killed),
+            Self::Other(exit) => Some((**exit).clone()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct More {
     waiting: Vec<(u64, Waker)>,
     next_wait: u64,
     monitors: Vec<Watcher>,
@@ -190,6 +228,18 @@ struct Life {
     ties: Vec<Tie>,
     /// What the actor shows to those who know its type.
     attached: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Life {
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    fn stop_waiting(&mut self, ticket: u64) {
+        if let Some(more) = &mut self.more {
+            more.waiting.retain(|(waiting, _)| *waiting != ticket);
+        }
+    }
 }
 
 struct Watcher {
@@ -208,7 +258,8 @@ pub(crate) struct Link {
 /// What a node is made of.
 pub(crate) struct NodeParts {
     pub(crate) id: ActorId,
-    pub(crate) key: Arc<str>,
+    pub(crate) key: Key,
+    pub(crate) place: u64,
     pub(crate) kind: fn() -> Kind,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<Shared>,
@@ -220,6 +271,7 @@ impl Node {
         let NodeParts {
             id,
             key,
+            place,
             kind,
             owner,
             shared,
@@ -228,6 +280,7 @@ impl Node {
         Self {
             id,
             key,
+            place,
             kind,
             owner,
             shared,
@@ -238,24 +291,18 @@ impl Node {
                 phase: Phase::Starting,
                 over: false,
                 restarts: 0,
-                last_exit: None,
+                last_exit: LastExit::None,
                 task: None,
-                waiting: Vec::new(),
-                next_wait: 0,
-                monitors: Vec::new(),
-                links: Vec::new(),
-                names: Vec::new(),
-                ties: Vec::new(),
-                attached: None,
+                more: None,
             }),
         }
     }
 
     pub(crate) fn path(&self) -> Path {
-        let mut keys = vec![Arc::clone(&self.key)];
+        let mut keys = vec![&self.key];
         let mut above = self.owner.cell();
         while let Some(cell) = above {
-            keys.push(Arc::clone(&cell.node().key));
+            keys.push(&cell.node().key);
             above = cell.node().owner.cell();
         }
         Path::from_keys_upward(&keys)
@@ -270,7 +317,7 @@ impl Node {
     }
 
     pub(crate) fn last_exit(&self) -> Option<Exit> {
-        self.life.lock().last_exit.clone()
+        self.life.lock().last_exit.get()
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -322,17 +369,21 @@ impl Node {
     pub(crate) fn enter(&self, phase: Phase) {
         let mut life = self.life.lock();
         life.phase = phase;
-        let waiting = mem::take(&mut life.waiting);
+        let waiting = life.more.as_mut().map(|more| mem::take(&mut more.waiting));
         drop(life);
-        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        waiting
+            .into_iter()
+            .flatten()
+            .for_each(|(_, waker)| waker.wake());
     }
 
     /// Notes the end of an incarnation; returns the links that it had.
     pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
         let mut life = self.life.lock();
-        life.last_exit = Some(exit.clone());
+        life.last_exit = LastExit::of(exit);
         life.task = None;
-        mem::take(&mut life.links)
+        let links = life.more.as_mut().map(|more| mem::take(&mut more.links));
+        links.unwrap_or_default()
     }
 
     /// Waits until the phase satisfies `ready`.
@@ -354,9 +405,9 @@ impl Node {
     ) -> Option<Exit> {
         let mut life = self.life.lock();
         if life.over {
-            return life.last_exit.clone();
+            return life.last_exit.get();
         }
-        life.monitors.push(Watcher {
+        life.more().monitors.push(Watcher {
             id,
             cell,
             incarnation,
@@ -365,21 +416,25 @@ impl Node {
     }
 
     pub(crate) fn unwatch(&self, id: MonitorId) {
-        self.life.lock().monitors.retain(|watcher| watcher.id != id);
+        if let Some(more) = &mut self.life.lock().more {
+            more.monitors.retain(|watcher| watcher.id != id);
+        }
     }
 
     /// Adds a link; returns the exit when the actor has ended.
     pub(crate) fn link(&self, link: Link) -> Option<Exit> {
         let mut life = self.life.lock();
         if life.over {
-            return life.last_exit.clone();
+            return life.last_exit.get();
         }
-        life.links.push(link);
+        life.more().links.push(link);
         None
     }
 
     pub(crate) fn unlink(&self, id: ActorId) {
-        self.life.lock().links.retain(|link| link.id != id);
+        if let Some(more) = &mut self.life.lock().more {
+            more.links.retain(|link| link.id != id);
+        }
     }
 
     /// Notes a registered name, to be freed at the end; false when the actor has ended.
@@ -387,7 +442,7 @@ impl Node {
         let mut life = self.life.lock();
         let alive = !life.over;
         if alive {
-            life.names.push(name);
+            life.more().names.push(name);
         }
         alive
     }
@@ -395,18 +450,22 @@ impl Node {
     /// Notes something to be left at the end; false when the actor has ended.
     pub(crate) fn tie(&self, tie: Tie) -> bool {
         let mut life = self.life.lock();
-        if !life.over && !life.ties.iter().any(|one| one.ptr_eq(&tie)) {
-            life.ties.push(tie);
+        if life.over {
+            return false;
         }
-        !life.over
+        let ties = &mut life.more().ties;
+        if !ties.iter().any(|one| one.ptr_eq(&tie)) {
+            ties.push(tie);
+        }
+        true
     }
 
     pub(crate) fn attach(&self, value: Arc<dyn Any + Send + Sync>) {
-        self.life.lock().attached = Some(value);
+        self.life.lock().more().attached = Some(value);
     }
 
     pub(crate) fn attached(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.life.lock().attached.clone()
+        self.life.lock().more.as_ref()?.attached.clone()
     }
 
     pub(crate) fn restarts(&self) -> u32 {
@@ -415,7 +474,7 @@ impl Node {
 
     pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec, memory: usize) -> ActorInfo {
         let life = self.life.lock();
-        let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit.clone());
+        let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit.get());
         drop(life);
         ActorInfo {
             path: self.path(),
@@ -446,14 +505,16 @@ struct PhaseWait<'a> {
 impl PhaseWait<'_> {
     fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
         let mut life = self.node.life.lock();
-        let ticket = self.ticket.take();
-        life.waiting.retain(|(waiting, _)| Some(*waiting) != ticket);
+        if let Some(ticket) = self.ticket.take() {
+            life.stop_waiting(ticket);
+        }
         if (self.ready)(life.phase) {
             return Poll::Ready(());
         }
-        let ticket = life.next_wait;
-        life.next_wait += 1;
-        life.waiting.push((ticket, cx.waker().clone()));
+        let more = life.more();
+        let ticket = more.next_wait;
+        more.next_wait += 1;
+        more.waiting.push((ticket, cx.waker().clone()));
         self.ticket = Some(ticket);
         Poll::Pending
     }
@@ -461,13 +522,8 @@ impl PhaseWait<'_> {
 
 impl Drop for PhaseWait<'_> {
     fn drop(&mut self) {
-        if self.ticket.is_some() {
-            let ticket = self.ticket;
-            self.node
-                .life
-                .lock()
-                .waiting
-                .retain(|(waiting, _)| Some(*waiting) != ticket);
+        if let Some(ticket) = self.ticket {
+            self.node.life.lock().stop_waiting(ticket);
         }
     }
 }
@@ -480,12 +536,19 @@ pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
         return;
     }
     life.over = true;
-    life.last_exit = Some(exit.clone());
+    life.last_exit = LastExit::of(exit);
     life.task = None;
-    let monitors = mem::take(&mut life.monitors);
-    let names = mem::take(&mut life.names);
-    let ties = mem::take(&mut life.ties);
+    let told = life.more.as_mut().map(|more| {
+        let More {
+            monitors,
+            names,
+            ties,
+            ..
+        } = &mut **more;
+        (mem::take(monitors), mem::take(names), mem::take(ties))
+    });
     drop(life);
+    let (monitors, names, ties) = told.unwrap_or_default();
     let left = cell.close();
     let shared = &node.shared;
     shared.forget(node.id, &names);

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::exit::Exit;
 use crate::mailbox::{Next, Receiver, System};
 use crate::monitor::{MonitorId, Signal};
-use crate::path::Path;
+use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
 use crate::run;
 use crate::schedule::TaskHandle;
@@ -151,14 +151,14 @@ impl<A: Actor> Context<A> {
     /// When the key is taken, or this actor is ending.
     pub fn spawn<B: Actor>(
         &mut self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         args: B::Args,
     ) -> Result<ActorRef<B::Msg>, StartError> {
         let owner = Owner::Parent {
             cell: self.any(),
             incarnation: self.incarnation,
         };
-        self.cell.node.shared.spawn::<B>(owner, key.into(), args)
+        self.cell.node.shared.spawn::<B>(owner, &key.into(), args)
     }
 
     /// Starts a supervisor below this actor and waits until its children have started.
@@ -167,7 +167,7 @@ impl<A: Actor> Context<A> {
     /// When the key is taken, this actor is ending, or a child ends while it starts.
     pub async fn supervise(
         &mut self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         supervisor: Supervisor,
     ) -> Result<SupervisorRef, StartError> {
         let owner = Owner::Parent {
@@ -175,7 +175,7 @@ impl<A: Actor> Context<A> {
             incarnation: self.incarnation,
         };
         let shared = Arc::clone(&self.cell.node.shared);
-        shared.supervise(owner, key.into(), supervisor).await
+        shared.supervise(owner, &key.into(), supervisor).await
     }
 
     /// Starts a supervisor of many children of one kind below this actor.
@@ -184,14 +184,14 @@ impl<A: Actor> Context<A> {
     /// When the key is taken, or this actor is ending.
     pub fn dynamic<B: Actor>(
         &mut self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         dynamic: Dynamic<B>,
     ) -> Result<DynamicRef<B>, StartError> {
         let owner = Owner::Parent {
             cell: self.any(),
             incarnation: self.incarnation,
         };
-        DynamicRef::start(&self.cell.node.shared, owner, key.into(), dynamic)
+        DynamicRef::start(&self.cell.node.shared, owner, &key.into(), dynamic)
     }
 
     /// Watches an actor: exactly one [`Signal::Down`] comes when it ends, or at once if it has.

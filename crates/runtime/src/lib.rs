@@ -114,7 +114,7 @@ pub use group::{Broadcast, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, State, TreeNode};
 pub use mailbox::{MailboxSpec, Overflow};
 pub use monitor::{MonitorId, Signal};
-pub use path::{Path, PathPattern, PatternError};
+pub use path::{Key, Path, PathPattern, PatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};

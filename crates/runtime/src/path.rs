@@ -1,10 +1,12 @@
 //! Where an actor lives in the tree.
 
+mod key;
 mod pattern;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use key::Key;
 pub use pattern::{PathPattern, PatternError};
 
 /// The place of an actor in the tree: the keys from the root to it, as in `/n4/smf-1/0x2a`.
@@ -38,29 +40,37 @@ impl Path {
     }
 
     /// Builds a path from keys that are listed from the actor up to the root.
-    pub(crate) fn from_keys_upward(keys: &[Arc<str>]) -> Self {
-        if keys.is_empty() {
-            return Self::root();
-        }
-        let mut text = String::with_capacity(keys.iter().map(|key| key.len() + 1).sum());
+    pub(crate) fn from_keys_upward(keys: &[&Key]) -> Self {
+        let mut text = String::with_capacity(keys.len() * 8);
         for key in keys.iter().rev() {
             text.push('/');
-            text.push_str(key);
+            text.push_str(&key.text());
+        }
+        if text.is_empty() {
+            text.push('/');
         }
         Self(text.into())
+    }
+
+    /// The path of a child.
+    pub(crate) fn below(&self, key: &Key) -> Self {
+        let parent = self.0.trim_end_matches('/');
+        Self(format!("{parent}/{key}").into())
     }
 }
 
 impl From<&str> for Path {
     /// Takes a path with or without the leading slash.
     fn from(text: &str) -> Self {
-        let keys: Vec<Arc<str>> = text
-            .split('/')
-            .rev()
-            .filter(|key| !key.is_empty())
-            .map(Arc::from)
-            .collect();
-        Self::from_keys_upward(&keys)
+        let mut path = String::with_capacity(text.len() + 1);
+        for key in text.split('/').filter(|key| !key.is_empty()) {
+            path.push('/');
+            path.push_str(key);
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        Self(path.into())
     }
 }
 

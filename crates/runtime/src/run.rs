@@ -242,7 +242,7 @@ fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
     }
     let ended = || Signal::ChildEnded {
         actor: node.id,
-        key: Arc::clone(&node.key),
+        key: node.key.to_shared(),
         exit: exit.clone(),
     };
     match &node.owner {

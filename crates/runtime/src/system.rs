@@ -16,7 +16,7 @@ use crate::event::EventStream;
 use crate::group::{Directories, Group, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
 use crate::metric;
-use crate::path::{Path, PathPattern};
+use crate::path::{Key, Path, PathPattern};
 use crate::recipient::Recipient;
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
@@ -170,10 +170,10 @@ impl ActorSystem {
     /// When the key is taken, or the system is shutting down.
     pub fn spawn<A: Actor>(
         &self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         args: A::Args,
     ) -> Result<ActorRef<A::Msg>, StartError> {
-        self.shared.spawn::<A>(Owner::System, key.into(), args)
+        self.shared.spawn::<A>(Owner::System, &key.into(), args)
     }
 
     /// Starts a supervisor at the top of the tree and waits until its children have started.
@@ -182,11 +182,11 @@ impl ActorSystem {
     /// When the key is taken, the system is shutting down, or a child ends while it starts.
     pub async fn supervise(
         &self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         supervisor: Supervisor,
     ) -> Result<SupervisorRef, StartError> {
         self.shared
-            .supervise(Owner::System, key.into(), supervisor)
+            .supervise(Owner::System, &key.into(), supervisor)
             .await
     }
 
@@ -196,10 +196,10 @@ impl ActorSystem {
     /// When the key is taken, or the system is shutting down.
     pub fn dynamic<A: Actor>(
         &self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         dynamic: Dynamic<A>,
     ) -> Result<DynamicRef<A>, StartError> {
-        DynamicRef::start(&self.shared, Owner::System, key.into(), dynamic)
+        DynamicRef::start(&self.shared, Owner::System, &key.into(), dynamic)
     }
 
     /// Gives an actor a name in the registry, until the actor ends.
@@ -237,9 +237,9 @@ impl ActorSystem {
     pub fn find(&self, path: impl Into<Path>) -> Option<AnyRef> {
         let path = path.into();
         let mut keys = path.keys();
-        let mut cell = self.shared.root.get(keys.next()?)?;
+        let mut cell = self.shared.root.get(&Key::from(keys.next()?))?;
         for key in keys {
-            cell = cell.node().children.get(key)?;
+            cell = cell.node().children.get(&Key::from(key))?;
         }
         Some(AnyRef(cell))
     }

@@ -57,7 +57,7 @@ use tokio::time::Instant;
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::event::EventStream;
-use crate::path::Path;
+use crate::path::{Key, Path};
 use crate::schedule::Scheduler;
 use crate::schedule::seeded::RunQueue;
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
@@ -151,7 +151,7 @@ impl TestSystem {
     ///
     /// # Panics
     /// When the key is taken or not a key.
-    pub fn spawn<A: Actor>(&self, key: impl Into<Arc<str>>, args: A::Args) -> ActorRef<A::Msg> {
+    pub fn spawn<A: Actor>(&self, key: impl Into<Key>, args: A::Args) -> ActorRef<A::Msg> {
         match self.system().spawn::<A>(key, args) {
             Ok(actor) => actor,
             Err(error) => panic!("{error}"),
@@ -163,7 +163,7 @@ impl TestSystem {
     ///
     /// # Panics
     /// When the key is taken or not a key, or a child fails to start.
-    pub fn supervise(&self, key: impl Into<Arc<str>>, supervisor: Supervisor) -> SupervisorRef {
+    pub fn supervise(&self, key: impl Into<Key>, supervisor: Supervisor) -> SupervisorRef {
         match self.run(self.system().supervise(key, supervisor)) {
             Ok(supervisor) => supervisor,
             Err(error) => panic!("{error}"),
@@ -174,11 +174,7 @@ impl TestSystem {
     ///
     /// # Panics
     /// When the key is taken or not a key.
-    pub fn dynamic<A: Actor>(
-        &self,
-        key: impl Into<Arc<str>>,
-        dynamic: Dynamic<A>,
-    ) -> DynamicRef<A> {
+    pub fn dynamic<A: Actor>(&self, key: impl Into<Key>, dynamic: Dynamic<A>) -> DynamicRef<A> {
         match self.system().dynamic(key, dynamic) {
             Ok(dynamic) => dynamic,
             Err(error) => panic!("{error}"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::address::{ActorRef, AnyRef};
 use crate::cell::ActorId;
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::{Key, Path};
 use crate::reply::{self, Reply};
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Restart;
@@ -126,7 +126,7 @@ impl SupervisorRef {
     /// The child with this key, of any type.
     #[must_use]
     pub fn any_child(&self, key: &str) -> Option<AnyRef> {
-        self.0.0.node.children.get(key).map(AnyRef)
+        self.0.0.node.children.get(&Key::from(key)).map(AnyRef)
     }
 
     /// Asks the supervisor to stop, and so all below it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::actor::Actor;
 use crate::cell::{AnyCell, Cell, Owner};
 use crate::mailbox::MailboxSpec;
+use crate::path::Key;
 use crate::run;
 use crate::supervision::dynamic::{Dynamic, DynamicActor};
 use crate::supervision::spec::{Restart, Shutdown};
@@ -133,7 +134,7 @@ impl<A: Actor> Make for Maker<A> {
             limit: usize::MAX,
             place: Some(place),
         };
-        Ok(shared.cell::<A>(owner, Arc::clone(&spec.key), &settings)?)
+        Ok(shared.cell::<A>(owner, &Key::from(Arc::clone(&spec.key)), &settings)?)
     }
 
     fn launch(&self, cell: &Arc<dyn AnyCell>) {

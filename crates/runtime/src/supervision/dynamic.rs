@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::mailbox::MailboxSpec;
 use crate::metric::Count;
 use crate::monitor::Signal;
-use crate::path::Path;
+use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
 use crate::supervision::intensity::Intensity;
@@ -195,7 +195,7 @@ impl<A: Actor> DynamicRef<A> {
     pub(crate) fn start(
         shared: &Arc<Shared>,
         owner: Owner,
-        key: Arc<str>,
+        key: &Key,
         dynamic: Dynamic<A>,
     ) -> Result<Self, StartError> {
         let settings = CellSettings {
@@ -229,7 +229,7 @@ impl<A: Actor> DynamicRef<A> {
     /// When the key is taken, there are too many children, or the supervisor is ending.
     pub fn start_child(
         &self,
-        key: impl Into<Arc<str>>,
+        key: impl Into<Key>,
         args: A::Args,
     ) -> Result<ActorRef<A::Msg>, StartError> {
         let table = &self.table;
@@ -242,7 +242,7 @@ impl<A: Actor> DynamicRef<A> {
             Owner::Supervisor { cell, incarnation }
         };
         let shared = &self.cell.node.shared;
-        let child = shared.cell::<A>(owner, key.into(), &table.settings)?;
+        let child = shared.cell::<A>(owner, &key.into(), &table.settings)?;
         shared.events.emit(Count::Started, || Event::Started {
             path: child.node.path(),
         });
@@ -267,7 +267,7 @@ impl<A: Actor> DynamicRef<A> {
     /// The child with this key.
     #[must_use]
     pub fn child(&self, key: &str) -> Option<ActorRef<A::Msg>> {
-        AnyRef(self.cell.node.children.get(key)?).downcast()
+        AnyRef(self.cell.node.children.get(&Key::from(key))?).downcast()
     }
 
     /// All children, in the order of their start.
@@ -281,7 +281,7 @@ impl<A: Actor> DynamicRef<A> {
 
     /// Ends a child for good and waits for its end; false if there is none with this key.
     pub async fn terminate_child(&self, key: &str) -> bool {
-        let Some(cell) = self.cell.node.children.get(key) else {
+        let Some(cell) = self.cell.node.children.get(&Key::from(key)) else {
             return false;
         };
         self.table.state.lock().children.remove(&cell.node().id);

@@ -1,6 +1,7 @@
 //! What all actors of a system share.
 
 use std::any::{Any, TypeId};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::exit::Exit;
 use crate::mailbox::{Mailbox, MailboxSpec};
 use crate::metric::Count;
 use crate::monitor::MonitorId;
-use crate::path::Path;
+use crate::path::{Key, Path};
 use crate::registry::Registry;
 use crate::run;
 use crate::schedule::Scheduler;
@@ -139,10 +140,11 @@ impl Shared {
     pub(crate) fn cell<A: Actor>(
         self: &Arc<Self>,
         owner: Owner,
-        key: Arc<str>,
+        key: &Key,
         settings: &CellSettings,
     ) -> Result<Arc<Cell<A::Msg>>, StartError> {
-        if key.is_empty() || key.contains('/') {
+        if !key.is_fit() {
+            let key = key.to_shared();
             return Err(StartError::BadKey { key });
         }
         let parent = owner.cell().cloned();
@@ -155,23 +157,21 @@ impl Shared {
             limit,
             place,
         } = settings;
-        let made = branch.insert(&key, limit, place, || {
-            let mut table = self.table.lock();
-            let id = table.reserve();
-            let parts = NodeParts {
-                id,
-                key: Arc::clone(&key),
-                kind: run::kind::<A>,
-                owner,
-                shared: Arc::clone(self),
-                shutdown,
-            };
-            let cell = Arc::new(Cell {
-                node: Node::new(parts),
-                mailbox: Mailbox::new(mailbox),
-            });
-            table.fill(id, Arc::<Cell<A::Msg>>::clone(&cell));
-            cell
+        let made = branch.insert(key, limit, place, |place| {
+            self.table.lock().put(|id| {
+                Arc::new(Cell {
+                    node: Node::new(NodeParts {
+                        id,
+                        key: key.clone(),
+                        place,
+                        kind: run::kind::<A>,
+                        owner,
+                        shared: Arc::clone(self),
+                        shutdown,
+                    }),
+                    mailbox: Mailbox::new(mailbox),
+                })
+            })
         });
         if let Ok(cell) = &made
             && self.events.taps().want(|| cell.node.path())
@@ -179,11 +179,8 @@ impl Shared {
             cell.node.set_traced(true);
         }
         made.map_err(|unfit| {
-            let path = parent.map_or_else(
-                || format!("/{key}"),
-                |cell| format!("{}/{key}", cell.node().path()),
-            );
-            let path = Path::from(path.as_str());
+            let above = parent.map_or_else(Path::root, |cell| cell.node().path());
+            let path = above.below(key);
             match unfit {
                 Unfit::Taken => StartError::Taken { path },
                 Unfit::Closed => StartError::Closed { path },
@@ -195,7 +192,7 @@ impl Shared {
     pub(crate) fn spawn<A: Actor>(
         self: &Arc<Self>,
         owner: Owner,
-        key: Arc<str>,
+        key: &Key,
         args: A::Args,
     ) -> Result<ActorRef<A::Msg>, StartError> {
         let settings = CellSettings {
@@ -215,7 +212,7 @@ impl Shared {
     pub(crate) async fn supervise(
         self: &Arc<Self>,
         owner: Owner,
-        key: Arc<str>,
+        key: &Key,
         supervisor: Supervisor,
     ) -> Result<SupervisorRef, StartError> {
         let settings = CellSettings {
@@ -309,60 +306,96 @@ const PAGE: usize = 256;
 /// All actors by identifier.
 #[derive(Default)]
 struct Table {
-    slots: Vec<(u32, Option<Arc<dyn AnyCell>>)>,
+    /// In pieces, so that growing copies nothing and leaves no half empty.
+    pieces: Vec<Box<[Slot]>>,
+    used: u32,
     free: Vec<u32>,
 }
 
+/// A place in the table. The generation of an actor in it stands in its cell.
+#[derive(Clone)]
+enum Slot {
+    Free { generation: u32 },
+    Taken(Arc<dyn AnyCell>),
+}
+
+/// How many places a piece has.
+const PIECE: usize = 256;
+
 impl Table {
-    fn reserve(&mut self) -> ActorId {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push((0, None));
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 actors fit into memory")
-        });
-        ActorId {
-            slot,
-            generation: self.slots[slot as usize].0,
-        }
+    fn slot(&mut self, slot: u32) -> Option<&mut Slot> {
+        let slot = slot as usize;
+        self.pieces.get_mut(slot / PIECE)?.get_mut(slot % PIECE)
     }
 
-    fn fill(&mut self, id: ActorId, cell: Arc<dyn AnyCell>) {
-        self.slots[id.slot as usize].1 = Some(cell);
+    /// Finds a place for the cell that is made with its identifier.
+    fn put<C: AnyCell + 'static>(&mut self, make: impl FnOnce(ActorId) -> Arc<C>) -> Arc<C> {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            if self.used as usize == self.pieces.len() * PIECE {
+                self.pieces
+                    .push(vec![Slot::Free { generation: 0 }; PIECE].into());
+            }
+            let slot = self.used;
+            self.used = slot
+                .checked_add(1)
+                .expect("fewer than 2^32 actors fit into memory");
+            slot
+        });
+        let place = self.slot(slot).expect("every place up to `used` exists");
+        let generation = match place {
+            Slot::Free { generation } => *generation,
+            Slot::Taken(_) => unreachable!("a place is given to one actor at a time"),
+        };
+        let cell = make(ActorId { slot, generation });
+        *place = Slot::Taken(Arc::<C>::clone(&cell));
+        cell
     }
 
     fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
-        let (generation, cell) = self.slots.get(id.slot as usize)?;
-        if *generation == id.generation {
-            cell.clone()
-        } else {
-            None
+        let slot = id.slot as usize;
+        match self.pieces.get(slot / PIECE)?.get(slot % PIECE)? {
+            Slot::Taken(cell) if cell.node().id == id => Some(Arc::clone(cell)),
+            Slot::Taken(_) | Slot::Free { .. } => None,
         }
     }
 
     fn remove(&mut self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
-        let (generation, cell) = self.slots.get_mut(id.slot as usize)?;
-        if *generation != id.generation {
-            return None;
+        let place = self.slot(id.slot)?;
+        match place {
+            Slot::Taken(cell) if cell.node().id == id => {}
+            Slot::Taken(_) | Slot::Free { .. } => return None,
         }
-        *generation = generation.wrapping_add(1);
+        let generation = id.generation.wrapping_add(1);
+        let removed = mem::replace(place, Slot::Free { generation });
         self.free.push(id.slot);
-        cell.take()
+        match removed {
+            Slot::Taken(cell) => Some(cell),
+            Slot::Free { .. } => None,
+        }
     }
 
     fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.used as usize - self.free.len()
     }
 
     fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
-        let end = self.slots.len().min(slot.saturating_add(PAGE));
-        let cells = self.slots.get(slot..end)?.iter();
-        into.extend(cells.filter_map(|(_, cell)| cell.clone()));
-        (end < self.slots.len()).then_some(end)
+        let used = self.used as usize;
+        let end = used.min(slot.saturating_add(PAGE));
+        into.extend((slot..end).filter_map(|slot| {
+            match &self.pieces[slot / PIECE][slot % PIECE] {
+                Slot::Taken(cell) => Some(Arc::clone(cell)),
+                Slot::Free { .. } => None,
+            }
+        }));
+        (end < used).then_some(end)
     }
 
     fn all(&self) -> Vec<Arc<dyn AnyCell>> {
-        self.slots
-            .iter()
-            .filter_map(|(_, cell)| cell.clone())
-            .collect()
+        let slots = self.pieces.iter().flatten();
+        let taken = slots.filter_map(|slot| match slot {
+            Slot::Taken(cell) => Some(Arc::clone(cell)),
+            Slot::Free { .. } => None,
+        });
+        taken.collect()
     }
 }

@@ -1,0 +1,195 @@
+//! What tells siblings apart.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
+
+/// The name of an actor among its siblings: a text, or a number.
+///
+/// A number is the same key as its decimal text, and is kept as a number until a path is read;
+/// so actors that a program numbers cost no text. Short texts are kept in place.
+///
+/// ```
+/// use strowger::Key;
+///
+/// assert_eq!(Key::from(42_u64), Key::from("42"));
+/// assert_eq!(Key::from("0x2a").to_string(), "0x2a");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Key(Form);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Form {
+    Number(u64),
+    /// A length and so many octets of text.
+    Short(u8, [u8; SHORT]),
+    Long(Arc<str>),
+}
+
+/// As much text fits beside the tag without making a key larger than a number and an address.
+const SHORT: usize = 22;
+
+impl Key {
+    /// Whether an actor can have it: a key must not be empty or contain a slash.
+    pub(crate) fn is_fit(&self) -> bool {
+        match &self.0 {
+            Form::Number(_) => true,
+            Form::Short(length, text) => *length > 0 && !text.contains(&b'/'),
+            Form::Long(text) => !text.contains('/'),
+        }
+    }
+
+    pub(crate) fn hash_code(&self) -> u64 {
+        match &self.0 {
+            Form::Number(number) => FxBuildHasher.hash_one(number),
+            Form::Short(length, text) => FxBuildHasher.hash_one(&text[..usize::from(*length)]),
+            Form::Long(text) => FxBuildHasher.hash_one(text.as_bytes()),
+        }
+    }
+
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        match &self.0 {
+            Form::Number(number) => Cow::Owned(number.to_string()),
+            Form::Short(length, text) => String::from_utf8_lossy(&text[..usize::from(*length)]),
+            Form::Long(text) => Cow::Borrowed(text),
+        }
+    }
+
+    pub(crate) fn to_shared(&self) -> Arc<str> {
+        match &self.0 {
+            Form::Long(text) => Arc::clone(text),
+            Form::Number(_) | Form::Short(..) => Arc::from(self.text()),
+        }
+    }
+
+    fn compact(text: &str) -> Option<Self> {
+        let octets = text.as_bytes();
+        if let [first, rest @ ..] = octets
+            && (*first != b'0' || rest.is_empty())
+            && octets.iter().all(u8::is_ascii_digit)
+            && let Ok(number) = text.parse()
+        {
+            return Some(Self(Form::Number(number)));
+        }
+        let mut short = [0; SHORT];
+        short.get_mut(..octets.len())?.copy_from_slice(octets);
+        let length = u8::try_from(octets.len()).ok()?;
+        Some(Self(Form::Short(length, short)))
+    }
+}
+
+impl From<u64> for Key {
+    fn from(number: u64) -> Self {
+        Self(Form::Number(number))
+    }
+}
+
+impl From<u32> for Key {
+    fn from(number: u32) -> Self {
+        Self(Form::Number(number.into()))
+    }
+}
+
+impl From<usize> for Key {
+    fn from(number: usize) -> Self {
+        Self(Form::Number(number as u64))
+    }
+}
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Self {
+        Self::compact(text).unwrap_or_else(|| Self(Form::Long(text.into())))
+    }
+}
+
+impl From<String> for Key {
+    fn from(text: String) -> Self {
+        Self::compact(&text).unwrap_or_else(|| Self(Form::Long(text.into())))
+    }
+}
+
+impl From<Arc<str>> for Key {
+    fn from(text: Arc<str>) -> Self {
+        Self::compact(&text).unwrap_or(Self(Form::Long(text)))
+    }
+}
+
+impl From<Box<str>> for Key {
+    fn from(text: Box<str>) -> Self {
+        Self::from(&*text)
+    }
+}
+
+impl From<Cow<'_, str>> for Key {
+    fn from(text: Cow<'_, str>) -> Self {
+        Self::from(&*text)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Number(number) => fmt::Display::fmt(number, f),
+            Form::Short(..) | Form::Long(_) => f.pad(&self.text()),
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_no_larger_than_three_words() {
+        assert_eq!(size_of::<Key>(), 24);
+    }
+
+    #[test]
+    fn only_the_decimal_text_of_a_number_is_that_number() {
+        let number = Key::from(7_u64);
+        assert_eq!(Key::from("7"), number);
+        for other in ["07", "+7", "7 ", "0x7", "seven"] {
+            assert_ne!(Key::from(other), number, "{other}");
+            assert_eq!(Key::from(other).to_string(), other);
+        }
+        assert_eq!(Key::from("0"), Key::from(0_u32));
+        assert_eq!(
+            Key::from("18446744073709551616").text(),
+            "18446744073709551616"
+        );
+    }
+
+    #[test]
+    fn empty_keys_and_keys_with_a_slash_are_unfit() {
+        let long = "a/".repeat(20);
+        for unfit in ["", "/", "a/b", &long] {
+            assert!(!Key::from(unfit).is_fit(), "{unfit:?}");
+        }
+        assert!(Key::from("a").is_fit() && Key::from(0_usize).is_fit());
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back_from_its_key(text in "\\PC{0,40}|[0-9]{1,25}") {
+            let key = Key::from(text.as_str());
+            prop_assert_eq!(&*key.text(), text.as_str());
+            prop_assert_eq!(&*key.to_shared(), text.as_str());
+            let others = [Key::from(text.clone()), Key::from(Arc::<str>::from(text.as_str()))];
+            for other in others {
+                prop_assert_eq!(&other, &key);
+                prop_assert_eq!(other.hash_code(), key.hash_code());
+            }
+        }
+    }
+}
