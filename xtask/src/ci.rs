@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, demo, fuzz, term, test, tidy};
+use crate::{Outcome, bugs, demo, fuzz, simulate, term, test, tidy};
 
 /// Runs all steps, or those that `args` name.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -79,6 +79,8 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         Step::command("package", move || {
             cargo(project, &[&["package", "--quiet"][..], &package].concat())
         }),
+        simulate::step(project),
+        Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
         Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
             fuzz::run(project, &[]).map(|()| fuzz::impossible())
         }),

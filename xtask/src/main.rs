@@ -4,12 +4,15 @@
 //! failure says which step it was, how long it took and how to run it alone.
 
 mod bench;
+mod binaries;
+mod bugs;
 mod ci;
 mod demo;
 mod fuzz;
 mod picture;
 mod project;
 mod report;
+mod simulate;
 mod step;
 mod term;
 mod test;
@@ -38,6 +41,10 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            docs/performance.json and docs/performance.md is written anew;
                            --resume goes on with one that was cut off)
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)
+  simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
+                           off goes on where it was; --background; --seed 7 runs one, and with
+                           --trace prints which actor ran when)
+  bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
   picture                  run the demo and draw what it printed as docs/demo.svg
 
 Environment: CI=true makes a missing tool or missing fixtures a failure.
@@ -53,6 +60,8 @@ fn main() -> ExitCode {
         Some("ci") => ci::run(&project, &rest),
         Some("fuzz") => fuzz::run(&project, &rest),
         Some("picture") => picture::run(&project),
+        Some("simulate") => simulate::run(&project, &rest),
+        Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
         None | Some("help" | "--help" | "-h") => {
             term::line(HELP);

@@ -51,6 +51,12 @@ impl Project {
         &self.root
     }
 
+    /// The folder that cargo builds into.
+    pub(crate) fn target(&self) -> PathBuf {
+        let given = std::env::var_os("CARGO_TARGET_DIR");
+        given.map_or_else(|| self.root.join("target"), |path| self.root.join(path))
+    }
+
     /// The folder of captures, vectors and facts beside the repository.
     pub(crate) fn shared(&self) -> PathBuf {
         self.root.parent().unwrap_or(&self.root).join("shared")

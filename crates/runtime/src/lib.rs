@@ -88,6 +88,7 @@ mod mailbox;
 mod metric;
 mod monitor;
 mod path;
+mod planted;
 mod recipient;
 mod registry;
 mod reply;

@@ -23,6 +23,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::exit::{Exit, discard};
 use crate::monitor::Signal;
+use crate::planted::{Bug, planted};
 pub(crate) use receiver::Receiver;
 
 /// What happens to a message for which there is no room.
@@ -249,6 +250,9 @@ impl<M> Mailbox<M> {
     }
 
     fn batched(&self) -> usize {
+        if planted(Bug::CapacityForgetsBatch) {
+            return 0;
+        }
         // A value that is too old is too large: a sender may then see a place late, never early.
         self.batched.load(Ordering::Relaxed)
     }
@@ -295,7 +299,8 @@ impl<M> Mailbox<M> {
             Overflow::DropOldest => lanes.user.pop_front().into_iter().collect(),
             Overflow::KeepLatest => mem::take(&mut lanes.user),
         };
-        let count = displaced.len() as u64;
+        let missed = u64::from(planted(Bug::OverflowMiscounted));
+        let count = (displaced.len() as u64).saturating_sub(missed);
         lanes.dropped += count;
         let waker = lanes.push(wrap(message), self.batched());
         drop(lanes);

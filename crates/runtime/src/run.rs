@@ -20,6 +20,7 @@ use crate::exit::{Exit, discard, panic_text};
 use crate::mailbox::{Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
+use crate::planted::{Bug, planted};
 #[cfg(feature = "testing")]
 use crate::testing::Hook;
 use crate::trace;
@@ -69,7 +70,7 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args, mut unfin
     let life = live(args, &mut value, &mut cx);
     let mut exit = guard(node, life).await.unwrap_or_else(|exit| exit);
     node.enter(Phase::Stopping);
-    if cx.handling {
+    if cx.handling && !planted(Bug::DeadLetterUnreported) {
         let shared = &node.shared;
         let exit = &exit;
         shared
@@ -232,7 +233,8 @@ fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
             continue;
         };
         other.node().unlink(node.id);
-        if !exit.is_orderly() {
+        let forgotten = matches!(exit, Exit::Panicked(_)) && planted(Bug::LinkForgotten);
+        if !exit.is_orderly() && !forgotten {
             let linked = Exit::Linked {
                 path: node.path(),
                 exit: Arc::new(exit.clone()),
@@ -268,7 +270,10 @@ fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
 
 /// Ends all children of a node, each within its limit: the last started first, or all at once.
 async fn end_children(node: &Node) {
-    let children = node.children.shut();
+    let mut children = node.children.shut();
+    if node.is_killed() && planted(Bug::ChildrenOutliveTheirParent) {
+        children.clear();
+    }
     if node.children.stops_together() {
         for child in &children {
             ask_to_stop(child, node.is_killed());

@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::clock;
 use crate::exit::discard;
+use crate::planted::{Bug, planted};
 
 pub(crate) use alarm::Alarms;
 
@@ -95,6 +96,9 @@ impl<M> Timers<M> {
 
     /// Removes a timer; whether it was still to come.
     pub(crate) fn cancel(&mut self, key: TimerKey) -> bool {
+        if planted(Bug::CancelledTimerComes) {
+            return self.live.contains_key(&key.0);
+        }
         let cancelled = self.live.remove(&key.0).is_some();
         // Entries of cancelled timers leave the heap when due, or here when they outnumber.
         if self.heap.len() > 64 && self.heap.len() > 2 * self.live.len() {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{Completed, Mailbox, Next};
 use crate::clock;
 use crate::exit::discard;
+use crate::planted::{Bug, planted};
 
 /// The half of a mailbox that one incarnation of its actor holds.
 pub(crate) struct Receiver<M> {
@@ -122,7 +123,9 @@ impl<M> Receiver<M> {
             drop(lanes);
             return;
         }
-        mem::swap(&mut lanes.user, &mut self.batch);
+        if !planted(Bug::BatchGoesBehind) {
+            mem::swap(&mut lanes.user, &mut self.batch);
+        }
         lanes.user.append(&mut self.batch);
         mailbox.batched.store(0, Ordering::Relaxed);
         let completions = mem::take(&mut lanes.completions);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::planted::{Bug, planted};
+
 /// The restarts of a supervisor within its period.
 ///
 /// OTP: "If more than `MaxR` number of restarts occur within the last `MaxT` seconds, the
@@ -35,7 +37,8 @@ impl Intensity {
             }
             self.recent.pop_front();
         }
-        if self.recent.len() >= self.max_restarts as usize {
+        let more = usize::from(planted(Bug::IntensityOffByOne));
+        if self.recent.len() >= (self.max_restarts as usize).saturating_add(more) {
             return false;
         }
         self.recent.push_back(now);

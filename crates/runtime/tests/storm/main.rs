@@ -170,15 +170,31 @@ fn no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_o
     }
 }
 
+/// Runs a seed and writes its trace, above all when it fails.
+fn traced(seed: u64, file: &str) -> (Trace, Books) {
+    let system = TestSystem::new(seed);
+    let run = AssertUnwindSafe(|| {
+        let books = Storm::new(&system).run();
+        books.check();
+        books
+    });
+    let books = catch_unwind(run);
+    std::fs::write(file, system.trace().to_string()).expect("the trace can be written");
+    match books {
+        Ok(books) => (system.trace(), books),
+        Err(payload) => std::panic::resume_unwind(payload),
+    }
+}
+
 #[test]
 fn one_seed_gives_the_same_storm_twice() {
     let chosen = std::env::var("STROWGER_STORM_TRACE").ok();
     let seeds = if chosen.is_some() { seeds() } else { 0..10 };
     for seed in seeds {
-        let first = storm(&TestSystem::new(seed));
-        if let Some(file) = &chosen {
-            std::fs::write(file, first.0.to_string()).expect("the trace can be written");
-        }
+        let first = match &chosen {
+            Some(file) => traced(seed, file),
+            None => storm(&TestSystem::new(seed)),
+        };
         let second = storm(&TestSystem::new(seed));
         assert_eq!(first.1, second.1, "seed {seed}");
         assert_eq!(first.0, second.0, "seed {seed}");

@@ -1,0 +1,117 @@
+//! Test binaries: built once, run as often as a verb likes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::project::Project;
+use crate::step;
+
+/// A built test target of a package.
+#[derive(Debug, Clone)]
+pub(crate) struct Binary {
+    /// The target: `storm`, or the library's own name for its unit tests.
+    pub(crate) name: String,
+    path: PathBuf,
+    /// Where cargo would run it: the folder of its package.
+    folder: PathBuf,
+}
+
+/// Builds what a `cargo test` command would run.
+pub(crate) fn build(cargo: &mut Command) -> Result<Vec<Binary>, String> {
+    let text = step::output(cargo.args(["--no-run", "--message-format=json"]))?;
+    let binaries = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| {
+            let path = message["executable"].as_str()?;
+            message["profile"]["test"].as_bool()?.then_some(())?;
+            let manifest = Path::new(message["manifest_path"].as_str()?);
+            Some(Binary {
+                name: message["target"]["name"].as_str()?.to_owned(),
+                path: PathBuf::from(path),
+                folder: manifest.parent()?.to_owned(),
+            })
+        });
+    Ok(binaries.collect())
+}
+
+/// Builds the storm as the workspace's tests have it, so that nothing is built twice.
+pub(crate) fn storm(project: &Project) -> Result<Binary, String> {
+    let mut cargo = project.cargo();
+    cargo.args(["test", "--workspace", "--locked", "--test", "storm"]);
+    let built = build(&mut cargo)?;
+    let storm = built.into_iter().find(|one| one.name == "storm");
+    storm.ok_or_else(|| "cargo built no test called `storm`".to_owned())
+}
+
+impl Binary {
+    /// A command that runs it where cargo would.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.folder);
+        command
+    }
+
+    /// What changes whenever it is built anew.
+    pub(crate) fn stamp(&self) -> String {
+        let built = std::fs::metadata(&self.path).and_then(|data| data.modified());
+        let since = built
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        format!("{}-{:?}", self.path.display(), since.unwrap_or_default())
+    }
+}
+
+/// Runs a command to its end and returns what it wrote, or nothing when it takes too long.
+pub(crate) fn output_within(
+    command: &mut Command,
+    limit: Duration,
+) -> Result<Option<Output>, String> {
+    let shown = step::shown(command);
+    let failed = |error| format!("cannot run `{shown}`: {error}");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let reader = (drain(child.stdout.take()), drain(child.stderr.take()));
+    let status = wait(&mut child, limit).map_err(failed)?;
+    let read = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
+    let (stdout, stderr) = (read(reader.0), read(reader.1));
+    Ok(status.map(|status| Output {
+        status,
+        stdout,
+        stderr,
+    }))
+}
+
+/// Reads a pipe beside the wait, so that a full one does not hold the child.
+fn drain(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut octets = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is still worth showing.
+            let _ended = pipe.read_to_end(&mut octets);
+        }
+        octets
+    })
+}
+
+fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,222 @@
+//! `cargo xtask simulate`: the storm of the runtime's tests, for as many seeds as one likes.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::binaries::{self, Binary};
+use crate::project::Project;
+use crate::step::{self, Step};
+use crate::{Outcome, term};
+
+/// Seeds between two notes of how far a run has come.
+const CHUNK: u64 = 1000;
+
+const STORM: &str =
+    "no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_order";
+const TWICE: &str = "one_seed_gives_the_same_storm_twice";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Plan {
+    seeds: u64,
+    seed: Option<u64>,
+    trace: bool,
+    background: bool,
+}
+
+/// Runs the storm for seeds, or for one, and prints its trace if asked to.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let plan = Plan::parse(args)?;
+    if plan.background {
+        return detach(project, plan.seeds);
+    }
+    let storm = binaries::storm(project)?;
+    match plan.seed {
+        Some(seed) if plan.trace => trace(project, &storm, seed),
+        Some(seed) => {
+            let mut command = only(&storm, STORM);
+            step::run(command.env("STROWGER_SEED", seed.to_string()))
+        }
+        None => all(project, &storm, plan.seeds),
+    }
+}
+
+/// The short form: seeds that the tests do not run, and one trace printed twice.
+pub(crate) fn short(project: &Project) -> Result<Option<String>, String> {
+    let storm = binaries::storm(project)?;
+    let mut command = only(&storm, STORM);
+    step::run(command.env("STROWGER_STORM_SEEDS", "1000..1200"))?;
+    let (first, second) = (
+        read_trace(project, &storm, 7)?,
+        read_trace(project, &storm, 7)?,
+    );
+    if first != second {
+        return Err("seed 7 gave two traces".to_owned());
+    }
+    let turns = first.lines().count();
+    Ok(Some(format!(
+        "200 seeds; a trace of {turns} lines, twice the same"
+    )))
+}
+
+impl Plan {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut plan = Self {
+            seeds: CHUNK,
+            seed: None,
+            trace: false,
+            background: false,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut number = || {
+                let text = args.next().ok_or_else(|| format!("{arg} needs a number"))?;
+                let number = text.parse::<u64>();
+                number.map_err(|_| format!("`{text}` is no number of {arg}"))
+            };
+            match arg.as_str() {
+                "--seeds" => plan.seeds = number()?,
+                "--seed" => plan.seed = Some(number()?),
+                "--trace" => plan.trace = true,
+                "--background" => plan.background = true,
+                other => return Err(format!("simulate does not know `{other}`")),
+            }
+        }
+        if plan.trace && plan.seed.is_none() {
+            return Err("--trace needs --seed: a trace is that of one seed".to_owned());
+        }
+        if plan.background && plan.seed.is_some() {
+            return Err("--background is for many seeds, not for --seed".to_owned());
+        }
+        Ok(plan)
+    }
+}
+
+fn only(storm: &Binary, test: &str) -> Command {
+    let mut command = storm.command();
+    command.args([test, "--exact", "--nocapture"]);
+    command
+}
+
+/// Runs all seeds below a number. A run that was broken off goes on where it was, as long as the
+/// storm is the same.
+fn all(project: &Project, storm: &Binary, seeds: u64) -> Outcome {
+    let note = folder(project)?.join("progress");
+    let mark = format!("{} {seeds}", storm.stamp());
+    let kept = std::fs::read_to_string(&note).unwrap_or_default();
+    let mut next = resumed(&kept, &mark);
+    if next > 0 {
+        term::note(&format!("goes on at seed {next}, where the last run ended"));
+    }
+    while next < seeds {
+        let end = seeds.min(next + CHUNK);
+        let mut command = only(storm, STORM);
+        step::run(command.env("STROWGER_STORM_SEEDS", format!("{next}..{end}")))
+            .map_err(|error| format!("{error}; the seed and how to replay it stand above"))?;
+        next = end;
+        std::fs::write(&note, format!("{mark}\n{next}"))
+            .map_err(|error| format!("cannot write {}: {error}", note.display()))?;
+        term::note(&format!("{next} of {seeds} seeds hold"));
+    }
+    // The next run starts from the first again.
+    std::fs::remove_file(&note).map_err(|error| format!("{}: {error}", note.display()))
+}
+
+/// Where a run with this mark goes on.
+fn resumed(kept: &str, mark: &str) -> u64 {
+    match kept.split_once('\n') {
+        Some((of, next)) if of == mark => next.trim().parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn trace(project: &Project, storm: &Binary, seed: u64) -> Outcome {
+    let text = read_trace(project, storm, seed)?;
+    term::line(text.trim_end());
+    Ok(())
+}
+
+/// Runs a seed twice and returns its trace; an error when the two differ, or the seed fails.
+fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, String> {
+    let file = folder(project)?.join(format!("trace-{seed}"));
+    let mut command = only(storm, TWICE);
+    command.env("STROWGER_SEED", seed.to_string());
+    command.env("STROWGER_STORM_TRACE", &file);
+    // Standard output is for the trace alone.
+    command.stdout(Stdio::null());
+    let ran = step::run(&mut command);
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| format!("no trace at {}: {error}", file.display()))?;
+    match ran {
+        Ok(()) => Ok(text),
+        Err(error) => Err(format!("{error}; its trace is {}", file.display())),
+    }
+}
+
+/// Starts the verb again, apart from this terminal.
+fn detach(project: &Project, seeds: u64) -> Outcome {
+    use std::os::unix::process::CommandExt;
+
+    let log = folder(project)?.join("log");
+    let failed = |error: std::io::Error| format!("{}: {error}", log.display());
+    let out = std::fs::File::create(&log).map_err(failed)?;
+    let err = out.try_clone().map_err(failed)?;
+    let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
+    let child = Command::new(me)
+        .args(["simulate", "--seeds", &seeds.to_string()])
+        .current_dir(project.root())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot start in the background: {error}"))?;
+    let (id, log) = (child.id(), log.display());
+    term::note(&format!("runs as process {id}; what it finds is in {log}"));
+    Ok(())
+}
+
+fn folder(project: &Project) -> Result<PathBuf, String> {
+    let folder = project.target().join("simulate");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// The step of `cargo xtask ci`.
+pub(crate) fn step(project: &Project) -> Step<'_> {
+    Step::new("simulate", "cargo xtask simulate --seeds 2000", || {
+        short(project)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Plan, String> {
+        let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        Plan::parse(&args)
+    }
+
+    #[test]
+    fn a_trace_is_that_of_one_seed() {
+        assert!(parse("--trace").is_err());
+        let plan = parse("--seed 7 --trace").expect("it is complete");
+        assert_eq!((plan.seed, plan.trace), (Some(7), true));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        assert!(parse("--seeds many").is_err());
+        assert!(parse("--seeds").is_err());
+        assert!(parse("--sed 3").is_err());
+        assert_eq!(parse("").expect("all have defaults").seeds, CHUNK);
+    }
+
+    #[test]
+    fn a_run_goes_on_only_where_the_storm_is_the_same() {
+        assert_eq!(resumed("a 5000\n3000", "a 5000"), 3000);
+        assert_eq!(resumed("a 5000\n3000", "b 5000"), 0);
+        assert_eq!(resumed("", "a 5000"), 0);
+    }
+}
