@@ -252,7 +252,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Ends the actor at its next await, without `post_stop`.
     pub fn kill(&self) {
-        self.0.node.kill();
+        AnyCell::kill(&*self.0);
     }
 
     /// Waits for the actor's end, over all restarts.
@@ -355,7 +355,7 @@ impl AnyRef {
 
     /// Ends the actor at its next await, without `post_stop`.
     pub fn kill(&self) {
-        self.0.node().kill();
+        self.0.kill();
     }
 
     /// Makes the actor panic with this message before it takes the next one; for tests and

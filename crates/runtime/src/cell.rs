@@ -13,12 +13,14 @@ use crate::branch::Branch;
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::info::{ActorInfo, State};
-use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
+use crate::mailbox::{Figures, Lanes, Mailbox, MailboxSpec, System};
 use crate::metric::Count;
 use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
+use crate::run;
+use crate::schedule::strand::{self, Host, Ready, Strand};
 use crate::supervision::Shutdown;
 use crate::system::Shared;
 use crate::tie::Tie;
@@ -57,6 +59,10 @@ pub(crate) trait AnyCell: Send + Sync {
     fn close(&self) -> u64;
     /// An estimate of what it takes, in octets.
     fn memory(&self, figures: &Figures) -> usize;
+    /// Ends the incarnation at its next await.
+    fn kill(&self);
+    /// Ends an incarnation that nobody will run any more.
+    fn abandon(&self);
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -90,8 +96,50 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
         size_of::<Self>() + counts + figures.octets + (self.node.kind)().task
     }
 
+    fn kill(&self) {
+        if self.node.kill() {
+            self.mailbox.strand().wake();
+        }
+    }
+
+    fn abandon(&self) {
+        strand::abandon(self);
+    }
+
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+impl<M: Send + 'static> Host for Cell<M> {
+    type Data = Lanes<M>;
+
+    fn strand(&self) -> &Strand<Lanes<M>> {
+        self.mailbox.strand()
+    }
+
+    fn queue(&self, ready: Ready, place: u64) {
+        self.node.shared.scheduler.push(ready, place);
+    }
+
+    fn is_down(&self) -> bool {
+        self.node.shared.scheduler.is_down()
+    }
+
+    fn path(&self) -> Path {
+        self.node.path()
+    }
+
+    fn over(self: Arc<Self>, exit: Option<Exit>) {
+        let scheduler = self.node.shared.scheduler.clone();
+        let cell: Arc<dyn AnyCell> = self;
+        match exit {
+            Some(exit) => run::settle(&cell, &exit),
+            // Its tokio runtime is going down.
+            None => finish(&cell, &Exit::Killed),
+        }
+        drop(cell);
+        scheduler.release();
     }
 }
 
@@ -183,8 +231,6 @@ struct Life {
     over: bool,
     restarts: u32,
     last_exit: LastExit,
-    /// Wakes the task of the running incarnation, wherever it waits.
-    task: Option<Waker>,
     /// What most actors do not have, made when first needed.
     more: Option<Box<More>>,
 }
@@ -293,7 +339,6 @@ impl Node {
                 over: false,
                 restarts: 0,
                 last_exit: LastExit::None,
-                task: None,
                 more: None,
             }),
         }
@@ -339,18 +384,14 @@ impl Node {
         }
     }
 
-    /// Ends the incarnation at its next await.
-    pub(crate) fn kill(&self) {
+    /// Marks the incarnation as killed; false when there is none.
+    fn kill(&self) -> bool {
         let life = self.life.lock();
-        if life.over || life.phase == Phase::Down {
-            return;
+        let lives = !life.over && life.phase != Phase::Down;
+        if lives {
+            self.marks.fetch_or(KILLED, Ordering::Release);
         }
-        self.marks.fetch_or(KILLED, Ordering::Release);
-        let task = life.task.clone();
-        drop(life);
-        if let Some(task) = task {
-            task.wake();
-        }
+        lives
     }
 
     /// Makes the node ready for another incarnation.
@@ -361,10 +402,6 @@ impl Node {
         life.phase = Phase::Starting;
         drop(life);
         self.children.open();
-    }
-
-    pub(crate) fn attach_task(&self, task: &Waker) {
-        self.life.lock().task = Some(task.clone());
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
@@ -382,7 +419,6 @@ impl Node {
     pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
         let mut life = self.life.lock();
         life.last_exit = LastExit::of(exit);
-        life.task = None;
         let links = life.more.as_mut().map(|more| mem::take(&mut more.links));
         links.unwrap_or_default()
     }
@@ -538,7 +574,6 @@ pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
     }
     life.over = true;
     life.last_exit = LastExit::of(exit);
-    life.task = None;
     let told = life.more.as_mut().map(|more| {
         let More {
             monitors,

@@ -96,6 +96,7 @@ mod run;
 mod schedule;
 mod splitmix;
 mod supervision;
+mod sync;
 mod system;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,6 +1,6 @@
 //! What waits for an actor.
 //!
-//! One mutex guards the three lanes of a mailbox: *system* (stop, down, links), *completion*
+//! One lock guards the three lanes of a mailbox: *system* (stop, down, links), *completion*
 //! (answers for which the actor minted a token) and *user*. The receiver takes the whole user lane
 //! out at once and so locks once for a batch, but the batch still counts:
 //!
@@ -8,22 +8,21 @@
 //! - **Signals overtake.** One relaxed flag, read for each message, sends the receiver back to the
 //!   lock, also in the middle of a batch.
 //! - **Nothing that waits is lost.** The batch outlives a panic and goes back to the front.
-//! - **Parked means waker present.** Only a sender that finds the waker wakes.
+//! - **Only who finds the actor receiving wakes it**, under the same lock.
 
 mod receiver;
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
-
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::exit::{Exit, discard};
 use crate::monitor::Signal;
 use crate::planted::{Bug, planted};
+use crate::schedule::strand::{Held, Strand};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use receiver::Receiver;
 
 /// What happens to a message for which there is no room.
@@ -134,7 +133,7 @@ pub(crate) enum Next<M> {
 
 /// A mailbox: the half that senders share.
 pub(crate) struct Mailbox<M> {
-    lanes: Mutex<Lanes<M>>,
+    lanes: Strand<Lanes<M>>,
     spec: MailboxSpec,
     /// How much of its batch the receiver has not handled; written by the receiver only.
     batched: AtomicUsize,
@@ -146,11 +145,12 @@ pub(crate) struct Mailbox<M> {
     waited: AtomicU64,
 }
 
-struct Lanes<M> {
+pub(crate) struct Lanes<M> {
     system: VecDeque<System>,
     completions: VecDeque<Completed<M>>,
     user: VecDeque<M>,
-    waker: Option<Waker>,
+    /// Whether the actor waits for something to be put in.
+    receiving: bool,
     waiting: Option<Box<Waiting>>,
     incarnation: u32,
     closed: bool,
@@ -196,10 +196,9 @@ impl<M> Lanes<M> {
             .is_some_and(|waiting| waiting.granted < waiting.senders.len())
     }
 
-    fn push(&mut self, message: M, batched: usize) -> Option<Waker> {
+    fn push(&mut self, message: M, batched: usize) {
         self.user.push_back(message);
         self.high_water = self.high_water.max(self.user.len() + batched);
-        self.waker.take()
     }
 
     /// Gives free places to the senders that have waited longest; returns whom to wake.
@@ -225,11 +224,11 @@ impl<M> Lanes<M> {
 impl<M> Mailbox<M> {
     pub(crate) fn new(spec: MailboxSpec) -> Self {
         Self {
-            lanes: Mutex::new(Lanes {
+            lanes: Strand::new(Lanes {
                 system: VecDeque::new(),
                 completions: VecDeque::new(),
                 user: VecDeque::new(),
-                waker: None,
+                receiving: false,
                 waiting: None,
                 incarnation: 0,
                 closed: false,
@@ -243,6 +242,10 @@ impl<M> Mailbox<M> {
             busy: AtomicU64::new(0),
             waited: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) const fn strand(&self) -> &Strand<Lanes<M>> {
+        &self.lanes
     }
 
     pub(crate) const fn spec(&self) -> MailboxSpec {
@@ -272,18 +275,15 @@ impl<M> Mailbox<M> {
                 return self.push_over(lanes, message, wrap);
             }
         }
-        let waker = lanes.push(wrap(message), batched);
-        drop(lanes);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        lanes.push(wrap(message), batched);
+        rouse(lanes);
         Ok(0)
     }
 
     #[cold]
     fn push_over<T>(
         &self,
-        mut lanes: MutexGuard<'_, Lanes<M>>,
+        mut lanes: Held<'_, Lanes<M>>,
         message: T,
         wrap: impl FnOnce(T) -> M,
     ) -> Result<u64, Refused<T>> {
@@ -302,11 +302,8 @@ impl<M> Mailbox<M> {
         let missed = u64::from(planted(Bug::OverflowMiscounted));
         let count = (displaced.len() as u64).saturating_sub(missed);
         lanes.dropped += count;
-        let waker = lanes.push(wrap(message), self.batched());
-        drop(lanes);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        lanes.push(wrap(message), self.batched());
+        rouse(lanes);
         discard(displaced);
         Ok(count)
     }
@@ -379,11 +376,8 @@ impl<M> Mailbox<M> {
                 lanes.waiting = None;
             }
         }
-        let waker = lanes.push(message, self.batched());
-        drop(lanes);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        lanes.push(message, self.batched());
+        rouse(lanes);
         true
     }
 
@@ -428,13 +422,9 @@ impl<M> Mailbox<M> {
         true
     }
 
-    fn call(&self, mut lanes: MutexGuard<'_, Lanes<M>>) {
+    fn call(&self, lanes: Held<'_, Lanes<M>>) {
         self.attention.store(true, Ordering::Relaxed);
-        let waker = lanes.waker.take();
-        drop(lanes);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        rouse(lanes);
     }
 
     /// Refuses all from now on; what waited is returned as a count and dropped.
@@ -460,7 +450,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Waits until a stop waits for the receiver; for hooks of our own that wait for others.
-    pub(crate) fn poll_stop(&self, waker: &Waker) -> Poll<()> {
+    pub(crate) fn poll_stop(&self) -> Poll<()> {
         let mut lanes = self.lanes.lock();
         if lanes
             .system
@@ -469,7 +459,7 @@ impl<M> Mailbox<M> {
         {
             return Poll::Ready(());
         }
-        lanes.waker = Some(waker.clone());
+        lanes.receiving = true;
         Poll::Pending
     }
 
@@ -503,6 +493,15 @@ impl<M> Mailbox<M> {
 /// What a lane takes, by capacity. That of values without size is no number to count with.
 fn octets<T>(lane: &VecDeque<T>) -> usize {
     lane.capacity().saturating_mul(size_of::<T>())
+}
+
+/// Gives the lanes back, and the actor a turn if it waits for what was put in.
+#[inline(always)]
+fn rouse<M>(mut lanes: Held<'_, Lanes<M>>) {
+    if lanes.receiving {
+        lanes.receiving = false;
+        lanes.wake();
+    }
 }
 
 /// Figures of a mailbox at one moment.

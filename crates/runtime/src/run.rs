@@ -21,16 +21,14 @@ use crate::mailbox::{Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::planted::{Bug, planted};
+use crate::schedule::strand;
 #[cfg(feature = "testing")]
 use crate::testing::Hook;
 use crate::trace;
 
-/// Starts an incarnation as a task.
+/// Starts an incarnation.
 pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
     cell.node.rise();
-    let scheduler = cell.node.shared.scheduler.clone();
-    // The owner sees the end through the cell: `Ended` or `Down`, and a signal.
-    let place = Arc::clone(&cell);
     // A root, or spans would nest for as long as actors start actors. Its fields are only made
     // when somebody wants the span.
     let span = tracing::debug_span!(
@@ -40,15 +38,14 @@ pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
         path = %cell.node.path(),
         id = %cell.node.id,
     );
-    // Made here: a task that is dropped before its first poll ends its actor as well.
-    let unfinished = Unfinished(Some(Arc::<Cell<A::Msg>>::clone(&cell)));
-    let life = incarnation::<A>(cell, args, unfinished).instrument(span);
-    drop(scheduler.spawn(|| place.node.path(), life));
+    let place = cell.node.shared.scheduler.admit();
+    let life = incarnation::<A>(Arc::clone(&cell), args).instrument(span);
+    strand::start(cell, Box::pin(life), place);
 }
 
 /// What is the same for all actors of this type.
 pub(crate) fn kind<A: Actor>() -> Kind {
-    fn octets<X, Y, Z, F>(_: impl FnOnce(X, Y, Z) -> F) -> usize {
+    fn octets<X, Y, F>(_: impl FnOnce(X, Y) -> F) -> usize {
         size_of::<F>()
     }
     Kind {
@@ -57,16 +54,10 @@ pub(crate) fn kind<A: Actor>() -> Kind {
     }
 }
 
-async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args, mut unfinished: Unfinished) {
-    let any: Arc<dyn AnyCell> = Arc::<Cell<A::Msg>>::clone(&cell);
+async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
     let mut cx = Context::<A>::new(Arc::clone(&cell));
     let mut value = None;
     let node = &cell.node;
-    poll_fn(|task| {
-        node.attach_task(task.waker());
-        Poll::Ready(())
-    })
-    .await;
     let life = live(args, &mut value, &mut cx);
     let mut exit = guard(node, life).await.unwrap_or_else(|exit| exit);
     node.enter(Phase::Stopping);
@@ -95,19 +86,7 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args, mut unfin
     if !exit.is_orderly() {
         tracing::warn!(path = %node.path(), %exit, "actor ended");
     }
-    unfinished.0 = None;
-    settle(&any, &exit);
-}
-
-/// Ends an actor whose task is dropped on its way: its tokio runtime is going down.
-struct Unfinished(Option<Arc<dyn AnyCell>>);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(cell) = &self.0 {
-            cell::finish(cell, &Exit::Killed);
-        }
-    }
+    exit
 }
 
 /// The life of the value: all hooks but the last.
@@ -225,8 +204,8 @@ pub(crate) async fn guard<T>(node: &Node, future: impl Future<Output = T>) -> Re
     result
 }
 
-/// Tells the owner, or ends the actor if the owner has no say.
-fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
+/// Tells the owner of the end of an incarnation, or ends the actor if the owner has no say.
+pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
     let node = cell.node();
     for link in node.fall(exit) {
         let Some(other) = link.cell.upgrade() else {
@@ -318,7 +297,7 @@ pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
 fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
     let node = cell.node();
     if hurry || node.shutdown.limit().is_some_and(|limit| limit.is_zero()) {
-        node.kill();
+        cell.kill();
     } else {
         cell.system(System::Stop(Exit::Shutdown), None);
     }
@@ -346,7 +325,7 @@ async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() ->
             .is_some_and(|limit| limit.poll(cx).is_ready());
         if late || hurry() {
             killed = true;
-            node.kill();
+            cell.kill();
         }
         Poll::Pending
     })

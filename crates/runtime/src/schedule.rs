@@ -1,35 +1,95 @@
-//! How the futures of actors are run: the only door to an executor.
+//! How actors are run: the only door to an executor.
 //!
-//! On tokio, a task is a tokio task. Under the test kit it is an entry in a run queue of our own,
-//! whose order follows from a seed (`seeded`).
+//! An actor is a [strand](strand), not a task. On tokio, dispatchers run strands ([`pool`]); under
+//! the test kit a run queue does whose order follows from a seed (`seeded`). Futures beside actors
+//! are tokio's own tasks, or entries in that same queue.
 
+pub(crate) mod pool;
 #[cfg(feature = "testing")]
 pub(crate) mod seeded;
+pub(crate) mod strand;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::path::Path;
+use pool::{Pool, Residents};
 #[cfg(feature = "testing")]
 use seeded::{RunQueue, Task};
+use strand::Ready;
 
-/// Runs futures as tasks.
+/// Runs actors, and futures beside them.
 #[derive(Debug, Clone)]
 pub(crate) enum Scheduler {
-    Tokio(Handle),
+    Pool(Arc<Pool>),
     #[cfg(feature = "testing")]
     Seeded(Arc<RunQueue>),
 }
 
 impl Scheduler {
-    /// Runs tasks on the tokio runtime that the caller is in.
+    /// Runs actors on the tokio runtime that the caller is in.
     pub(crate) fn current() -> Option<Self> {
-        Handle::try_current().ok().map(Self::Tokio)
+        Handle::try_current().ok().map(Pool::new).map(Self::Pool)
+    }
+
+    /// Begins to run those who live here.
+    pub(crate) fn open(&self, residents: Weak<dyn Residents>) {
+        match self {
+            Self::Pool(pool) => pool.open(residents),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.open(residents),
+        }
+    }
+
+    /// Ends when nothing lives any more.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::Pool(pool) => pool.close(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => {}
+        }
+    }
+
+    /// Takes note of a new incarnation, and gives it a place.
+    pub(crate) fn admit(&self) -> u64 {
+        match self {
+            Self::Pool(pool) => pool.admit(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.admit(),
+        }
+    }
+
+    /// Takes note that an incarnation is over.
+    pub(crate) fn release(&self) {
+        match self {
+            Self::Pool(pool) => pool.release(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => {}
+        }
+    }
+
+    /// Queues an actor that has something to do.
+    #[inline]
+    pub(crate) fn push(&self, ready: Ready, place: u64) {
+        match self {
+            Self::Pool(pool) => pool.push(ready, place),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.push(ready, place),
+        }
+    }
+
+    /// Whether nothing runs any more.
+    pub(crate) fn is_down(&self) -> bool {
+        match self {
+            Self::Pool(pool) => pool.is_down(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => false,
+        }
     }
 
     /// Starts a task. The path of the actor that it belongs to is read for traces only.
@@ -39,10 +99,10 @@ impl Scheduler {
         future: impl Future<Output = ()> + Send + 'static,
     ) -> TaskHandle {
         match self {
-            Self::Tokio(handle) => {
+            Self::Pool(pool) => {
                 // Only traces name tasks.
                 drop(path);
-                TaskHandle(Inner::Tokio(handle.spawn(future)))
+                TaskHandle(Inner::Tokio(pool.handle().spawn(future)))
             }
             #[cfg(feature = "testing")]
             Self::Seeded(queue) => TaskHandle(Inner::Seeded(queue.spawn(path(), future))),

@@ -4,7 +4,7 @@ mod shared;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use crate::path::{Key, Path, PathPattern};
 use crate::recipient::Recipient;
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
+use crate::schedule::pool::Residents;
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::top::{Observer, pass_on};
 use crate::topic::{Exchanges, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
@@ -99,9 +100,10 @@ struct Up(Arc<Shared>);
 impl Drop for Up {
     fn drop(&mut self) {
         for cell in self.0.root.shut() {
-            cell.node().kill();
+            cell.kill();
         }
         self.0.alarms.close();
+        self.0.scheduler.close();
         self.0.events.close();
     }
 }
@@ -138,6 +140,9 @@ impl ActorSystem {
     pub(crate) fn with_scheduler(settings: Builder, scheduler: Scheduler) -> Self {
         metric::describe();
         let shared = Arc::new(Shared::new(settings, scheduler));
+        shared
+            .scheduler
+            .open(Arc::downgrade(&shared) as Weak<dyn Residents>);
         Self {
             _up: Some(Arc::new(Up(Arc::clone(&shared)))),
             shared,

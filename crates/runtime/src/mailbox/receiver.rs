@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
@@ -11,6 +10,7 @@ use super::{Completed, Mailbox, Next};
 use crate::clock;
 use crate::exit::discard;
 use crate::planted::{Bug, planted};
+use crate::sync::Ordering;
 
 /// The half of a mailbox that one incarnation of its actor holds.
 pub(crate) struct Receiver<M> {
@@ -48,7 +48,7 @@ impl<M> Receiver<M> {
             mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
             return self.taken(message);
         }
-        self.poll_lanes(mailbox, cx)
+        self.poll_lanes(mailbox)
     }
 
     fn taken(&mut self, message: M) -> Poll<Next<M>> {
@@ -57,7 +57,7 @@ impl<M> Receiver<M> {
         Poll::Ready(Next::Message(message))
     }
 
-    fn poll_lanes(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
+    fn poll_lanes(&mut self, mailbox: &Mailbox<M>) -> Poll<Next<M>> {
         mailbox.handled.store(self.handled, Ordering::Relaxed);
         let measured = self.meter.lap();
         let mut lanes = mailbox.lanes.lock();
@@ -84,9 +84,7 @@ impl<M> Receiver<M> {
         mailbox
             .attention
             .store(lanes.needs_attention(), Ordering::Relaxed);
-        if next.is_none() {
-            lanes.waker = Some(cx.waker().clone());
-        }
+        lanes.receiving = next.is_none();
         drop(lanes);
         wakers.into_iter().for_each(Waker::wake);
         if let Some((took, weight)) = measured {
@@ -118,7 +116,7 @@ impl<M> Receiver<M> {
         mailbox.handled.store(self.handled, Ordering::Relaxed);
         let mut lanes = mailbox.lanes.lock();
         lanes.incarnation += 1;
-        lanes.waker = None;
+        lanes.receiving = false;
         if lanes.closed {
             drop(lanes);
             return;

@@ -1,12 +1,12 @@
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::AtomicU32;
 use std::task::{Context, Wake};
 
 use proptest::prelude::*;
 
 use super::receiver::BUDGET;
 use super::*;
+use crate::sync::AtomicU64;
 
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
     match receiver.poll_next(mailbox, &Context::from_waker(Waker::noop())) {
@@ -31,7 +31,7 @@ fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
 }
 
 #[derive(Default)]
-struct Count(AtomicU32);
+struct Count(AtomicU64);
 
 impl Wake for Count {
     fn wake(self: Arc<Self>) {

@@ -18,6 +18,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Ended;
+use super::pool::Residents;
+use super::strand::Ready;
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
 
@@ -101,11 +103,17 @@ impl fmt::Display for Trace {
     }
 }
 
-/// The tasks of one system under test.
+/// The actors and tasks of one system under test.
 pub(crate) struct RunQueue(Mutex<Queue>);
 
+/// Something that can run.
+enum Entry {
+    Task(Arc<Task>),
+    Actor(Ready, u64),
+}
+
 struct Queue {
-    ready: Vec<Arc<Task>>,
+    ready: Vec<Entry>,
     /// Every task that has not ended, so that a task that nothing can wake is not leaked.
     live: BTreeMap<u64, Arc<Task>>,
     numbers: SplitMix64,
@@ -114,6 +122,7 @@ struct Queue {
     trace: Trace,
     /// Wakes the driver, which runs in tokio.
     driver: Option<Waker>,
+    residents: Option<Weak<dyn Residents>>,
 }
 
 impl RunQueue {
@@ -131,7 +140,33 @@ impl RunQueue {
                 first: Vec::new(),
             },
             driver: None,
+            residents: None,
         })))
+    }
+
+    pub(crate) fn open(&self, residents: Weak<dyn Residents>) {
+        self.0.lock().residents = Some(residents);
+    }
+
+    pub(crate) fn admit(&self) -> u64 {
+        let mut queue = self.0.lock();
+        let id = queue.next_id;
+        queue.next_id += 1;
+        id
+    }
+
+    pub(crate) fn push(&self, ready: Ready, number: u64) {
+        self.enter(Entry::Actor(ready, number));
+    }
+
+    fn enter(&self, entry: Entry) {
+        let mut queue = self.0.lock();
+        queue.ready.push(entry);
+        let driver = queue.driver.take();
+        drop(queue);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
     }
 
     pub(crate) fn spawn(
@@ -168,17 +203,26 @@ impl RunQueue {
         let ready = queue.ready.len();
         let drawn = queue.numbers.below(ready);
         // Those that stay keep their order: a trace then differs only where the draw does.
-        let task = queue.ready.remove(drawn);
+        let entry = queue.ready.remove(drawn);
         let at = queue.start.elapsed();
-        queue.trace.record(Step {
-            at,
-            task: task.id,
-            path: task.path.clone(),
-        });
+        let (task, path) = match &entry {
+            Entry::Task(task) => (task.id, task.path.clone()),
+            Entry::Actor(ready, number) => (*number, ready.path()),
+        };
+        queue.trace.record(Step { at, task, path });
         drop(queue);
-        if task.run() {
-            let ended = self.0.lock().live.remove(&task.id);
-            drop(ended);
+        match entry {
+            Entry::Task(task) => {
+                if task.run() {
+                    let ended = self.0.lock().live.remove(&task.id);
+                    drop(ended);
+                }
+            }
+            Entry::Actor(ready, number) => {
+                if let Some(again) = ready.run() {
+                    self.push(again, number);
+                }
+            }
         }
         true
     }
@@ -193,11 +237,19 @@ impl RunQueue {
 
     /// Drops all that has not ended.
     pub(crate) fn clear(&self) {
+        let residents = self.0.lock().residents.take();
         loop {
+            let ready = std::mem::take(&mut self.0.lock().ready);
+            drop(ready);
+            if let Some(residents) = residents.as_ref().and_then(Weak::upgrade) {
+                residents.abandon();
+            }
             let mut queue = self.0.lock();
-            queue.ready.clear();
             let Some((_, task)) = queue.live.pop_first() else {
-                break;
+                if queue.ready.is_empty() {
+                    break;
+                }
+                continue;
             };
             drop(queue);
             task.abort();
@@ -239,15 +291,8 @@ impl Task {
         if self.queued.swap(true, Ordering::AcqRel) {
             return;
         }
-        let Some(queue) = self.queue.upgrade() else {
-            return;
-        };
-        let mut queue = queue.0.lock();
-        queue.ready.push(Arc::clone(self));
-        let driver = queue.driver.take();
-        drop(queue);
-        if let Some(driver) = driver {
-            driver.wake();
+        if let Some(queue) = self.queue.upgrade() {
+            queue.enter(Entry::Task(Arc::clone(self)));
         }
     }
 

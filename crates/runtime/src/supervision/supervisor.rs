@@ -432,7 +432,7 @@ async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     let mut started = pin!(child.reached(|phase| !matches!(phase, Phase::Starting)));
     poll_fn(|task| match started.as_mut().poll(task) {
         Poll::Ready(()) => Poll::Ready(true),
-        Poll::Pending => me.mailbox.poll_stop(task.waker()).map(|()| false),
+        Poll::Pending => me.mailbox.poll_stop().map(|()| false),
     })
     .await
 }

@@ -25,6 +25,7 @@ use crate::path::{Key, Path};
 use crate::registry::Registry;
 use crate::run;
 use crate::schedule::Scheduler;
+use crate::schedule::pool::Residents;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
 use crate::timer::Alarms;
 use crate::topic::{Exchange, Exchanges, TopicLimits};
@@ -270,7 +271,7 @@ impl Shared {
         };
         if self.alarms.within(limit, ordered).await.is_none() {
             let cells = self.root.shut();
-            cells.iter().for_each(|cell| cell.node().kill());
+            cells.iter().for_each(|cell| cell.kill());
             let killed = async {
                 for cell in &cells {
                     cell.node().reached(|phase| phase == Phase::Ended).await;
@@ -282,11 +283,19 @@ impl Shared {
         self.alarms.ended().await;
         let left = self.table.lock().all();
         let not_stopped: Vec<Path> = left.iter().map(|cell| cell.node().path()).collect();
+        self.scheduler.close();
         self.events.close();
         ShutdownReport {
             stopped: before.saturating_sub(not_stopped.len()),
             not_stopped,
         }
+    }
+}
+
+impl Residents for Shared {
+    fn abandon(&self) {
+        let all = self.table.lock().all();
+        all.iter().for_each(|cell| cell.abandon());
     }
 }
 

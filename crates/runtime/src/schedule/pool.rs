@@ -1,0 +1,160 @@
+//! Dispatchers: one tokio task for each worker of the runtime, each with a queue of actors.
+//!
+//! An actor that is woken by another goes to the queue of the dispatcher that runs the other, so
+//! that what belongs together stays on one thread. Woken from elsewhere, it goes to a dispatcher
+//! of its own. A dispatcher that is held by a handler, or has more than it can do, is robbed: the
+//! monitor sends another one to it. There are as many dispatchers in reserve as workers, because
+//! the task of one that is called may itself sit in the queue of a worker that is held.
+
+mod monitor;
+mod seat;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+
+use tokio::runtime::Handle;
+
+use super::strand::Ready;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use seat::{Dispatcher, Seat};
+
+/// All that live in a system, for the one moment in which they are ended from below.
+pub(crate) trait Residents: Send + Sync {
+    /// Ends every incarnation that waits.
+    fn abandon(&self);
+}
+
+/// The dispatchers of one system.
+pub(crate) struct Pool {
+    handle: Handle,
+    seats: Box<[Seat]>,
+    /// How many of the seats are not in reserve.
+    workers: usize,
+    /// Where the next actor goes that no dispatcher starts.
+    next: AtomicUsize,
+    /// How many incarnations there are.
+    live: AtomicUsize,
+    /// How many dispatchers there are.
+    seated: AtomicUsize,
+    /// Dispatchers leave once nothing lives.
+    closed: AtomicBool,
+    /// All dispatchers have left: nobody runs anything.
+    down: AtomicBool,
+    residents: OnceLock<Weak<dyn Residents>>,
+}
+
+impl Pool {
+    pub(crate) fn new(handle: Handle) -> Arc<Self> {
+        let workers = handle.metrics().num_workers();
+        Arc::new(Self {
+            handle,
+            seats: (0..2 * workers).map(Seat::new).collect(),
+            workers,
+            next: AtomicUsize::new(0),
+            live: AtomicUsize::new(0),
+            seated: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            down: AtomicBool::new(false),
+            residents: OnceLock::new(),
+        })
+    }
+
+    /// Seats the dispatchers.
+    pub(crate) fn open(self: &Arc<Self>, residents: Weak<dyn Residents>) {
+        let first = self.residents.set(residents).is_ok();
+        debug_assert!(first, "a system opens its pool once");
+        for number in 0..self.seats.len() {
+            let dispatcher = Dispatcher::new(Arc::clone(self), number);
+            // Its owner is the pool: it leaves when the pool closes.
+            drop(self.handle.spawn(dispatcher));
+        }
+        monitor::watch(self);
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// A place for a new incarnation: with the dispatcher that starts it, else with each in turn.
+    pub(crate) fn admit(&self) -> u64 {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        let here = seat::here(self, |seat| seat.map(Seat::number));
+        let number = here.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
+        (number % self.workers) as u64
+    }
+
+    /// An incarnation is over.
+    pub(crate) fn release(&self) {
+        // With the store in `close`, one of the two sees what the other did.
+        if self.live.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
+            self.call_all();
+        }
+    }
+
+    /// Lets the dispatchers leave when nothing lives any more.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        if self.live.load(Ordering::SeqCst) == 0 {
+            self.call_all();
+        }
+    }
+
+    fn call_all(&self) {
+        self.seats.iter().for_each(Seat::call);
+    }
+
+    fn is_done(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) && self.live.load(Ordering::SeqCst) == 0
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed)
+    }
+
+    /// Queues an actor: here, if this thread dispatches for the pool, else at its own dispatcher.
+    #[inline]
+    pub(crate) fn push(&self, ready: Ready, home: u64) {
+        let home = usize::try_from(home).unwrap_or(0);
+        let left = seat::here(self, |seat| match seat {
+            Some(seat) => seat.push_here(ready, home),
+            None => Some(ready),
+        });
+        if let Some(ready) = left {
+            self.push_far(ready, home);
+        }
+    }
+
+    #[cold]
+    fn push_far(&self, ready: Ready, home: usize) {
+        let mut seat = &self.seats[home];
+        if seat.is_stuck() {
+            let free = self.seats.iter().find(|seat| !seat.is_stuck());
+            seat = free.unwrap_or(seat);
+        }
+        seat.push(ready);
+        // All have left: what was queued now is nobody's.
+        if self.down.load(Ordering::SeqCst) {
+            seat.clear();
+        }
+    }
+
+    fn leave(&self) {
+        if self.seated.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return;
+        }
+        self.down.store(true, Ordering::SeqCst);
+        self.seats.iter().for_each(Seat::clear);
+        if let Some(residents) = self.residents.get().and_then(Weak::upgrade) {
+            residents.abandon();
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("workers", &self.workers)
+            .field("live", &self.live)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! One dispatcher.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::mem;
+use std::pin::{Pin, pin};
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::{Pool, monitor};
+use crate::schedule::strand::{Current, Lock, Ready};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// After so many actors a dispatcher looks at the clock.
+const STRIDE: u32 = 64;
+
+/// After this time a dispatcher lets the other tasks of the runtime run, and its timers and I/O.
+const QUANTUM: Duration = Duration::from_micros(200);
+
+/// With so many waiting, a dispatcher sends those on that belong to another.
+const CROWD: usize = 64;
+
+/// Where one dispatcher sits. Aligned so that two do not share a line.
+#[repr(align(128))]
+pub(super) struct Seat {
+    number: usize,
+    queue: Lock<Queue>,
+    /// Grows with every actor that is run; what holds a worker does not let it grow.
+    turns: AtomicU64,
+    /// Whether a thread is dispatching here.
+    pub(super) busy: AtomicBool,
+    /// Set by the monitor while a handler does not come back.
+    stuck: AtomicBool,
+    /// The seat to rob next, and how thoroughly.
+    order: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    ready: VecDeque<Ready>,
+    /// Of the dispatcher's task, while it is parked.
+    waker: Option<Waker>,
+}
+
+thread_local! {
+    /// The seat for which this thread dispatches, with its pool.
+    static HERE: Current<Dispatcher> = const { Current::none() };
+}
+
+/// Gives the seat of a pool for which this thread dispatches.
+#[inline(always)]
+pub(super) fn here<R>(pool: &Pool, look: impl FnOnce(Option<&Seat>) -> R) -> R {
+    Current::with(&HERE, |here| {
+        let here = here.filter(|here| ptr::eq(&raw const *here.pool, pool));
+        look(here.map(|here| &pool.seats[here.number]))
+    })
+}
+
+impl Seat {
+    pub(super) fn new(number: usize) -> Self {
+        Self {
+            number,
+            queue: Lock::new(Queue::default()),
+            turns: AtomicU64::new(0),
+            busy: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+            order: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) const fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
+    }
+
+    /// Queues an actor that this dispatcher woke; hands it back if it belongs to another and there
+    /// is a crowd.
+    #[inline(always)]
+    pub(super) fn push_here(&self, ready: Ready, home: usize) -> Option<Ready> {
+        let mut queue = self.queue.lock();
+        if queue.ready.len() >= CROWD && home != self.number {
+            return Some(ready);
+        }
+        queue.ready.push_back(ready);
+        None
+    }
+
+    /// Queues an actor from elsewhere.
+    pub(super) fn push(&self, ready: Ready) {
+        let mut queue = self.queue.lock();
+        queue.ready.push_back(ready);
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Wakes the dispatcher, if it is parked.
+    pub(super) fn call(&self) {
+        let waker = self.queue.lock().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ends all that is queued.
+    pub(super) fn clear(&self) {
+        let ready = mem::take(&mut self.queue.lock().ready);
+        drop(ready);
+    }
+
+    /// What the monitor sees.
+    pub(super) fn look(&self) -> Look {
+        let queue = self.queue.lock();
+        Look {
+            turns: self.turns.load(Ordering::Relaxed),
+            waiting: queue.ready.len(),
+            parked: queue.waker.is_some(),
+            busy: self.busy.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn set_stuck(&self) {
+        self.stuck.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends the dispatcher to another's queue, to take all of it or half.
+    pub(super) fn send_to(&self, victim: usize, all: bool) {
+        let order = victim * 2 + usize::from(all) + 1;
+        self.order.store(order, Ordering::Relaxed);
+        self.call();
+    }
+
+    /// Carries out an order to rob.
+    fn rob(&self, pool: &Pool) {
+        let order = self.order.swap(0, Ordering::Relaxed);
+        let Some(order) = order.checked_sub(1) else {
+            return;
+        };
+        let mut theirs = pool.seats[order / 2].queue.lock();
+        let half = theirs.ready.len() / 2;
+        let mut taken = theirs
+            .ready
+            .split_off(if order % 2 == 1 { 0 } else { half });
+        drop(theirs);
+        self.queue.lock().ready.append(&mut taken);
+    }
+
+    /// Runs actors until none waits, or the rest of the runtime has waited long enough.
+    fn dispatch(&self, pool: &Pool, cx: &mut Context<'_>) -> Poll<()> {
+        let (mut left, mut since) = (STRIDE, None::<Instant>);
+        let mut turns = self.turns.load(Ordering::Relaxed);
+        loop {
+            let mut queue = self.queue.lock();
+            let Some(ready) = queue.ready.pop_front() else {
+                if pool.is_done() {
+                    return Poll::Ready(());
+                }
+                if self.order.load(Ordering::Relaxed) == 0 {
+                    queue.waker = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                drop(queue);
+                self.rob(pool);
+                continue;
+            };
+            drop(queue);
+            turns += 1;
+            self.turns.store(turns, Ordering::Relaxed);
+            let again = ready.run();
+            if self.stuck.load(Ordering::Relaxed) {
+                self.stuck.store(false, Ordering::Relaxed);
+            }
+            left -= 1;
+            if let Some(again) = again {
+                self.queue.lock().ready.push_back(again);
+                // Woken during its own turn: perhaps because tokio's budget is spent.
+                if !tokio::task::coop::has_budget_remaining() {
+                    return pause(cx);
+                }
+            }
+            if left == 0 {
+                left = STRIDE;
+                let now = Instant::now();
+                if now - *since.get_or_insert(now) >= QUANTUM {
+                    return pause(cx);
+                }
+            }
+        }
+    }
+}
+
+/// Lets the runtime do all its other work, I/O and timers included, before the next turn.
+fn pause(cx: &mut Context<'_>) -> Poll<()> {
+    let paused = pin!(tokio::task::yield_now()).poll(cx);
+    debug_assert!(paused.is_pending());
+    Poll::Pending
+}
+
+/// A seat at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    /// How many turns there were.
+    pub(super) turns: u64,
+    /// How many actors wait for one.
+    pub(super) waiting: usize,
+    /// Whether the dispatcher waits for work.
+    pub(super) parked: bool,
+    /// Whether a thread dispatches.
+    pub(super) busy: bool,
+}
+
+/// The task of a dispatcher. However it ends, its seat is given up.
+pub(super) struct Dispatcher {
+    pool: Arc<Pool>,
+    number: usize,
+}
+
+impl Dispatcher {
+    pub(super) fn new(pool: Arc<Pool>, number: usize) -> Self {
+        pool.seated.fetch_add(1, Ordering::Relaxed);
+        Self { pool, number }
+    }
+}
+
+impl Future for Dispatcher {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let seat = &self.pool.seats[self.number];
+        monitor::begin(&seat.busy);
+        let polled = Current::enter(&HERE, &*self, || seat.dispatch(&self.pool, cx));
+        seat.busy.store(false, Ordering::Relaxed);
+        polled
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.pool.leave();
+    }
+}

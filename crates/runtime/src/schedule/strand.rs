@@ -1,0 +1,375 @@
+//! What runs: the value behind an address, its incarnation, and the right to run it.
+//!
+//! A strand is data behind a lock that is also something to run. Its state changes only while the
+//! lock is held:
+//!
+//! ```text
+//!          start             run              nothing more to do
+//!   Off ----------> Queued -------> Running ----------------------> Parked
+//!    ^                ^ ^             | ^                              |
+//!    |                | |      wake   v |                              |
+//!    |                | +---------- Woken                              |
+//!    |                +------------------------------------------------+ wake
+//!    +--- the body is done, or dropped (from Running or Woken)
+//! ```
+//!
+//! All `unsafe` of the crate is in this module, and rests on these rules:
+//!
+//! 1. Who moves the state to `Running` owns the body until it moves it away from `Running` or
+//!    `Woken`; who moves it from `Off` to `Queued` owns it until it queues. Nobody else touches it.
+//! 2. Who moves the state to `Queued` makes the one [`Ready`]; it ends where the state is moved to
+//!    `Running`. A `Ready` that is dropped ends the incarnation.
+//! 3. From `start` until the state is `Off` again the strand holds a reference to its own owner. So
+//!    neither a `Ready` nor the body needs one to be valid.
+//! 4. Data is touched only while the lock is held.
+
+#![allow(
+    unsafe_code,
+    reason = "the one module where ownership is handed over by state"
+)]
+
+mod current;
+mod lock;
+
+use std::fmt;
+use std::future::Future;
+use std::mem::{self, ManuallyDrop};
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+
+use crate::exit::{Exit, discard, panic_text};
+use crate::path::Path;
+use crate::sync::UnsafeCell;
+pub(crate) use current::Current;
+use lock::Guard;
+pub(crate) use lock::Lock;
+
+/// One incarnation of an actor, as something to poll; what it comes to is its exit.
+pub(crate) type Body = Pin<Box<dyn Future<Output = Exit> + Send>>;
+
+/// The owner of a strand.
+pub(crate) trait Host: Send + Sync + Sized + 'static {
+    type Data: Send;
+
+    /// The strand inside this very value.
+    fn strand(&self) -> &Strand<Self::Data>;
+
+    /// Puts the right to run where somebody will use it.
+    fn queue(&self, ready: Ready, number: u64);
+
+    /// Whether nobody will run anything any more.
+    fn is_down(&self) -> bool;
+
+    /// Where the actor lives, for traces.
+    fn path(&self) -> Path;
+
+    /// Takes note that the incarnation is gone; without an exit, it was dropped on its way.
+    fn over(self: Arc<Self>, exit: Option<Exit>);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Off,
+    Parked,
+    Queued,
+    Running,
+    Woken,
+}
+
+/// Data behind a lock, and an incarnation that runs.
+pub(crate) struct Strand<T> {
+    run: Lock<Run<T>>,
+    body: UnsafeCell<Option<Body>>,
+}
+
+// SAFETY: the body is touched by its owner only (rule 1), and is `Send`.
+unsafe impl<T: Send> Sync for Strand<T> {}
+
+struct Run<T> {
+    state: State,
+    /// The place that the scheduler gave to the incarnation.
+    number: u64,
+    /// The owner, while the strand holds a reference to it.
+    host: Option<NonNull<dyn Turn>>,
+    data: T,
+}
+
+// SAFETY: the pointer stands for a reference to a host, and hosts are `Send` and `Sync`.
+unsafe impl<T: Send> Send for Run<T> {}
+
+impl<T> Strand<T> {
+    pub(crate) fn new(data: T) -> Self {
+        let run = Run {
+            state: State::Off,
+            number: 0,
+            host: None,
+            data,
+        };
+        Self {
+            run: Lock::new(run),
+            body: UnsafeCell::new(None),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Held<'_, T> {
+        Held(self.run.lock())
+    }
+
+    /// Gives the strand a turn, wherever it waits.
+    pub(crate) fn wake(&self) {
+        self.lock().wake();
+    }
+
+    /// Exchanges the body for another, or for none.
+    ///
+    /// # Safety
+    /// The caller owns the body (rule 1).
+    unsafe fn exchange(&self, body: Option<Body>) -> Option<Body> {
+        // SAFETY: the owner is alone with it.
+        self.body
+            .get_mut()
+            .with(|place| unsafe { mem::replace(&mut *place, body) })
+    }
+}
+
+/// Starts an incarnation: it is queued, and its strand keeps its owner alive until it is over.
+///
+/// Does nothing when the last one is not over, which its owner sees to.
+#[expect(clippy::needless_pass_by_value, reason = "a copy of it is kept")]
+pub(crate) fn start<C: Host>(host: Arc<C>, body: Body, number: u64) {
+    let strand = host.strand();
+    let mut run = strand.run.lock();
+    if run.state != State::Off {
+        drop(run);
+        drop(body);
+        return;
+    }
+    let turn: *const dyn Turn = Arc::into_raw(Arc::<C>::clone(&host));
+    run.host = NonNull::new(turn.cast_mut());
+    run.number = number;
+    run.state = State::Queued;
+    let ready = Ready(run.host.expect("made from a reference"));
+    drop(run);
+    // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
+    drop(unsafe { strand.exchange(Some(body)) });
+    host.queue(ready, number);
+}
+
+/// Ends an incarnation that waits, because nobody will run it any more. One that is queued ends
+/// with its queue, one that runs at the end of its turn.
+pub(crate) fn abandon<C: Host>(host: &C) {
+    let strand = host.strand();
+    let mut run = strand.run.lock();
+    if run.state == State::Parked {
+        run.state = State::Running;
+        let host = run.host.expect("it was started");
+        drop(run);
+        // SAFETY: we moved the state to `Running`, and the strand keeps its owner (rule 3).
+        unsafe { host.as_ref() }.finish(Right(()), None);
+    }
+}
+
+/// The data of a strand, as long as this is held.
+pub(crate) struct Held<'a, T>(Guard<'a, Run<T>>);
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0.data
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0.data
+    }
+}
+
+impl<T> Held<'_, T> {
+    /// Gives the strand a turn, and the lock back.
+    #[inline]
+    pub(crate) fn wake(mut self) {
+        match self.0.state {
+            State::Parked => {
+                self.0.state = State::Queued;
+                let number = self.0.number;
+                let ready = Ready(self.0.host.expect("what is parked was started"));
+                drop(self);
+                ready.queue(number);
+            }
+            State::Running => self.0.state = State::Woken,
+            State::Off | State::Queued | State::Woken => {}
+        }
+    }
+}
+
+/// The right to run a strand. Dropping it ends the incarnation.
+pub(crate) struct Ready(NonNull<dyn Turn>);
+
+// SAFETY: it stands for a reference to a host, and hosts are `Send` and `Sync`.
+unsafe impl Send for Ready {}
+
+impl Ready {
+    fn turn(&self) -> &dyn Turn {
+        // SAFETY: while it is queued, the strand keeps its owner (rule 3).
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Runs the strand until it waits; returns it if it was woken meanwhile.
+    pub(crate) fn run(self) -> Option<Self> {
+        let host = ManuallyDrop::new(self).0;
+        // SAFETY: as in `turn`.
+        let woken = unsafe { host.as_ref() }.turn(Right(()));
+        if woken { Some(Self(host)) } else { None }
+    }
+
+    fn queue(self, number: u64) {
+        let host = self.0;
+        // SAFETY: as in `turn`; and who wakes a strand has a reference of its own.
+        unsafe { host.as_ref() }.queue_it(self, number);
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn path(&self) -> Path {
+        self.turn().path()
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        self.turn().give_up(Right(()));
+    }
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ready({})", self.turn().path())
+    }
+}
+
+/// Proof that the caller is in this module, and has read its rules.
+struct Right(());
+
+/// A host without its types.
+trait Turn: Send + Sync {
+    /// The state is `Queued`, and the caller had the `Ready`. It is `Queued` again, for a `Ready`
+    /// that the caller makes, if the answer is true.
+    fn turn(&self, right: Right) -> bool;
+    /// The state is `Running` or `Woken`, and the caller moved it there.
+    fn finish(&self, right: Right, exit: Option<Exit>);
+    /// The state is `Queued`, and the caller had the `Ready`.
+    fn give_up(&self, right: Right);
+    fn queue_it(&self, ready: Ready, number: u64);
+    fn path(&self) -> Path;
+}
+
+impl<C: Host> Turn for C {
+    fn turn(&self, right: Right) -> bool {
+        let strand = self.strand();
+        let mut run = strand.run.lock();
+        run.state = State::Running;
+        let host = run.host.expect("what is queued was started");
+        drop(run);
+        let waker = Borrowed::<C>::of(host);
+        let mut cx = Context::from_waker(&waker);
+        let polled = strand.body.get_mut().with(|body| {
+            // SAFETY: we moved the state to `Running`.
+            let body = unsafe { &mut *body };
+            let body = body.as_mut().map(Pin::as_mut);
+            catch_unwind(AssertUnwindSafe(|| body.map(|body| body.poll(&mut cx))))
+        });
+        let exit = match polled {
+            Ok(Some(Poll::Pending)) => {
+                let mut run = strand.run.lock();
+                if !self.is_down() {
+                    let woken = run.state == State::Woken;
+                    run.state = if woken { State::Queued } else { State::Parked };
+                    return woken;
+                }
+                None
+            }
+            Ok(Some(Poll::Ready(exit))) => Some(exit),
+            Ok(None) => None,
+            Err(payload) => Some(Exit::Panicked(panic_text(payload.as_ref()))),
+        };
+        self.finish(right, exit);
+        false
+    }
+
+    fn finish(&self, _: Right, exit: Option<Exit>) {
+        let strand = self.strand();
+        // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as its own.
+        discard(unsafe { strand.exchange(None) });
+        let mut run = strand.run.lock();
+        run.state = State::Off;
+        let host = run.host.take().expect("what ran was started");
+        drop(run);
+        // SAFETY: `start` made the pointer from an `Arc<C>` for this moment.
+        let host = unsafe { Arc::from_raw(host.cast::<C>().as_ptr().cast_const()) };
+        host.over(exit);
+    }
+
+    #[cold]
+    fn give_up(&self, right: Right) {
+        self.strand().run.lock().state = State::Running;
+        self.finish(right, None);
+    }
+
+    fn queue_it(&self, ready: Ready, number: u64) {
+        self.queue(ready, number);
+    }
+
+    fn path(&self) -> Path {
+        Host::path(self)
+    }
+}
+
+/// A waker without a reference of its own, for the time of a turn; its clones have one.
+struct Borrowed<C>(ManuallyDrop<Waker>, std::marker::PhantomData<C>);
+
+impl<C: Host> Borrowed<C> {
+    const TABLE: RawWakerVTable = RawWakerVTable::new(
+        |host| {
+            // SAFETY: the data of these wakers is a pointer from an `Arc<C>` that is alive.
+            unsafe { Arc::increment_strong_count(host.cast::<C>()) };
+            RawWaker::new(host, &Self::TABLE)
+        },
+        |host| {
+            // SAFETY: a waker that is woken by value gives its reference up.
+            let host = unsafe { Arc::from_raw(host.cast::<C>()) };
+            host.strand().wake();
+        },
+        |host| {
+            // SAFETY: a waker that is borrowed has a reference, or is borrowed from a turn.
+            unsafe { &*host.cast::<C>() }.strand().wake();
+        },
+        |host| {
+            // SAFETY: a waker that is dropped gives its reference up.
+            drop(unsafe { Arc::from_raw(host.cast::<C>()) });
+        },
+    );
+
+    fn of(host: NonNull<dyn Turn>) -> Self {
+        let data = host.cast::<()>().as_ptr().cast_const();
+        // SAFETY: the table is made for pointers from an `Arc<C>`, and the strand keeps one while
+        // it runs; the waker is not dropped, so it gives no reference up that it does not have.
+        let waker = unsafe { Waker::from_raw(RawWaker::new(data, &Self::TABLE)) };
+        Self(ManuallyDrop::new(waker), std::marker::PhantomData)
+    }
+}
+
+impl<C> Deref for Borrowed<C> {
+    type Target = Waker;
+
+    fn deref(&self) -> &Waker {
+        &self.0
+    }
+}

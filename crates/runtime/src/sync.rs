@@ -1,0 +1,59 @@
+//! Atomics and cells, as the standard library has them or as loom checks them.
+
+#[cfg(not(strowger_loom))]
+pub(crate) use plain::*;
+
+#[cfg(strowger_loom)]
+pub(crate) use checked::*;
+
+#[cfg(not(strowger_loom))]
+mod plain {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+    /// Gives way to other threads in a loop that waits for one of them.
+    pub(crate) fn relax(round: u32) {
+        if round < 8 {
+            for _ in 0..16 << round.min(4) {
+                std::hint::spin_loop();
+            }
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The cell of the standard library behind loom's interface.
+    #[derive(Debug)]
+    pub(crate) struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) const fn get_mut(&self) -> MutPtr<T> {
+            MutPtr(self.0.get())
+        }
+    }
+
+    /// A pointer into a cell; loom's own notes how long it lives.
+    #[derive(Debug)]
+    pub(crate) struct MutPtr<T>(*mut T);
+
+    impl<T> MutPtr<T> {
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0)
+        }
+    }
+}
+
+#[cfg(strowger_loom)]
+mod checked {
+    pub(crate) use loom::cell::{MutPtr, UnsafeCell};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+    pub(crate) fn relax(_round: u32) {
+        loom::thread::yield_now();
+    }
+}
