@@ -55,6 +55,13 @@ impl Binary {
         command
     }
 
+    /// A command that lets another program run it.
+    pub(crate) fn under(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).arg(&self.path).current_dir(&self.folder);
+        command
+    }
+
     /// What changes whenever it is built anew.
     pub(crate) fn stamp(&self) -> String {
         let built = std::fs::metadata(&self.path).and_then(|data| data.modified());

@@ -9,6 +9,8 @@ mod bugs;
 mod ci;
 mod demo;
 mod fuzz;
+mod miri;
+mod mutants;
 mod picture;
 mod project;
 mod report;
@@ -45,6 +47,10 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
+  mutants                  change mailbox and supervision; no change may pass the tests (--file,
+                           --shard 0/4, --list, --short; a broken-off run goes on)
+  miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
+                           here; it says which (--short: Miri alone where it is)
   picture                  run the demo and draw what it printed as docs/demo.svg
 
 Environment: CI=true makes a missing tool or missing fixtures a failure.
@@ -61,6 +67,8 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&project, &rest),
         Some("picture") => picture::run(&project),
         Some("simulate") => simulate::run(&project, &rest),
+        Some("miri") => miri::run(&project, &rest),
+        Some("mutants") => mutants::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
         None | Some("help" | "--help" | "-h") => {

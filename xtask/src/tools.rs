@@ -53,6 +53,22 @@ pub(crate) fn ensure() -> Result<Vec<String>, String> {
     Ok(lines)
 }
 
+/// Whether a tool is here, after an attempt to install it.
+pub(crate) fn obtain(tool: &Tool) -> bool {
+    if version(tool).is_none() && may_install() {
+        install(tool);
+    }
+    let here = version(tool).is_some();
+    if !here {
+        let unproven = tool.proves;
+        term::note(&format!(
+            "{}: missing; not proven: {unproven}",
+            tool.program
+        ));
+    }
+    here
+}
+
 fn version(tool: &Tool) -> Option<String> {
     let output = Command::new(tool.program)
         .arg(tool.version_flag)

@@ -1,0 +1,185 @@
+//! `cargo xtask miri`: undefined behaviour, leaks and races in what the runtime does itself.
+//!
+//! Miri where the toolchain has it: it sees what the language forbids. Where it is missing,
+//! AddressSanitizer and valgrind, which see less: what the processor did wrong. The long form
+//! runs all of them.
+
+use std::process::{Command, Stdio};
+
+use crate::binaries::{self, Binary};
+use crate::project::{self, Project};
+use crate::step::{self, Step};
+use crate::tools::{self, Tool};
+use crate::{Outcome, term};
+
+/// The platform is named so that the flags do not reach build scripts.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+const VALGRIND: Tool = Tool {
+    program: "valgrind",
+    version_flag: "--version",
+    package: "valgrind",
+    proves: "no octet is read before it was written, and none is leaked",
+};
+
+/// The parts of the library that own memory and wake others; the rest is made of them.
+const UNITS: [&str; 6] = ["mailbox", "schedule", "reply", "sync", "cell", "timer"];
+
+/// Tests whose threads are real.
+const THREADS: [&str; 2] = ["threads", "contention"];
+
+/// Runs what this machine can; `--short` leaves out what another tool has seen.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let short = match args {
+        [] => false,
+        [one] if one == "--short" => true,
+        _ => return Err("miri knows no option but --short".to_owned()),
+    };
+    check(project, short).map(|ran| term::note(&ran))
+}
+
+/// Runs the tools and says which they were.
+pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
+    let mut ran = Vec::new();
+    let mut left_out = Vec::new();
+    let mut steps = Vec::new();
+    if has_miri() {
+        steps.extend(miri(project, short));
+        ran.push("Miri");
+    } else {
+        left_out.push("Miri (rustup component add miri rust-src --toolchain nightly)");
+    }
+    // What Miri runs, it sees better; but it is too slow for real threads.
+    if !short || ran.is_empty() {
+        if has_nightly() {
+            steps.push(address(project));
+            ran.push("AddressSanitizer");
+        } else {
+            left_out.push("AddressSanitizer (rustup toolchain install nightly)");
+        }
+        if tools::obtain(&VALGRIND) {
+            steps.push(valgrind(project));
+            ran.push("valgrind");
+        } else {
+            left_out.push("valgrind (apt-get install valgrind)");
+        }
+    }
+    for missing in &left_out {
+        term::note(&format!("left out: {missing}"));
+    }
+    if ran.is_empty() && project::strict() {
+        return Err("CI=true, and neither Miri nor AddressSanitizer nor valgrind".to_owned());
+    }
+    step::run_all(steps, true)?;
+    Ok(match ran.as_slice() {
+        [] => "nothing ran: no tool is here".to_owned(),
+        ran => format!("ran {}", ran.join(", ")),
+    })
+}
+
+fn answers(command: &mut Command) -> bool {
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn has_nightly() -> bool {
+    answers(Command::new("rustc").args(["+nightly", "--version"]))
+}
+
+/// Whether Miri is here, or can be had.
+fn has_miri() -> bool {
+    let works = || answers(Command::new("cargo").args(["+nightly", "miri", "--version"]));
+    if works() {
+        return true;
+    }
+    let add = [
+        "component",
+        "add",
+        "--toolchain",
+        "nightly",
+        "miri",
+        "rust-src",
+    ];
+    has_nightly() && answers(Command::new("rustup").args(add)) && works()
+}
+
+fn nightly(project: &Project, folder: &str) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(project.root())
+        .env("CARGO_TARGET_DIR", project.target().join(folder))
+        .arg("+nightly");
+    cargo
+}
+
+fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
+    let command = move || {
+        let mut cargo = nightly(project, "miri");
+        // The tests read their seeds from the environment.
+        cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        cargo.env("PROPTEST_CASES", "4");
+        cargo.args(["miri", "test", "--locked", "-p", "strowger"]);
+        cargo
+    };
+    vec![
+        Step::command("miri units", move || {
+            let mut cargo = command();
+            cargo.args(["--lib", "--"]).args(UNITS);
+            cargo
+        }),
+        Step::command("miri storm", move || {
+            let mut cargo = command();
+            let seeds = if short { "0..2" } else { "0..20" };
+            cargo.env("STROWGER_STORM_SEEDS", seeds);
+            cargo.args(["--test", "storm", "no_letter"]);
+            cargo
+        }),
+    ]
+}
+
+fn address(project: &Project) -> Step<'_> {
+    Step::command("address", || {
+        let mut cargo = nightly(project, "address");
+        cargo
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .env("STROWGER_STORM_SEEDS", "0..100");
+        cargo.args(["test", "--locked", "-p", "strowger", "--lib"]);
+        cargo.args(["--target", PLATFORM, "--test", "storm"]);
+        cargo.args(THREADS.iter().flat_map(|test| ["--test", test]));
+        cargo
+    })
+}
+
+fn valgrind(project: &Project) -> Step<'_> {
+    Step::new("valgrind", "cargo xtask miri", || {
+        let mut cargo = project.cargo();
+        cargo.args([
+            "test", "--locked", "-p", "strowger", "--lib", "--test", "storm",
+        ]);
+        let binaries = binaries::build(&mut cargo)?;
+        for binary in &binaries {
+            step::run(&mut under_valgrind(binary))?;
+        }
+        Ok(Some(format!("{} test binaries", binaries.len())))
+    })
+}
+
+fn under_valgrind(binary: &Binary) -> Command {
+    let mut command = binary.under(
+        "valgrind",
+        &[
+            "--quiet",
+            "--error-exitcode=9",
+            "--leak-check=full",
+            "--errors-for-leak-kinds=definite",
+            "--fair-sched=yes",
+        ],
+    );
+    command.env("STROWGER_STORM_SEEDS", "0..10");
+    if binary.name == "storm" {
+        command.arg("no_letter");
+    } else {
+        command.args(UNITS);
+    }
+    command
+}
