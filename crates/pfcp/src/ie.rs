@@ -13,6 +13,7 @@ mod access;
 mod address;
 mod bridge;
 mod cause;
+pub(crate) mod condition;
 mod control;
 mod describe;
 pub(crate) mod descriptor;

@@ -14,7 +14,8 @@ use crate::wire::{Index, Part};
 pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8]) -> fmt::Result {
     match what {
         Descriptor::Leaf(leaf) => fields(f, leaf, octets),
-        Descriptor::Group(group) => match Index::new().walk(octets, 0, group) {
+        Descriptor::Group(group) => match Index::new().walk(octets, 0, group).map(|(part, _)| part)
+        {
             Ok(part) => parts(f, part, 0),
             Err(error) => error.fmt(f),
         },

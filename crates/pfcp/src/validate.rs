@@ -27,6 +27,8 @@ use crate::ie::{Cause, Descriptor, FailedRuleId, Group, IeType, Interfaces};
 use crate::message::MessageView;
 use crate::wire::Part;
 
+pub(crate) use condition::{incorrect, is_closed, of_message};
+
 /// One thing that is not as the specification says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -156,6 +158,16 @@ impl std::error::Error for Rejection {}
 /// When no interface is left: the first finding for all of them, or the one that ruled the last
 /// interface out.
 pub fn validate(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection> {
+    // What the walk that found the elements saw is enough to accept.
+    let fit = view.fit().and(on);
+    if !fit.is_empty() {
+        return Ok(fit);
+    }
+    judge(view, on)
+}
+
+#[cold]
+fn judge(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection> {
     let mut walk = Walk {
         view,
         on,
@@ -218,7 +230,7 @@ impl<'a> Walk<'a, '_> {
             return;
         };
         self.mandatory(group, table, trail);
-        condition::missing(group, table.ie, self.view.message_type(), |ie, clause| {
+        condition::missing(group, table, self.view.message_type(), |ie, clause| {
             self.note(FindingKind::ConditionalMissing(clause), ie, self.on, trail);
         });
         let mut places = [0usize; 64];
@@ -252,7 +264,7 @@ impl<'a> Walk<'a, '_> {
         }
         match member.what {
             Descriptor::Leaf(_) => {
-                if let Some(clause) = condition::incorrect(part) {
+                if let Some(clause) = incorrect(part) {
                     self.note(FindingKind::Incorrect(clause), part.ie(), self.on, trail);
                 }
             }
@@ -272,9 +284,7 @@ impl<'a> Walk<'a, '_> {
 
     /// Notes the mandatory members that are missing.
     fn mandatory(&mut self, group: Part<'a>, table: &'static Group, trail: Option<&Trail<'a, '_>>) {
-        let seen = group.parts().fold(0u64, |seen, part| {
-            seen | 1u64.checked_shl(u32::from(part.slot())).unwrap_or(0)
-        });
+        let seen = condition::seen(group);
         if table.required_by(self.on) & !seen == 0 {
             return;
         }

@@ -1,5 +1,6 @@
 use crate::error::ErrorKind;
 use crate::ie::IeType;
+use crate::ie::condition::Conditions;
 
 /// What the specification says about an element or a message, as data.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +26,78 @@ pub struct Leaf {
     pub(crate) check: fn(&[u8]) -> Result<bool, ErrorKind>,
     /// Appends what encoding the decoded fields gives.
     pub(crate) again: fn(&[u8], &mut Vec<u8>),
-    /// The only length that needs no look at the octets, `usize::MAX` when there is none.
-    pub(crate) plain: usize,
+    /// The values that need no further check.
+    pub(crate) quick: Quick,
+}
+
+/// The values of an element that are known to be right, and to say no more than its fields do, by
+/// their length and first octet. All others are for [`Leaf::check`] and the conditions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quick {
+    octets: u16,
+    most: u8,
+}
+
+impl Quick {
+    /// Every value has to be looked at. No value is that long: with its header it would exceed
+    /// the longest message.
+    pub(crate) const NONE: Self = Self {
+        octets: u16::MAX,
+        most: 0,
+    };
+
+    /// A number of `octets`, of which the lowest `width` bits count.
+    pub(crate) const fn number((octets, width): (usize, u32)) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a number has 8 octets at most"
+        )]
+        match (octets, width) {
+            (1, 0..8) => Self {
+                octets: 1,
+                most: (1 << width) - 1,
+            },
+            _ if octets * 8 == width as usize => Self {
+                octets: octets as u16,
+                most: u8::MAX,
+            },
+            _ => Self::NONE,
+        }
+    }
+
+    /// A number of one octet that has to be one of `values`.
+    pub(crate) const fn named(values: &[u8]) -> Self {
+        let mut next = 0;
+        while next < values.len() && values[next] as usize == next {
+            next += 1;
+        }
+        if next == 0 {
+            return Self::NONE;
+        }
+        Self {
+            octets: 1,
+            most: values[next - 1],
+        }
+    }
+
+    /// Whether a value is one of those.
+    #[inline]
+    pub(crate) fn takes(self, value: &[u8]) -> bool {
+        value.len() == usize::from(self.octets)
+            && value.first().is_some_and(|first| *first <= self.most)
+    }
+
+    /// Flags of one octet at least; `known` are those of the first.
+    pub(crate) const fn flags(least: usize, known: u8) -> Self {
+        if least == 1 && known & known.wrapping_add(1) == 0 {
+            Self {
+                octets: 1,
+                most: known,
+            }
+        } else {
+            Self::NONE
+        }
+    }
 }
 
 /// One field of a [`Leaf`].
@@ -133,8 +204,15 @@ pub struct Group {
     /// The members in the order of the table.
     pub members: &'static [Member],
     slots: [u8; SLOTS],
+    pub(crate) quick: [Quick; 64],
     pub(crate) required: [u64; 5],
+    /// What is required on any interface.
+    pub(crate) wanted: u64,
     pub(crate) once: u64,
+    /// The members that are groups.
+    pub(crate) nested: u64,
+    /// What the values of members ask for besides.
+    pub(crate) conditions: Conditions,
 }
 
 /// What an element of no member has for a slot.
@@ -151,7 +229,8 @@ impl Group {
         assert!(members.len() <= 64, "a group has more than 64 members");
         let mut slots = [NO_SLOT; SLOTS];
         let mut required = [0u64; 5];
-        let mut once = 0u64;
+        let mut quick = [Quick::NONE; 64];
+        let (mut once, mut nested) = (0u64, 0u64);
         let mut slot = 0;
         while slot < members.len() {
             let member = &members[slot];
@@ -166,6 +245,10 @@ impl Group {
             }
             if !member.many {
                 once |= 1 << slot;
+            }
+            match member.what {
+                Descriptor::Leaf(leaf) => quick[slot] = leaf.quick,
+                Descriptor::Group(_) => nested |= 1 << slot,
             }
             let mut interface = 0;
             while interface < 5 {
@@ -182,9 +265,13 @@ impl Group {
             ie,
             table,
             members,
-            slots,
+            quick,
             required,
+            wanted: required[0] | required[1] | required[2] | required[3] | required[4],
             once,
+            nested,
+            conditions: Conditions::of(ie, &slots),
+            slots,
         }
     }
 
@@ -223,6 +310,12 @@ impl Group {
                 .map(bit)
                 .fold(0, std::ops::BitOr::bitor),
         )
+    }
+
+    /// Returns the slot and the row of a type that the table has.
+    pub(crate) const fn row(&'static self, ie: IeType) -> (u8, &'static Member) {
+        let slot = self.slots[ie.0 as usize];
+        (slot, &self.members[slot as usize])
     }
 
     /// Returns the member of a type.

@@ -35,8 +35,8 @@ pub trait Ie: Sized {
     fn decode(value: &[u8]) -> Result<Self, Error> {
         let mut index = Index::new();
         let part = match Self::DESCRIPTOR {
-            Descriptor::Leaf(leaf) => index.leaf(value, leaf),
-            Descriptor::Group(group) => index.walk(value, 0, group),
+            Descriptor::Leaf(leaf) => Index::leaf(value, leaf),
+            Descriptor::Group(group) => index.walk(value, 0, group).map(|(part, _)| part),
         };
         part.and_then(Self::from_part)
             .map_err(|error| error.within(Self::TYPE, None))

@@ -73,7 +73,9 @@ macro_rules! numbers {
             }
         }
 
-        $crate::ie::leaf::number_leaf!($name, $kind, ($kind), $ie, $field);
+        $crate::ie::leaf::number_leaf!($name, $kind, ($kind), $ie, $field, {
+            $crate::ie::descriptor::Quick::number($crate::ie::field::number_size!($kind))
+        });
         $crate::ie::leaf::leaf_display!($name);
     )* };
 }
@@ -88,13 +90,19 @@ macro_rules! codes {
             $name(u8)
             $($value $constant $text;)*
         }
-        $crate::ie::leaf::number_leaf!($name, $kind, (($name $kind)), $ie, $field);
+        $crate::ie::leaf::number_leaf!($name, $kind, (($name $kind)), $ie, $field, {
+            if $crate::validate::is_closed($crate::ie::IeType::$ie) {
+                $crate::ie::descriptor::Quick::named(&[$($value),*])
+            } else {
+                $crate::ie::descriptor::Quick::number($crate::ie::field::number_size!($kind))
+            }
+        });
     )* };
 }
 
 /// Implements a leaf for a number in a tuple struct.
 macro_rules! number_leaf {
-    ($name:ident, $kind:ident, ($described:tt), $ie:ident, $field:ident) => {
+    ($name:ident, $kind:ident, ($described:tt), $ie:ident, $field:ident, $quick:expr) => {
         impl $name {
             #[inline]
             fn read(
@@ -126,7 +134,7 @@ macro_rules! number_leaf {
                     }],
                     check: $crate::ie::leaf::leaf_checks!(check $name),
                     again: $crate::ie::leaf::leaf_checks!(again $name),
-                    plain: if SIZE.1 as usize == 8 * SIZE.0 { SIZE.0 } else { usize::MAX },
+                    quick: $quick,
                 }
             },
             $crate::ie::IeType::$ie
@@ -202,7 +210,7 @@ macro_rules! strings {
                 }],
                 check: |_| Ok(true),
                 again: |value, out| out.extend_from_slice(value),
-                plain: usize::MAX,
+                quick: $crate::ie::descriptor::Quick::NONE,
             },
             $crate::ie::IeType::$ie
         );
@@ -229,7 +237,7 @@ macro_rules! flags {
     })*) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name($repr);
+        pub struct $name(pub(crate) $repr);
 
         impl $name {
             $(
@@ -328,7 +336,7 @@ macro_rules! flags {
                     Ok(reader.is_plain() && again == value.len())
                 },
                 again: $crate::ie::leaf::leaf_checks!(again $name),
-                plain: usize::MAX,
+                quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0]),
             },
             $crate::ie::IeType::$ie
         );
@@ -462,7 +470,7 @@ macro_rules! record_row {
                 ],
                 check: $crate::ie::leaf::leaf_checks!(check $name),
                 again: $crate::ie::leaf::leaf_checks!(again $name),
-                plain: usize::MAX,
+                quick: $crate::ie::descriptor::Quick::NONE,
             },
             $crate::ie::IeType::$ie
         );

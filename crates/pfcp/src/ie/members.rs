@@ -145,7 +145,7 @@ macro_rules! group_struct {
                 self.0
             }
 
-            $($crate::ie::members::member_getter!('a $kind $field: $type);)*
+            $($crate::ie::members::member_getter!('a $name $kind $field: $type);)*
         }
     };
 }
@@ -256,24 +256,27 @@ macro_rules! member_setter {
 }
 
 macro_rules! member_getter {
-    ($life:lifetime many $field:ident: $type:ty) => {
+    ($life:lifetime $name:ident many $field:ident: $type:ty) => {
         #[doc = concat!("Walks the members `", stringify!($type), "`.")]
+        #[inline]
         pub fn $field(
             self,
         ) -> impl Iterator<Item = <$type as $crate::ie::Ie>::View<$life>> + use<$life> {
-            let of_type =
-                |part: &$crate::wire::Part<'_>| part.ie() == <$type as $crate::ie::Ie>::TYPE;
+            const ROW: (u8, &$crate::ie::Member) =
+                $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE);
             self.0
-                .parts()
-                .filter(of_type)
+                .filling(ROW.1, ROW.0)
                 .filter_map(<$type as $crate::ie::Ie>::view)
         }
     };
-    ($life:lifetime $kind:ident $field:ident: $type:ty) => {
+    ($life:lifetime $name:ident $kind:ident $field:ident: $type:ty) => {
         #[doc = concat!("Returns the member `", stringify!($type), "`.")]
         #[must_use]
+        #[inline]
         pub fn $field(self) -> Option<<$type as $crate::ie::Ie>::View<$life>> {
-            let part = self.0.find(<$type as $crate::ie::Ie>::TYPE)?;
+            const ROW: (u8, &$crate::ie::Member) =
+                $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE);
+            let part = self.0.filling(ROW.1, ROW.0).next()?;
             <$type as $crate::ie::Ie>::view(part)
         }
     };

@@ -2,6 +2,8 @@ use std::fmt;
 
 use super::{Body, BodyView, Message, MessageType, table};
 use crate::error::{Error, ErrorKind};
+use crate::ie::Interfaces;
+use crate::validate;
 use crate::wire::{Frame, Header, Index, Part};
 
 /// A message that borrows its octets; every length at every depth was checked.
@@ -20,6 +22,7 @@ use crate::wire::{Frame, Header, Index, Part};
 pub struct MessageView<'a> {
     header: Header,
     root: Part<'a>,
+    fit: Interfaces,
 }
 
 impl<'a> MessageView<'a> {
@@ -42,10 +45,16 @@ impl<'a> MessageView<'a> {
         if message_type.name().is_some() && message_type.is_session() != header.seid.is_some() {
             return Err(Error::new(0, ErrorKind::SeidFlag).in_message(message_type));
         }
-        let root = index
+        let (root, mut fit) = index
             .walk(frame.octets, header.octets(), table(message_type))
             .map_err(|error| error.in_message(message_type))?;
-        Ok(Self { header, root })
+        validate::of_message(root, message_type, |_, _| fit = Interfaces::NONE);
+        Ok(Self { header, root, fit })
+    }
+
+    /// Returns the interfaces for which nothing is missing or wrong.
+    pub(crate) const fn fit(&self) -> Interfaces {
+        self.fit
     }
 
     /// Returns the header.

@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError};
 use strowger_pfcp::{
-    Descriptor, Group, IeType, Index, Kind, Leaf, Message, MessageType, MessageView, Presence,
-    Span, When, canonical, describe,
+    Descriptor, Group, IeType, Index, Interfaces, Kind, Leaf, Message, MessageType, MessageView,
+    Presence, Span, When, canonical, describe, findings, validate,
 };
 
 use crate::octets::{node_message, session_message, tlv};
@@ -113,6 +113,30 @@ fn group(table: &Group, choices: &mut Choices<'_>) -> Vec<u8> {
     members.concat()
 }
 
+/// Accepts for the interfaces that no finding rules out, one at a time and all at once.
+fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
+    let mut index = Index::new();
+    let Ok(view) = MessageView::decode(octets, &mut index) else {
+        return Ok(());
+    };
+    for on in Interfaces::ALL.iter().chain([Interfaces::ALL]) {
+        let left = findings(&view, on)
+            .iter()
+            .filter(|finding| finding.kind.cause().is_some())
+            .fold(on, |left, finding| left.without(finding.on));
+        let accepted = validate(&view, on).unwrap_or(Interfaces::NONE);
+        prop_assert_eq!(
+            accepted,
+            left,
+            "{} on {}: {:02x?}",
+            view.message_type(),
+            on,
+            octets
+        );
+    }
+    Ok(())
+}
+
 fn survives(octets: &[u8]) -> Result<(), TestCaseError> {
     let mut index = Index::new();
     let view = MessageView::decode(octets, &mut index).expect("well-formed");
@@ -175,6 +199,32 @@ proptest! {
             } else {
                 survives(&node_message(message.0, &body))?;
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn every_message_is_judged_by_its_findings(
+        octets in vec(any::<u8>(), 0..1024),
+        changes in vec((any::<u16>(), any::<u8>()), 0..3),
+    ) {
+        for message in MessageType::ALL {
+            let table = message.table().expect("a table");
+            let body = group(table, &mut Choices::new(&octets));
+            let mut octets = if message.is_session() {
+                session_message(message.0, &body)
+            } else {
+                node_message(message.0, &body)
+            };
+            // Another type makes a member missing, another value changes what is asked for.
+            for (place, octet) in &changes {
+                let place = 4 + usize::from(*place) % (octets.len() - 4);
+                octets[place] ^= octet;
+            }
+            is_judged_by_its_findings(&octets)?;
         }
     }
 }

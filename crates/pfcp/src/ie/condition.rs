@@ -1,0 +1,149 @@
+//! Conditions under which a group has to have a member, where the group alone decides.
+
+use super::descriptor::NO_SLOT;
+use super::{ApplyAction, IeType, ReportingTriggers};
+
+/// A member that a group has to have under a condition.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// The flags of the watched member that ask for it; always, if there are none.
+    flags: u32,
+    /// The first is the member; any of the others stands for it.
+    pub(crate) any: &'static [IeType],
+    /// The clause that states the condition.
+    pub(crate) clause: &'static str,
+}
+
+/// Says which member holds the flags, and what they ask for.
+const fn needs(group: Option<IeType>) -> (IeType, &'static [Need]) {
+    match group {
+        Some(IeType::CREATE_PDR) => (IeType::RESERVED, &PDR),
+        Some(IeType::CREATE_FAR) => (IeType::APPLY_ACTION, &FAR),
+        Some(IeType::CREATE_URR) => (IeType::REPORTING_TRIGGERS, &URR),
+        _ => (IeType::RESERVED, &[]),
+    }
+}
+
+static PDR: [Need; 1] = [Need {
+    flags: 0,
+    any: &[
+        IeType::FAR_ID,
+        IeType::ACTIVATE_PREDEFINED_RULES,
+        IeType::MAR_ID,
+    ],
+    clause: "7.5.2.2",
+}];
+
+static FAR: [Need; 2] = [
+    Need {
+        flags: ApplyAction::FORW.0 as u32,
+        any: &[
+            IeType::FORWARDING_PARAMETERS,
+            IeType::MBS_MULTICAST_PARAMETERS,
+            IeType::ADD_MBS_UNICAST_PARAMETERS,
+        ],
+        clause: "7.5.2.3",
+    },
+    Need {
+        flags: ApplyAction::DUPL.0 as u32,
+        any: &[IeType::DUPLICATING_PARAMETERS],
+        clause: "7.5.2.3",
+    },
+];
+
+static URR: [Need; 5] = [
+    trigger(ReportingTriggers::PERIO, &[IeType::MEASUREMENT_PERIOD]),
+    trigger(ReportingTriggers::VOLTH, &[IeType::VOLUME_THRESHOLD]),
+    trigger(ReportingTriggers::TIMTH, &[IeType::TIME_THRESHOLD]),
+    trigger(ReportingTriggers::VOLQU, &[IeType::VOLUME_QUOTA]),
+    trigger(ReportingTriggers::TIMQU, &[IeType::TIME_QUOTA]),
+];
+
+const fn trigger(trigger: ReportingTriggers, any: &'static [IeType]) -> Need {
+    Need {
+        flags: trigger.0,
+        any,
+        clause: "7.5.2.4",
+    }
+}
+
+/// The conditions of a group, its members as slots.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    /// The slot of the member that holds the flags.
+    pub(crate) watch: u8,
+    needs: &'static [Need],
+    /// For each need the flags that ask for it and the slots that meet it.
+    asked: [(u32, u64); 5],
+}
+
+impl Conditions {
+    pub(crate) const fn of(group: Option<IeType>, slots: &[u8]) -> Self {
+        let (watch, needs) = needs(group);
+        let mut asked = [(0, 0); 5];
+        let mut need = 0;
+        while need < needs.len() {
+            let Need { flags, any, .. } = &needs[need];
+            // What no flag asks for is always asked for.
+            asked[need].0 = if *flags == 0 { u32::MAX } else { *flags };
+            let mut one = 0;
+            while one < any.len() {
+                let slot = slots[any[one].0 as usize];
+                assert!(slot != NO_SLOT, "a condition names no member");
+                asked[need].1 |= 1 << slot;
+                one += 1;
+            }
+            need += 1;
+        }
+        Self {
+            watch: slots[watch.0 as usize],
+            needs,
+            asked,
+        }
+    }
+
+    /// Says that a closer look is needed to tell whether a group has all that it should.
+    #[inline]
+    pub(crate) const fn may_be_unmet(&self, seen: u64) -> bool {
+        let (_, met) = self.asked[0];
+        !self.needs.is_empty() && (self.watch != NO_SLOT || met & seen == 0)
+    }
+
+    /// Says that a group has all that its members ask for: those in `seen`, with the flags of the
+    /// watched one.
+    #[inline]
+    pub(crate) fn are_met(&self, seen: u64, flags: u32) -> bool {
+        self.asked
+            .iter()
+            .take(self.needs.len())
+            .all(|(asking, met)| asking & flags == 0 || met & seen != 0)
+    }
+
+    /// Walks the needs that are not met.
+    pub(crate) fn unmet(&self, seen: u64, flags: u32) -> impl Iterator<Item = &'static Need> {
+        self.needs
+            .iter()
+            .zip(&self.asked)
+            .filter(move |(_, (asking, met))| asking & flags != 0 && met & seen == 0)
+            .map(|(need, _)| need)
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.needs.is_empty()
+    }
+}
+
+/// The flags of the watched member, or all if the group has none to watch: what they ask for is
+/// then always asked for.
+#[inline]
+pub(crate) fn flags(watched: Option<&[u8]>, watch: u8) -> u32 {
+    if watch == NO_SLOT {
+        return u32::MAX;
+    }
+    match watched {
+        Some([a, b, c, ..]) => u32::from_le_bytes([*a, *b, *c, 0]),
+        Some([a, b]) => u32::from_le_bytes([*a, *b, 0, 0]),
+        Some([a]) => u32::from(*a),
+        _ => 0,
+    }
+}
