@@ -24,6 +24,7 @@ use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
 use crate::run;
 use crate::schedule::TaskHandle;
+use crate::stream::{OwnedSources, Source, SourceSpec};
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
 use crate::timer::{TimerKey, Timers};
@@ -45,6 +46,7 @@ pub struct Context<A: Actor> {
     next_task: u64,
     pipes: Pipes,
     monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
+    sources: OwnedSources,
     /// Set by the actor itself: end after this hook.
     pub(crate) exit: Option<Exit>,
     /// Whether a message is being handled, or was when the hook did not come back.
@@ -77,6 +79,7 @@ impl<A: Actor> Context<A> {
             next_task: 0,
             pipes: Pipes::new(),
             monitors: FxHashMap::default(),
+            sources: OwnedSources::default(),
             exit: None,
             handling: false,
             cell,
@@ -318,6 +321,18 @@ impl<A: Actor> Context<A> {
             incarnation: self.incarnation,
             wrap: A::Msg::wrap,
         }))
+    }
+
+    /// Makes a stream, which this incarnation feeds and ends.
+    #[must_use]
+    pub fn source<T: Clone + Send + 'static>(&mut self, spec: SourceSpec) -> Source<T> {
+        let owner = self.any();
+        Source::new(spec, owner, &mut self.sources)
+    }
+
+    /// Says why the incarnation is ending, to be told to those who read from it.
+    pub(crate) fn explain(&self, exit: &Exit) {
+        self.sources.explain(exit);
     }
 
     /// Takes the next thing to do: signals first, then timers that are due, then messages.

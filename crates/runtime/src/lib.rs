@@ -95,6 +95,7 @@ mod reply;
 mod run;
 mod schedule;
 mod splitmix;
+mod stream;
 mod supervision;
 mod sync;
 mod system;
@@ -120,6 +121,10 @@ pub use path::{Key, Path, PathPattern, PatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};
+pub use stream::{
+    FlowError, Inlet, Lag, Offer, Outlet, ReadError, Reader, Source, SourceError, SourceInfo,
+    SourceSpec,
+};
 pub use supervision::{
     Backoff, ChildError, ChildInfo, ChildSpec, Dynamic, DynamicRef, Restart, Shutdown, Strategy,
     Supervisor, SupervisorRef,

@@ -60,6 +60,7 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
     let node = &cell.node;
     let life = live(args, &mut value, &mut cx);
     let mut exit = guard(node, life).await.unwrap_or_else(|exit| exit);
+    cx.explain(&exit);
     node.enter(Phase::Stopping);
     if cx.handling && !planted(Bug::DeadLetterUnreported) {
         let shared = &node.shared;

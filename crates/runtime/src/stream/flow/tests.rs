@@ -1,0 +1,187 @@
+use std::collections::VecDeque;
+
+use proptest::collection::vec;
+use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+use proptest::sample::select;
+
+use super::{FlowError, Inlet, Lag, Offer, Outlet};
+
+/// What travels from source to reader.
+#[derive(Debug)]
+enum Packet {
+    Item { missed: u64, number: u64 },
+}
+
+/// Both halves, with a line of any delay between them.
+struct Line {
+    outlet: Outlet,
+    inlet: Inlet,
+    items: VecDeque<Packet>,
+    grants: VecDeque<u32>,
+    arrived: VecDeque<u64>,
+    /// The number of the next item that the reader knows nothing of.
+    expected: u64,
+    number: u64,
+}
+
+impl Line {
+    fn new(lag: Lag, window: u32, limit: u32) -> Self {
+        let mut inlet = Inlet::new(window);
+        let first = inlet.refill();
+        Self {
+            outlet: Outlet::new(lag, limit),
+            inlet,
+            items: VecDeque::new(),
+            grants: VecDeque::from([first]),
+            arrived: VecDeque::new(),
+            expected: 0,
+            number: 0,
+        }
+    }
+
+    fn send(&mut self) {
+        let number = self.number;
+        match self.outlet.offer() {
+            Offer::Send { missed } => {
+                self.items.push_back(Packet::Item { missed, number });
+                self.number += 1;
+            }
+            Offer::Miss => self.number += 1,
+            Offer::Wait | Offer::Disconnect => {}
+        }
+    }
+
+    fn carry_item(&mut self) {
+        if let Some(Packet::Item { missed, number }) = self.items.pop_front() {
+            self.inlet.arrived().expect("there was credit");
+            self.expected += missed;
+            assert_eq!(
+                number, self.expected,
+                "in order, none lost untold, none twice"
+            );
+            self.expected += 1;
+            self.arrived.push_back(number);
+        }
+    }
+
+    fn take(&mut self) {
+        if self.arrived.pop_front().is_some() {
+            self.inlet.taken();
+        }
+        let credit = self.inlet.refill();
+        if credit > 0 {
+            self.grants.push_back(credit);
+        }
+    }
+
+    fn carry_grant(&mut self) {
+        if let Some(credit) = self.grants.pop_front() {
+            self.outlet.grant(credit).expect("within the limit");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn both_halves_agree_over_a_line_of_any_delay(
+        lag in select(vec![Lag::Wait, Lag::Miss]),
+        window in 1_u32..20,
+        steps in vec(any::<u8>(), 1..400),
+    ) {
+        let mut line = Line::new(lag, window, window);
+        for step in steps {
+            match step % 4 {
+                0 => line.send(),
+                1 => line.carry_item(),
+                2 => line.take(),
+                _ => line.carry_grant(),
+            }
+            let kept = line.items.len() + line.arrived.len();
+            prop_assert!(kept <= window as usize, "{kept} of {window}");
+        }
+        // Whatever was on its way comes through, and the stream goes on.
+        for _ in 0..100 {
+            line.carry_grant();
+            line.carry_item();
+            line.take();
+        }
+        let before = line.number;
+        line.send();
+        line.carry_item();
+        prop_assert_eq!(line.number, before + 1);
+        prop_assert_eq!(line.expected, line.number, "all are accounted for");
+    }
+
+    #[test]
+    fn a_window_may_change_at_any_time(
+        windows in vec((1_u32..20, 0_u8..10), 1..30),
+    ) {
+        let mut line = Line::new(Lag::Wait, 10, 20);
+        for (window, rounds) in windows {
+            line.inlet.resize(window);
+            for _ in 0..rounds {
+                line.send();
+                line.carry_item();
+                line.take();
+                line.carry_grant();
+            }
+            let kept = line.items.len() + line.arrived.len();
+            prop_assert!(kept <= 20);
+        }
+        let before = line.number;
+        for _ in 0..100 {
+            line.send();
+            line.carry_item();
+            line.take();
+            line.carry_grant();
+        }
+        prop_assert!(line.number >= before + 50, "it never stalls");
+    }
+}
+
+#[test]
+fn credit_comes_back_at_half_of_the_window() {
+    let mut inlet = Inlet::new(8);
+    assert_eq!(inlet.refill(), 8);
+    for _ in 0..8 {
+        inlet.arrived().expect("there is credit");
+    }
+    let mut grants = Vec::new();
+    for _ in 0..8 {
+        inlet.taken();
+        grants.push(inlet.refill());
+    }
+    assert_eq!(grants, [0, 0, 0, 4, 0, 0, 0, 4]);
+}
+
+#[test]
+fn a_reader_that_grants_without_end_is_found() {
+    let mut outlet = Outlet::new(Lag::Wait, 10);
+    assert_eq!(outlet.grant(10), Ok(()));
+    let error = FlowError::TooMuchCredit {
+        credit: 11,
+        limit: 10,
+    };
+    assert_eq!(outlet.grant(1), Err(error));
+    assert_eq!(outlet.grant(u32::MAX).map_err(|error| error.to_string()), {
+        let text = "credit of 4294967295 is more than the 10 that a reader may grant";
+        Err(text.to_owned())
+    });
+    assert_eq!(outlet.credit(), 10);
+}
+
+#[test]
+fn a_source_that_sends_without_credit_is_found() {
+    let mut inlet = Inlet::new(0);
+    assert_eq!((inlet.refill(), inlet.window()), (1, 1));
+    assert_eq!(inlet.arrived(), Ok(()));
+    assert_eq!(inlet.arrived(), Err(FlowError::NoCredit));
+}
+
+#[test]
+fn a_laggard_waits_misses_or_goes_as_the_rule_says() {
+    let offer = |lag| Outlet::new(lag, 1).offer();
+    assert_eq!(offer(Lag::Wait), Offer::Wait);
+    assert_eq!(offer(Lag::Miss), Offer::Miss);
+    assert_eq!(offer(Lag::Disconnect), Offer::Disconnect);
+}
