@@ -52,13 +52,26 @@ pub enum SendError<T> {
     /// The mailbox has no room.
     #[error("the mailbox is full")]
     Full(T),
+    /// The actor is [drained](ActorRef::drain), and takes no more messages before it is restarted,
+    /// if it is.
+    #[error("the actor is being drained")]
+    Draining(T),
 }
 
 impl<T> SendError<T> {
     /// The message that was not delivered.
     pub fn into_message(self) -> T {
         match self {
-            Self::Closed(message) | Self::Full(message) => message,
+            Self::Closed(message) | Self::Full(message) | Self::Draining(message) => message,
+        }
+    }
+
+    /// The same error with another message.
+    pub(crate) fn map<S>(self, convert: impl FnOnce(T) -> S) -> SendError<S> {
+        match self {
+            Self::Closed(message) => SendError::Closed(convert(message)),
+            Self::Full(message) => SendError::Full(convert(message)),
+            Self::Draining(message) => SendError::Draining(convert(message)),
         }
     }
 }
@@ -68,6 +81,7 @@ impl<T> fmt::Debug for SendError<T> {
         f.write_str(match self {
             Self::Closed(_) => "Closed",
             Self::Full(_) => "Full",
+            Self::Draining(_) => "Draining",
         })
     }
 }
@@ -77,6 +91,7 @@ impl<T> From<Refused<T>> for SendError<T> {
         match refused {
             Refused::Closed(message) => Self::Closed(message),
             Refused::Full(message) => Self::Full(message),
+            Refused::Draining(message) => Self::Draining(message),
         }
     }
 }
@@ -91,6 +106,9 @@ pub enum AskError {
     /// The mailbox has no room, and its rule is not to wait.
     #[error("the mailbox is full")]
     Full,
+    /// The actor is [drained](ActorRef::drain), and takes no more requests.
+    #[error("the actor is being drained")]
+    Draining,
     /// The deadline passed.
     #[error("no answer within the deadline")]
     TimedOut,
@@ -141,7 +159,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Sends a message without waiting.
     ///
     /// # Errors
-    /// Hands the message back: `Full` without room, `Closed` after the actor's end.
+    /// Hands the message back: `Full` without room, `Draining` while the actor is drained, `Closed`
+    /// after its end.
     #[inline]
     pub fn try_tell<T>(&self, message: T) -> Result<(), SendError<T>>
     where
@@ -155,7 +174,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Dropping the future before it is done gives the turn up and sends nothing.
     ///
     /// # Errors
-    /// Hands the message back: `Full` if the rule is to fail, `Closed` after the actor's end.
+    /// Hands the message back: `Full` if the rule is to fail, `Draining` while the actor is
+    /// drained, `Closed` after its end.
     #[inline]
     pub async fn tell<T>(&self, message: T) -> Result<(), SendError<T>>
     where
@@ -165,7 +185,7 @@ impl<M: Send + 'static> ActorRef<M> {
             Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
                 let mut turn = Turn::new(&*self.0);
                 if !turn.reserve().await {
-                    return Err(SendError::Closed(message));
+                    return Err(self.0.mailbox.refusal(message).into());
                 }
                 self.0.fill(turn.take(), M::wrap(message));
                 Ok(())
@@ -204,6 +224,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 Ok(()) => wait_for(&answer).await,
                 Err(SendError::Closed(_)) => Err(AskError::Closed),
                 Err(SendError::Full(_)) => Err(AskError::Full),
+                Err(SendError::Draining(_)) => Err(AskError::Draining),
             }
         };
         let mut exchange = pin!(exchange);
@@ -296,15 +317,21 @@ impl<M: Send + 'static> Cell<M> {
     /// all that waits.
     pub(crate) fn fill(&self, ticket: u64, message: M) {
         if !self.mailbox.fill(ticket, message) {
-            let node = &self.node;
-            node.shared
-                .events
-                .emit(Count::DeadLetters(1), || Event::DeadLetter {
-                    path: node.path(),
-                    count: 1,
-                    exit: node.last_exit().unwrap_or(Exit::Shutdown),
-                });
+            self.lost(1);
         }
+    }
+
+    /// Reports messages that nobody will handle.
+    #[cold]
+    pub(crate) fn lost(&self, count: u64) {
+        let node = &self.node;
+        node.shared
+            .events
+            .emit(Count::DeadLetters(count), || Event::DeadLetter {
+                path: node.path(),
+                count,
+                exit: node.last_exit().unwrap_or(Exit::Shutdown),
+            });
     }
 
     #[cold]

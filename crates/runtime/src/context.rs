@@ -71,7 +71,7 @@ impl<A: Actor> fmt::Debug for Context<A> {
 impl<A: Actor> Context<A> {
     pub(crate) fn new(cell: Arc<Cell<A::Msg>>) -> Self {
         Self {
-            incarnation: cell.mailbox.incarnation(),
+            incarnation: cell.mailbox.begin(),
             receiver: Mutex::new(Receiver::new(&cell.mailbox)),
             timers: Mutex::new(Timers::new()),
             since_timers: 0,

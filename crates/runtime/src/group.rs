@@ -221,7 +221,8 @@ impl<T: Send + 'static> Group<T> {
             let message = message.clone();
             match catch_unwind(AssertUnwindSafe(|| member.try_tell(message))) {
                 Ok(Ok(())) => broadcast.delivered += 1,
-                Ok(Err(SendError::Full(message))) => {
+                // One that is drained may come back, as one that is full may.
+                Ok(Err(SendError::Full(message) | SendError::Draining(message))) => {
                     broadcast.full.push(member.actor());
                     drop(message);
                 }

@@ -80,6 +80,7 @@ mod cell;
 mod choice;
 mod clock;
 mod context;
+mod drain;
 mod event;
 mod exit;
 mod group;

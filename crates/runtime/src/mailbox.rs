@@ -10,6 +10,7 @@
 //! - **Nothing that waits is lost.** The batch outlives a panic and goes back to the front.
 //! - **Only who finds the actor receiving wakes it**, under the same lock.
 
+mod drain;
 mod receiver;
 
 use std::collections::VecDeque;
@@ -23,6 +24,8 @@ use crate::monitor::Signal;
 use crate::planted::{Bug, planted};
 use crate::schedule::strand::{Held, Strand};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use drain::Drain;
+use drain::Gate;
 pub(crate) use receiver::Receiver;
 
 /// What happens to a message for which there is no room.
@@ -119,6 +122,7 @@ pub(crate) enum System {
 #[derive(Debug)]
 pub(crate) enum Refused<T> {
     Closed(T),
+    Draining(T),
     Full(T),
 }
 
@@ -153,7 +157,8 @@ pub(crate) struct Lanes<M> {
     receiving: bool,
     waiting: Option<Box<Waiting>>,
     incarnation: u32,
-    closed: bool,
+    gate: Gate,
+    drain: Option<Arc<Drain<M>>>,
     high_water: usize,
     dropped: u64,
 }
@@ -231,7 +236,8 @@ impl<M> Mailbox<M> {
                 receiving: false,
                 waiting: None,
                 incarnation: 0,
-                closed: false,
+                gate: Gate::Open,
+                drain: None,
                 high_water: 0,
                 dropped: 0,
             }),
@@ -265,8 +271,8 @@ impl<M> Mailbox<M> {
     #[inline]
     pub(crate) fn push<T>(&self, message: T, wrap: impl FnOnce(T) -> M) -> Result<u64, Refused<T>> {
         let mut lanes = self.lanes.lock();
-        if lanes.closed {
-            return Err(Refused::Closed(message));
+        if lanes.gate != Gate::Open {
+            return Err(lanes.gate.refuse(message));
         }
         let batched = self.batched();
         if lanes.waiting.is_some() || lanes.user.len() + batched >= self.spec.capacity {
@@ -308,10 +314,11 @@ impl<M> Mailbox<M> {
         Ok(count)
     }
 
-    /// Waits for a place. Ready with `true` when `ticket` holds one, with `false` when closed.
+    /// Waits for a place. Ready with `true` when `ticket` holds one, with `false` when messages
+    /// are refused.
     pub(crate) fn poll_reserve(&self, ticket: &mut Option<u64>, waker: &Waker) -> Poll<bool> {
         let mut lanes = self.lanes.lock();
-        if lanes.closed {
+        if lanes.gate != Gate::Open {
             return Poll::Ready(false);
         }
         let used = lanes.user.len() + self.batched() + lanes.granted();
@@ -344,8 +351,8 @@ impl<M> Mailbox<M> {
     /// A place now, if there is one; `Ok(None)` where the rule always makes room.
     pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refused<()>> {
         let mut lanes = self.lanes.lock();
-        if lanes.closed {
-            return Err(Refused::Closed(()));
+        if lanes.gate != Gate::Open {
+            return Err(lanes.gate.refuse(()));
         }
         if !self.spec.batches() {
             return Ok(None);
@@ -366,7 +373,7 @@ impl<M> Mailbox<M> {
     /// as it drops all that waits when its actor ends.
     pub(crate) fn fill(&self, ticket: u64, message: M) -> bool {
         let mut lanes = self.lanes.lock();
-        if lanes.closed {
+        if lanes.gate == Gate::Closed {
             drop(lanes);
             return false;
         }
@@ -401,7 +408,7 @@ impl<M> Mailbox<M> {
     /// that asked for it is gone.
     pub(crate) fn complete(&self, incarnation: u32, message: M, pipe: Option<u64>) -> bool {
         let mut lanes = self.lanes.lock();
-        if lanes.closed || lanes.incarnation != incarnation {
+        if lanes.gate == Gate::Closed || lanes.incarnation != incarnation {
             drop(lanes);
             return false;
         }
@@ -413,7 +420,7 @@ impl<M> Mailbox<M> {
     /// Puts something in the system lane: for whichever incarnation runs, or for one of them.
     pub(crate) fn system(&self, system: System, incarnation: Option<u32>) -> bool {
         let mut lanes = self.lanes.lock();
-        if lanes.closed || incarnation.is_some_and(|one| one != lanes.incarnation) {
+        if lanes.gate == Gate::Closed || incarnation.is_some_and(|one| one != lanes.incarnation) {
             drop(lanes);
             return false;
         }
@@ -430,12 +437,14 @@ impl<M> Mailbox<M> {
     /// Refuses all from now on; what waited is returned as a count and dropped.
     pub(crate) fn close(&self) -> u64 {
         let mut lanes = self.lanes.lock();
-        lanes.closed = true;
+        let drainers = lanes.end_drain();
+        lanes.gate = Gate::Closed;
         let user = mem::take(&mut lanes.user);
         let completions = mem::take(&mut lanes.completions);
         let system = mem::take(&mut lanes.system);
         let waiting = lanes.waiting.take();
         drop(lanes);
+        drainers.into_iter().for_each(Waker::wake);
         let count = user.len() as u64;
         discard(user);
         discard(completions);
@@ -466,6 +475,15 @@ impl<M> Mailbox<M> {
     /// Whether something else than a message waits for the receiver.
     pub(crate) fn is_calling(&self) -> bool {
         self.attention.load(Ordering::Relaxed)
+    }
+
+    /// Begins an incarnation, which takes messages again if the last one was drained.
+    pub(crate) fn begin(&self) -> u32 {
+        let mut lanes = self.lanes.lock();
+        if lanes.gate == Gate::Drained {
+            lanes.gate = Gate::Open;
+        }
+        lanes.incarnation
     }
 
     pub(crate) fn incarnation(&self) -> u32 {

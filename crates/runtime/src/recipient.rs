@@ -32,7 +32,8 @@ impl<T: Send + 'static> Recipient<T> {
     /// Sends a message without waiting.
     ///
     /// # Errors
-    /// Hands the message back: `Full` without room, `Closed` after the actor's end.
+    /// Hands the message back: `Full` without room, `Draining` while the actor is drained, `Closed`
+    /// after its end.
     pub fn try_tell(&self, message: T) -> Result<(), SendError<T>> {
         self.0.try_tell(message)
     }
@@ -40,7 +41,8 @@ impl<T: Send + 'static> Recipient<T> {
     /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
     ///
     /// # Errors
-    /// Hands the message back: `Full` if the rule is to fail, `Closed` after the actor's end.
+    /// Hands the message back: `Full` if the rule is to fail, `Draining` while the actor is
+    /// drained, `Closed` after its end.
     pub async fn tell(&self, message: T) -> Result<(), SendError<T>> {
         match self.0.try_tell(message) {
             Err(SendError::Full(message)) if self.0.waits() => {
@@ -49,7 +51,7 @@ impl<T: Send + 'static> Recipient<T> {
                     ticket: None,
                 };
                 if !turn.reserve().await {
-                    return Err(SendError::Closed(message));
+                    return Err(self.0.refusal().map(|()| message));
                 }
                 self.0.fill(turn.take(), message);
                 Ok(())
@@ -85,6 +87,8 @@ pub(crate) trait Line: Send + Sync {
     fn try_reserve(&self) -> Result<Option<u64>, Refused<()>>;
     fn poll_reserve(&self, ticket: &mut Option<u64>, cx: &Context<'_>) -> Poll<bool>;
     fn give_up(&self, ticket: u64);
+    /// Why there is no room any more.
+    fn refusal(&self) -> SendError<()>;
 }
 
 impl<M: Send + 'static> Line for Cell<M> {
@@ -102,6 +106,10 @@ impl<M: Send + 'static> Line for Cell<M> {
 
     fn give_up(&self, ticket: u64) {
         self.mailbox.give_up(ticket);
+    }
+
+    fn refusal(&self) -> SendError<()> {
+        self.mailbox.refusal(()).into()
     }
 }
 
@@ -188,14 +196,17 @@ impl<T, U> Line for Mapped<T, U> {
     fn give_up(&self, ticket: u64) {
         self.inner.give_up(ticket);
     }
+
+    fn refusal(&self) -> SendError<()> {
+        self.inner.refusal()
+    }
 }
 
 impl<T: Send + 'static, U: Send + 'static> Tell<T> for Mapped<T, U> {
     fn try_tell(&self, message: T) -> Result<(), SendError<T>> {
         // The place comes first: once converted, the message could not be handed back.
         match self.inner.try_reserve() {
-            Err(Refused::Closed(())) => Err(SendError::Closed(message)),
-            Err(Refused::Full(())) => Err(SendError::Full(message)),
+            Err(refused) => Err(SendError::from(refused).map(|()| message)),
             Ok(None) => {
                 // Only an end in this moment refuses it; it is lost as all that waits then.
                 let _lost = self.inner.try_tell((self.convert)(message));

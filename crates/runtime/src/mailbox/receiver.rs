@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-use super::{Completed, Mailbox, Next};
+use super::{Completed, Gate, Mailbox, Next, System};
 use crate::clock;
-use crate::exit::discard;
+use crate::exit::{Exit, discard};
 use crate::planted::{Bug, planted};
 use crate::sync::Ordering;
 
@@ -84,6 +84,10 @@ impl<M> Receiver<M> {
         mailbox
             .attention
             .store(lanes.needs_attention(), Ordering::Relaxed);
+        if next.is_none() && lanes.gate != Gate::Open {
+            drop(lanes);
+            return Poll::Ready(Next::System(System::Stop(Exit::Shutdown)));
+        }
         lanes.receiving = next.is_none();
         drop(lanes);
         wakers.into_iter().for_each(Waker::wake);
@@ -117,7 +121,7 @@ impl<M> Receiver<M> {
         let mut lanes = mailbox.lanes.lock();
         lanes.incarnation += 1;
         lanes.receiving = false;
-        if lanes.closed {
+        if lanes.gate == Gate::Closed {
             drop(lanes);
             return;
         }
@@ -128,10 +132,12 @@ impl<M> Receiver<M> {
         mailbox.batched.store(0, Ordering::Relaxed);
         let completions = mem::take(&mut lanes.completions);
         let system = mem::take(&mut lanes.system);
+        let drainers = lanes.end_drain();
         mailbox
             .attention
             .store(lanes.needs_attention(), Ordering::Relaxed);
         drop(lanes);
+        drainers.into_iter().for_each(Waker::wake);
         discard(completions);
         discard(system);
     }

@@ -183,7 +183,8 @@ impl<T: Send + Sync + 'static> Stop<T> {
     fn send(&self, message: &Arc<T>) -> Offer {
         match self.recipient.try_tell(Arc::clone(message)) {
             Ok(()) => Offer::Taken,
-            Err(SendError::Full(_)) => Offer::Full,
+            // One that is drained may come back, as one that is full may.
+            Err(SendError::Full(_) | SendError::Draining(_)) => Offer::Full,
             Err(SendError::Closed(_)) => Offer::Gone,
         }
     }

@@ -1,0 +1,395 @@
+//! Draining: refuse what is new, handle what waits, hand back what is left.
+
+use std::time::Duration;
+
+use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::{
+    ActorRef, AskError, Backoff, ChildSpec, Event, Exit, MailboxSpec, Overflow, Restart, SendError,
+    Strategy, Supervisor, SupervisorRef,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Scene {
+    system: TestSystem,
+    probe: Probe<Story>,
+}
+
+impl Scene {
+    fn new(seed: u64) -> Self {
+        let system = TestSystem::new(seed);
+        let probe = system.probe();
+        Self { system, probe }
+    }
+
+    fn puppet(&self) -> ActorRef<Order> {
+        self.system.spawn::<Puppet>("p", self.probe.recipient())
+    }
+
+    fn child(&self, spec: impl FnOnce(ChildSpec) -> ChildSpec) -> (SupervisorRef, ActorRef<Order>) {
+        let child = spec(ChildSpec::new::<Puppet>("p", self.probe.recipient()));
+        let backoff = Backoff::new(10 * SECOND, 10 * SECOND);
+        let supervisor = Supervisor::new(Strategy::OneForOne).backoff(backoff);
+        let supervisor = self.system.supervise("s", supervisor.child(child));
+        let child = supervisor.child::<Order>("p").expect("it started");
+        (supervisor, child)
+    }
+}
+
+fn numbers(orders: &[Order]) -> Vec<u64> {
+    let number = |order: &Order| match order {
+        Order::Note(number) => *number,
+        other => panic!("{other:?} was not a note"),
+    };
+    orders.iter().map(number).collect()
+}
+
+fn note(puppet: &ActorRef<Order>, orders: impl IntoIterator<Item = Order>) {
+    for order in orders {
+        puppet.try_tell(order).expect("there is room");
+    }
+}
+
+#[test]
+fn what_waits_is_handled_and_then_the_actor_stops() {
+    let scene = Scene::new(1);
+    let puppet = scene.puppet();
+    note(
+        &puppet,
+        [Order::Note(1), Order::Wait(SECOND), Order::Note(2)],
+    );
+    let left = scene.system.run(puppet.drain(5 * SECOND));
+    assert!(left.is_empty());
+    assert_eq!(
+        scene.system.elapsed(),
+        SECOND,
+        "it does not wait for the limit"
+    );
+    let story = [
+        "/p started",
+        "/p noted 1",
+        "/p noted 2",
+        "/p stopped: shutdown",
+    ];
+    assert_eq!(scene.probe.story(), story);
+    assert!(!puppet.is_alive());
+    assert!(matches!(
+        puppet.try_tell(Order::Stop),
+        Err(SendError::Closed(Order::Stop))
+    ));
+}
+
+#[test]
+fn what_the_limit_does_not_allow_comes_back_in_order() {
+    let scene = Scene::new(1);
+    let mut events = scene.system.events();
+    let puppet = scene.puppet();
+    note(&puppet, [Order::Note(0), Order::Wait(3 * SECOND)]);
+    note(&puppet, (1..=500).map(Order::Note));
+    let left = scene.system.run(puppet.drain(2 * SECOND));
+    assert_eq!(numbers(&left), (1..=500).collect::<Vec<_>>());
+    assert_eq!(
+        scene.system.elapsed(),
+        3 * SECOND,
+        "the message it was at is finished"
+    );
+    assert_eq!(
+        scene.probe.story(),
+        ["/p started", "/p noted 0", "/p stopped: shutdown"]
+    );
+    while let Some(event) = events.try_next() {
+        assert!(!matches!(event, Event::DeadLetter { .. }), "{event:?}");
+    }
+}
+
+#[test]
+fn new_messages_are_refused_and_handed_back() {
+    let scene = Scene::new(1);
+    let puppet = scene.puppet();
+    note(&puppet, [Order::Wait(SECOND), Order::Note(1)]);
+    scene.system.run_until_idle();
+    let result = scene.system.run(async {
+        let late = async {
+            tokio::task::yield_now().await;
+            let order = puppet.try_tell(Order::Note(2));
+            let recipient = puppet.recipient::<Order>().tell(Order::Note(3)).await;
+            let mapped = puppet.recipient::<Order>().contramap(Order::Note);
+            (order, recipient, mapped.try_tell(4))
+        };
+        tokio::join!(puppet.drain(5 * SECOND), late)
+    });
+    let (left, (order, recipient, mapped)) = result;
+    assert!(left.is_empty());
+    assert!(matches!(order, Err(SendError::Draining(Order::Note(2)))));
+    assert!(matches!(
+        recipient,
+        Err(SendError::Draining(Order::Note(3)))
+    ));
+    assert!(matches!(mapped, Err(SendError::Draining(4))));
+    assert_eq!(
+        scene.probe.story(),
+        ["/p started", "/p noted 1", "/p stopped: shutdown"]
+    );
+}
+
+#[test]
+fn senders_that_wait_for_room_are_told() {
+    let scene = Scene::new(1);
+    let (_supervisor, puppet) = scene.child(|child| {
+        child
+            .restart(Restart::Transient)
+            .mailbox(MailboxSpec::bounded(1))
+    });
+    note(&puppet, [Order::Wait(SECOND)]);
+    scene.system.run_until_idle();
+    note(&puppet, [Order::Note(1)]);
+    let result = scene.system.run(async {
+        let drain = async {
+            tokio::task::yield_now().await;
+            puppet.drain(5 * SECOND).await
+        };
+        tokio::join!(
+            puppet.tell(Order::Note(2)),
+            puppet.tell(Order::Note(3)),
+            drain
+        )
+    });
+    assert!(matches!(result.0, Err(SendError::Draining(Order::Note(2)))));
+    assert!(matches!(result.1, Err(SendError::Draining(Order::Note(3)))));
+    assert!(result.2.is_empty());
+    assert_eq!(
+        scene.probe.story(),
+        ["/s/p started", "/s/p noted 1", "/s/p stopped: shutdown"]
+    );
+}
+
+#[test]
+fn permanent_child_starts_again_and_takes_messages() {
+    let scene = Scene::new(1);
+    let (_supervisor, puppet) = scene.child(|child| child.restart(Restart::Permanent));
+    note(&puppet, [Order::Wait(2 * SECOND), Order::Note(1)]);
+    let left = scene.system.run(puppet.drain(SECOND));
+    assert_eq!(numbers(&left), [1]);
+    scene.system.run_until_idle();
+    note(&puppet, [Order::Note(2)]);
+    let story = scene.probe.story();
+    let expected = [
+        "/s/p started",
+        "/s/p stopped: shutdown",
+        "/s/p started",
+        "/s/p noted 2",
+    ];
+    assert_eq!(story, expected);
+}
+
+#[test]
+fn transient_child_ends_for_good() {
+    let scene = Scene::new(1);
+    let (_supervisor, puppet) = scene.child(|child| child.restart(Restart::Transient));
+    assert!(scene.system.run(puppet.drain(SECOND)).is_empty());
+    scene.system.run_until_idle();
+    assert!(!puppet.is_alive());
+}
+
+#[test]
+fn panic_on_the_way_ends_the_drain_and_loses_nothing_that_waits() {
+    TestSystem::check(0..20, |system| {
+        let probe = system.probe::<Story>();
+        let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+        let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+        let supervisor = system.supervise("s", supervisor);
+        let puppet = supervisor.child::<Order>("p").expect("it started");
+        note(&puppet, [Order::Note(1), Order::Wait(SECOND), Order::Panic]);
+        note(&puppet, [Order::Note(2), Order::Note(3)]);
+        let left = system.run(puppet.drain(2 * SECOND));
+        assert_eq!(numbers(&left), [2, 3]);
+        let story = [
+            "/s/p started",
+            "/s/p noted 1",
+            "/s/p dropped",
+            "/s/p started",
+        ];
+        assert_eq!(probe.story(), story);
+        note(&puppet, [Order::Note(4)]);
+        assert_eq!(probe.story(), ["/s/p noted 4"]);
+    });
+}
+
+#[test]
+fn drain_while_a_restart_is_awaited_hands_all_back() {
+    let scene = Scene::new(1);
+    let (_supervisor, puppet) = scene.child(|child| child);
+    // The first restart comes at once, the second after the backoff.
+    note(
+        &puppet,
+        [Order::Fail, Order::Fail, Order::Note(1), Order::Note(2)],
+    );
+    scene.system.run_until_idle();
+    let left = scene.system.run(puppet.drain(SECOND));
+    assert_eq!(numbers(&left), [1, 2]);
+    assert_eq!(scene.system.elapsed(), SECOND);
+    scene.system.advance(60 * SECOND);
+    note(&puppet, [Order::Note(3)]);
+    assert_eq!(scene.probe.story().last().unwrap(), "/s/p noted 3");
+}
+
+#[test]
+fn children_end_before_the_drained_actor() {
+    let scene = Scene::new(1);
+    let puppet = scene.puppet();
+    note(&puppet, [Order::Spawn("c".into()), Order::Note(1)]);
+    assert!(scene.system.run(puppet.drain(SECOND)).is_empty());
+    let mut story = scene.probe.story();
+    assert_eq!(
+        story.split_off(story.len() - 2),
+        ["/p/c stopped: shutdown", "/p stopped: shutdown"]
+    );
+}
+
+#[test]
+fn actor_that_does_not_stop_is_killed_after_its_shutdown_time() {
+    let scene = Scene::new(1);
+    let puppet = scene.puppet();
+    note(&puppet, [Order::Wait(3600 * SECOND), Order::Note(1)]);
+    let left = scene.system.run(puppet.drain(SECOND));
+    assert_eq!(numbers(&left), [1]);
+    assert_eq!(
+        scene.system.elapsed(),
+        6 * SECOND,
+        "one, and the five to stop"
+    );
+    assert!(matches!(scene.system.run(puppet.stopped()), Exit::Killed));
+}
+
+#[test]
+fn start_that_fails_hands_all_back() {
+    let scene = Scene::new(1);
+    scene
+        .system
+        .inject("/p", Hook::PreStart, 1, Fault::fail("no start"));
+    let left = scene.system.run(async {
+        let (system, story) = (scene.system.system(), scene.probe.recipient());
+        let puppet = system.spawn::<Puppet>("p", story).unwrap();
+        note(&puppet, [Order::Note(1)]);
+        puppet.drain(SECOND).await
+    });
+    assert_eq!(numbers(&left), [1]);
+}
+
+#[test]
+fn one_of_two_drains_gets_what_is_left() {
+    let scene = Scene::new(1);
+    let puppet = scene.puppet();
+    note(&puppet, [Order::Wait(2 * SECOND), Order::Note(1)]);
+    let (one, two) = scene
+        .system
+        .run(async { tokio::join!(puppet.drain(SECOND), puppet.drain(SECOND)) });
+    assert_eq!(one.len() + two.len(), 1);
+    assert!(
+        scene.system.run(puppet.drain(SECOND)).is_empty(),
+        "it has ended"
+    );
+}
+
+#[test]
+fn abandoned_drain_goes_on_and_reports_what_is_lost() {
+    let scene = Scene::new(1);
+    let mut events = scene.system.events();
+    let puppet = scene.puppet();
+    note(
+        &puppet,
+        [
+            Order::Wait(2 * SECOND),
+            Order::Note(1),
+            Order::Panic,
+            Order::Note(2),
+        ],
+    );
+    let drain = puppet.drain(10 * SECOND);
+    let given_up = scene
+        .system
+        .run(async { tokio::time::timeout(SECOND, drain).await });
+    assert!(given_up.is_err());
+    assert!(matches!(
+        puppet.try_tell(Order::Stop),
+        Err(SendError::Draining(_))
+    ));
+    scene.system.advance(5 * SECOND);
+    assert_eq!(
+        scene.probe.story(),
+        ["/p started", "/p noted 1", "/p dropped"]
+    );
+    let mut lost = 0;
+    while let Some(event) = events.try_next() {
+        if let Event::DeadLetter { count, .. } = event {
+            lost += count;
+        }
+    }
+    assert_eq!(lost, 2, "the one that panicked, and the one after it");
+}
+
+#[test]
+fn rules_that_drop_refuse_too() {
+    for rule in [
+        Overflow::DropNewest,
+        Overflow::DropOldest,
+        Overflow::KeepLatest,
+    ] {
+        let scene = Scene::new(1);
+        let mailbox = MailboxSpec::bounded(2).overflow(rule);
+        let (_supervisor, puppet) =
+            scene.child(|child| child.restart(Restart::Temporary).mailbox(mailbox));
+        note(&puppet, [Order::Wait(2 * SECOND)]);
+        scene.system.run_until_idle();
+        note(&puppet, [Order::Note(1)]);
+        let (left, refused) = scene.system.run(async {
+            let late = async {
+                tokio::task::yield_now().await;
+                puppet.tell(Order::Note(2)).await
+            };
+            tokio::join!(puppet.drain(SECOND), late)
+        });
+        assert_eq!(numbers(&left), [1]);
+        assert!(matches!(refused, Err(SendError::Draining(Order::Note(2)))));
+    }
+}
+
+#[test]
+fn request_to_a_drained_actor_says_why() {
+    use std::convert::Infallible;
+    use strowger::{Actor, Ask, Context, Request};
+
+    struct Ping;
+    impl Request for Ping {
+        type Reply = ();
+    }
+    struct Busy;
+    impl Actor for Busy {
+        type Msg = Ask<Ping>;
+        type Args = ();
+        type Error = Infallible;
+        async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+            Ok(Self)
+        }
+        async fn handle(
+            &mut self,
+            ask: Ask<Ping>,
+            _: &mut Context<Self>,
+        ) -> Result<(), Infallible> {
+            tokio::time::sleep(SECOND).await;
+            ask.reply.send(());
+            Ok(())
+        }
+    }
+    let system = TestSystem::new(1);
+    let busy = system.spawn::<Busy>("b", ());
+    let (first, left, late) = system.run(async {
+        let late = async {
+            tokio::task::yield_now().await;
+            busy.ask(Ping).await
+        };
+        tokio::join!(busy.ask(Ping), busy.drain(2 * SECOND), late)
+    });
+    assert_eq!((first, late), (Ok(()), Err(AskError::Draining)));
+    assert!(left.is_empty());
+}
