@@ -9,6 +9,7 @@ mod bugs;
 mod ci;
 mod demo;
 mod fuzz;
+mod loom;
 mod miri;
 mod mutants;
 mod picture;
@@ -49,6 +50,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
   mutants                  change mailbox and supervision; no change may pass the tests (--file,
                            --shard 0/4, --list, --short; a broken-off run goes on)
+  loom                     all interleavings of the runtime's small machines (--weaken: and each
+                           weakened ordering must make a model fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
                            here; it says which (--short: Miri alone where it is)
   picture                  run the demo and draw what it printed as docs/demo.svg
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&project, &rest),
         Some("picture") => picture::run(&project),
         Some("simulate") => simulate::run(&project, &rest),
+        Some("loom") => loom::run(&project, &rest),
         Some("miri") => miri::run(&project, &rest),
         Some("mutants") => mutants::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),

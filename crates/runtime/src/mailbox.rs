@@ -11,6 +11,8 @@
 //! - **Only who finds the actor receiving wakes it**, under the same lock.
 
 mod drain;
+#[cfg(all(test, strowger_loom))]
+mod loom;
 mod receiver;
 
 use std::collections::VecDeque;

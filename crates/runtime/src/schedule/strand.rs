@@ -30,6 +30,8 @@
 
 mod current;
 mod lock;
+#[cfg(all(test, strowger_loom))]
+mod loom;
 
 use std::fmt;
 use std::future::Future;

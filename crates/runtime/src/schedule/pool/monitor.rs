@@ -5,6 +5,7 @@
 //! one that has had several actors waiting at two looks shares half. When nothing works for a
 //! while it sleeps until something does, and when no pool is left it ends.
 
+use std::sync::atomic::AtomicBool as Flag;
 use std::sync::{Arc, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -23,7 +24,8 @@ const QUIET: u32 = 50;
 /// While it sleeps, it still sees to it after this time that the pools are there.
 const DEEP: Duration = Duration::from_secs(10);
 
-static ASLEEP: AtomicBool = AtomicBool::new(false);
+// Not that of `crate::sync`: a static outlives every model.
+static ASLEEP: Flag = Flag::new(false);
 static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
     pools: Vec::new(),
     thread: None,

@@ -1,0 +1,173 @@
+//! Models of the mailbox: senders, a stop and the receiver, in every order.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use ::loom::model;
+use ::loom::sync::Mutex;
+use ::loom::thread;
+
+use super::{Lanes, Mailbox, MailboxSpec, Next, Receiver, System};
+use crate::exit::Exit;
+use crate::path::Path;
+use crate::schedule::strand::{Body, Host, Ready, Strand, start};
+
+/// An actor that is nothing but its mailbox.
+struct Toy {
+    mailbox: Mailbox<u32>,
+    queue: Mutex<VecDeque<Ready>>,
+    /// What it took out; `None` for a stop.
+    taken: Mutex<Vec<Option<u32>>>,
+}
+
+impl Toy {
+    /// An actor that takes so many things, and is over.
+    fn new(spec: MailboxSpec, all: usize) -> Arc<Self> {
+        let toy = Arc::new(Self {
+            mailbox: Mailbox::new(spec),
+            queue: Mutex::new(VecDeque::new()),
+            taken: Mutex::new(Vec::new()),
+        });
+        start(Arc::clone(&toy), toy.body(all), 0);
+        toy
+    }
+
+    fn body(self: &Arc<Self>, all: usize) -> Body {
+        let toy = Arc::downgrade(self);
+        let mut receiver = Receiver::new(&self.mailbox);
+        Box::pin(poll_fn(move |cx| {
+            let toy = toy.upgrade().expect("a strand keeps its host");
+            loop {
+                let next = match receiver.poll_next(&toy.mailbox, cx) {
+                    Poll::Ready(Next::Message(number)) => Some(number),
+                    Poll::Ready(_) => None,
+                    Poll::Pending => return Poll::Pending,
+                };
+                let mut taken = toy.taken.lock().expect("nobody panics with it");
+                taken.push(next);
+                if taken.len() == all {
+                    return Poll::Ready(Exit::Normal);
+                }
+            }
+        }))
+    }
+
+    fn run(&self) {
+        loop {
+            let ready = self
+                .queue
+                .lock()
+                .expect("nobody panics with it")
+                .pop_front();
+            let Some(ready) = ready else { return };
+            if let Some(again) = ready.run() {
+                self.queue(again, 0);
+            }
+        }
+    }
+
+    fn tell(&self, number: u32) -> bool {
+        self.mailbox.push(number, |number| number).is_ok()
+    }
+
+    fn taken(&self) -> Vec<Option<u32>> {
+        self.taken.lock().expect("nobody panics with it").clone()
+    }
+}
+
+impl Host for Toy {
+    type Data = Lanes<u32>;
+
+    fn strand(&self) -> &Strand<Lanes<u32>> {
+        self.mailbox.strand()
+    }
+
+    fn queue(&self, ready: Ready, _: u64) {
+        let mut queue = self.queue.lock().expect("nobody panics with it");
+        queue.push_back(ready);
+    }
+
+    fn is_down(&self) -> bool {
+        false
+    }
+
+    fn path(&self) -> Path {
+        Path::root()
+    }
+
+    fn over(self: Arc<Self>, _: Option<Exit>) {}
+}
+
+#[test]
+fn every_message_wakes_and_each_sender_keeps_its_order() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::unbounded(), 3);
+        let sender = Arc::clone(&toy);
+        let sender = thread::spawn(move || {
+            assert!(sender.tell(1));
+            assert!(sender.tell(2));
+        });
+        toy.run();
+        assert!(toy.tell(9));
+        toy.run();
+        sender.join().expect("no panic");
+        toy.run();
+        let taken = toy.taken();
+        assert_eq!(taken.len(), 3);
+        let of_first: Vec<_> = taken.into_iter().filter(|one| *one != Some(9)).collect();
+        assert_eq!(of_first, [Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn a_stop_wakes_and_overtakes_what_was_taken_out() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::unbounded(), 3);
+        assert!(toy.tell(1));
+        assert!(toy.tell(2));
+        let stopper = Arc::clone(&toy);
+        let stopper = thread::spawn(move || {
+            assert!(stopper.mailbox.system(System::Stop(Exit::Shutdown), None));
+            stopper.taken().len()
+        });
+        toy.run();
+        let before = stopper.join().expect("no panic");
+        toy.run();
+        let taken = toy.taken();
+        assert_eq!(taken.len(), 3);
+        let stop = taken.iter().position(Option::is_none);
+        let stop = stop.expect("the stop came");
+        assert!(
+            stop <= before + 1,
+            "all but the message in hand comes after it"
+        );
+    });
+}
+
+#[test]
+fn capacity_holds_while_the_receiver_takes_out() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::bounded(1), 2);
+        assert!(toy.tell(1));
+        let sender = Arc::clone(&toy);
+        let sender = thread::spawn(move || {
+            let taken = sender.tell(2);
+            // There is room only where the first was taken out before.
+            assert!(!taken || !sender.taken().is_empty() || sender.mailbox.figures().depth <= 1);
+            taken
+        });
+        toy.run();
+        let told = sender.join().expect("no panic");
+        toy.run();
+        assert_eq!(toy.taken().len(), 1 + usize::from(told));
+        assert!(toy.mailbox.figures().high_water <= 1);
+        if !told {
+            // It waits for another, which must find it.
+            assert!(toy.tell(3));
+            toy.run();
+            assert_eq!(toy.taken(), [Some(1), Some(3)]);
+        }
+    });
+}

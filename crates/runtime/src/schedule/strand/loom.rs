@@ -1,0 +1,183 @@
+//! Models of the lock and of the strand: wakers, runners and an end, in every order.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use ::loom::model;
+use ::loom::sync::Mutex;
+use ::loom::sync::atomic::{AtomicUsize, Ordering};
+use ::loom::thread;
+
+use super::{Body, Host, Lock, Ready, Strand, abandon, start};
+use crate::exit::Exit;
+use crate::path::Path;
+
+/// A strand over a number, whose queue is run by whoever looks at it.
+struct Toy {
+    strand: Strand<u32>,
+    queue: Mutex<VecDeque<Ready>>,
+    /// How often an incarnation was over: with an exit, and without.
+    ended: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+impl Toy {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            strand: Strand::new(0),
+            queue: Mutex::new(VecDeque::new()),
+            ended: AtomicUsize::new(0),
+            dropped: AtomicUsize::new(0),
+        })
+    }
+
+    /// A body that is done when the number has come up to this.
+    fn until(self: &Arc<Self>, last: u32) -> Body {
+        let toy = Arc::downgrade(self);
+        Box::pin(poll_fn(move |_| {
+            let toy = toy.upgrade().expect("a strand keeps its host");
+            if *toy.strand.lock() < last {
+                return Poll::Pending;
+            }
+            Poll::Ready(Exit::Normal)
+        }))
+    }
+
+    fn add(&self) {
+        let mut number = self.strand.lock();
+        *number += 1;
+        number.wake();
+    }
+
+    /// Runs what is queued until nothing is.
+    fn run(&self) {
+        loop {
+            let ready = self
+                .queue
+                .lock()
+                .expect("nobody panics with it")
+                .pop_front();
+            let Some(ready) = ready else { return };
+            if let Some(again) = ready.run() {
+                self.queue(again, 0);
+            }
+        }
+    }
+
+    fn ended(&self) -> (usize, usize) {
+        let ended = self.ended.load(Ordering::Relaxed);
+        (ended, self.dropped.load(Ordering::Relaxed))
+    }
+}
+
+impl Host for Toy {
+    type Data = u32;
+
+    fn strand(&self) -> &Strand<u32> {
+        &self.strand
+    }
+
+    fn queue(&self, ready: Ready, _: u64) {
+        let mut queue = self.queue.lock().expect("nobody panics with it");
+        queue.push_back(ready);
+        assert_eq!(queue.len(), 1, "a strand is queued once");
+    }
+
+    fn is_down(&self) -> bool {
+        false
+    }
+
+    fn path(&self) -> Path {
+        Path::root()
+    }
+
+    fn over(self: Arc<Self>, exit: Option<Exit>) {
+        let counter = if exit.is_some() {
+            &self.ended
+        } else {
+            &self.dropped
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_lock_lets_one_in_and_shows_what_the_last_one_did() {
+    model(|| {
+        let lock = Arc::new(Lock::new(0));
+        let add = |lock: &Lock<i32>| *lock.lock() += 1;
+        let other = Arc::clone(&lock);
+        // Two that turn at the lock would wait for each other's turns without end.
+        let other = thread::spawn(move || add(&other));
+        add(&lock);
+        add(&lock);
+        other.join().expect("no panic");
+        assert_eq!(*lock.lock(), 3);
+    });
+}
+
+#[test]
+fn no_wake_is_lost_between_the_look_and_the_park() {
+    model(|| {
+        let toy = Toy::new();
+        start(Arc::clone(&toy), toy.until(1), 0);
+        let waker = Arc::clone(&toy);
+        let waker = thread::spawn(move || waker.add());
+        toy.run();
+        waker.join().expect("no panic");
+        toy.run();
+        assert_eq!(toy.ended(), (1, 0));
+        assert_eq!(
+            Arc::strong_count(&toy),
+            1,
+            "a strand that is over keeps nothing"
+        );
+    });
+}
+
+#[test]
+fn a_body_goes_from_thread_to_thread_and_is_run_by_one() {
+    model(|| {
+        let toy = Toy::new();
+        start(Arc::clone(&toy), toy.until(2), 0);
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let toy = Arc::clone(&toy);
+                thread::spawn(move || {
+                    toy.add();
+                    toy.run();
+                })
+            })
+            .collect();
+        for other in others {
+            other.join().expect("no panic");
+        }
+        toy.run();
+        assert_eq!(toy.ended(), (1, 0));
+    });
+}
+
+#[test]
+fn what_is_abandoned_ends_once_whoever_wakes_it() {
+    model(|| {
+        let toy = Toy::new();
+        start(Arc::clone(&toy), toy.until(1), 0);
+        toy.run();
+        let waker = Arc::clone(&toy);
+        let waker = thread::spawn(move || {
+            waker.add();
+            waker.run();
+        });
+        abandon(&*toy);
+        waker.join().expect("no panic");
+        let (ended, dropped) = toy.ended();
+        assert_eq!(ended + dropped, 1);
+        assert_eq!(
+            Arc::strong_count(&toy),
+            1,
+            "a strand that is over keeps nothing"
+        );
+    });
+}

@@ -1,0 +1,223 @@
+//! `cargo xtask loom`: every order in which threads can meet in the small machines of the runtime.
+//!
+//! The models stand beside the code (`src/**/loom.rs`) and check that very code, through
+//! `crate::sync`. So that they are known to look, an ordering is weakened in a copy of the crate,
+//! one at a time: each time a model has to fail.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::binaries;
+use crate::project::Project;
+use crate::{Outcome, step, term};
+
+/// How many times the scheduler may take the processor from a thread that could go on; loom's
+/// authors find that two or three find nearly everything.
+const PREEMPTIONS: &str = "3";
+
+/// A model that needs longer than this has lost its way.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// An ordering, or a step, that the code cannot do without.
+struct Weakening {
+    /// What is lost.
+    name: &'static str,
+    /// Where, below `crates/runtime/src`.
+    file: &'static str,
+    /// What stands there: it has to occur exactly once.
+    from: &'static str,
+    to: &'static str,
+}
+
+/// One for each ordering on which a model depends.
+const WEAKENINGS: &[Weakening] = &[
+    Weakening {
+        name: "what the last one did is seen",
+        file: "schedule/strand/lock.rs",
+        from: "let free = self
+            .taken
+            .compare_exchange(false, true, Ordering::Acquire",
+        to: "let free = self
+            .taken
+            .compare_exchange(false, true, Ordering::Relaxed",
+    },
+    Weakening {
+        name: "what the last one did is seen after a wait",
+        file: "schedule/strand/lock.rs",
+        from: ".compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()",
+        to: ".compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()",
+    },
+    Weakening {
+        name: "what was done is shown to the next one",
+        file: "schedule/strand/lock.rs",
+        from: "store(false, Ordering::Release)",
+        to: "store(false, Ordering::Relaxed)",
+    },
+    Weakening {
+        name: "a wake during the turn is noted",
+        file: "schedule/strand.rs",
+        from: "State::Running => self.0.state = State::Woken,",
+        to: "State::Running => {}",
+    },
+    Weakening {
+        name: "a wake during the turn leads to another",
+        file: "schedule/strand.rs",
+        from: "let woken = run.state == State::Woken;",
+        to: "let woken = false;",
+    },
+    Weakening {
+        name: "who finds the actor receiving wakes it",
+        file: "mailbox.rs",
+        from: "    if lanes.receiving {",
+        to: "    if lanes.closed {",
+    },
+    Weakening {
+        name: "the receiver says that it waits",
+        file: "mailbox/receiver.rs",
+        from: "lanes.receiving = next.is_none();",
+        to: "lanes.receiving = false;",
+    },
+    Weakening {
+        name: "a signal calls the receiver from its batch",
+        file: "mailbox.rs",
+        from: "    fn call(&self, lanes: Held<'_, Lanes<M>>) {
+        self.attention.store(true, Ordering::Relaxed);",
+        to: "    fn call(&self, lanes: Held<'_, Lanes<M>>) {",
+    },
+];
+
+/// Runs the models; with `--weaken`, also on each weakened copy.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let weaken = match args {
+        [] => false,
+        [one] if one == "--weaken" => true,
+        _ => return Err("loom knows no option but --weaken".to_owned()),
+    };
+    check(project, weaken).map(|said| term::note(&said))
+}
+
+/// Runs the models, and says how many hold.
+pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
+    let mut models = models(project, project.root());
+    let output = binaries::output_within(&mut models, LIMIT * 2)?;
+    let output = output.ok_or("the models do not end")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        term::note(&String::from_utf8_lossy(&output.stderr));
+        term::note(&said);
+        return Err(format!(
+            "`{}` ended with {}",
+            step::shown(&models),
+            output.status
+        ));
+    }
+    let count = passed(&said);
+    if count == 0 {
+        return Err("no model ran: is there one below crates/runtime/src?".to_owned());
+    }
+    if !weaken {
+        return Ok(format!("{count} models hold"));
+    }
+    for weakening in WEAKENINGS {
+        weakened(project, weakening)?;
+        term::note(&format!("  {:<44} found", weakening.name));
+    }
+    let weak = WEAKENINGS.len();
+    Ok(format!(
+        "{count} models hold, and fail for each of {weak} weakenings"
+    ))
+}
+
+/// The models of the crate in `root`.
+fn models(project: &Project, root: &Path) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(root)
+        .env("RUSTFLAGS", "--cfg strowger_loom")
+        .env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS)
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("RUST_BACKTRACE", "0")
+        .env("CARGO_TARGET_DIR", project.target().join("loom"));
+    cargo.args(["test", "--locked", "-p", "strowger", "--lib", "loom"]);
+    cargo
+}
+
+/// Applies one weakening to a copy; an error unless a model fails.
+fn weakened(project: &Project, weakening: &Weakening) -> Outcome {
+    let Weakening {
+        name,
+        file,
+        from,
+        to,
+    } = weakening;
+    let copy = copied(project)?;
+    let path = copy.join("crates/runtime/src").join(file);
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
+    let count = text.matches(from).count();
+    if count != 1 {
+        return Err(format!(
+            "{name}: `{from}` stands {count} times in {file}, not once"
+        ));
+    }
+    std::fs::write(&path, text.replacen(from, to, 1))
+        .map_err(|error| format!("{file}: {error}"))?;
+    let mut models = models(project, &copy);
+    // A model that never ends has also seen that something is missing.
+    let Some(output) = binaries::output_within(&mut models, LIMIT)? else {
+        return Ok(());
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.contains("test result: FAILED") {
+        return Ok(());
+    }
+    if output.status.success() {
+        return Err(format!("{name}: every model holds without it"));
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    // Loom aborts the process where it cannot unwind.
+    if why.contains("SIGABRT") || why.contains("panicked at") {
+        return Ok(());
+    }
+    Err(format!("{name}: the weakened copy does not build\n{why}"))
+}
+
+/// A fresh copy of the workspace's sources under the target folder.
+fn copied(project: &Project) -> Result<PathBuf, String> {
+    let copy = project.target().join("loom-copy");
+    let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
+    if copy.exists() {
+        std::fs::remove_dir_all(&copy).map_err(failed)?;
+    }
+    for file in project.files()? {
+        let to = copy.join(&file);
+        if let Some(folder) = to.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        std::fs::copy(project.root().join(&file), &to).map_err(failed)?;
+    }
+    Ok(copy)
+}
+
+/// How many tests passed.
+fn passed(said: &str) -> u64 {
+    let counts = said.lines().filter_map(|line| {
+        let rest = line.strip_prefix("test result: ok. ")?;
+        rest.split(' ').next()?.parse::<u64>().ok()
+    });
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_counted() {
+        let said = "running 3 tests\ntest result: ok. 3 passed; 0 failed; 0 ignored\n";
+        assert_eq!(passed(said), 3);
+        assert_eq!(passed("test result: FAILED. 1 passed; 1 failed\n"), 0);
+    }
+}
