@@ -20,6 +20,7 @@ const ROOT: &[&str] = &[
     "README.md",
     "SECURITY.md",
     "bench",
+    "benches",
     "clippy.toml",
     "crates",
     "deny.toml",

@@ -24,6 +24,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         "strowger-examples",
         &["strowger", "strowger-pfcp", "strowger-pfcp-node"],
     ),
+    ("strowger-benches", &["strowger", "strowger-pfcp"]),
     ("xtask", &[]),
 ];
 

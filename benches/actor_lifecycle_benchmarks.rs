@@ -1,0 +1,76 @@
+//! A whole life, and the state in the middle of it.
+
+use std::hint::black_box;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
+
+/// Start, first message, first answer, orderly stop.
+async fn complete(nursery: Nursery, iterations: u64) -> Duration {
+    let latch = Arc::new(Latch::default());
+    let start = Instant::now();
+    for _ in 0..iterations {
+        let actor = nursery.counter(&latch);
+        tell(&actor, Msg::Add(3)).await;
+        assert_eq!(ask(&actor, 4).await, 7, "it counted both");
+        stop(vec![actor]).await;
+    }
+    start.elapsed()
+}
+
+/// The state of a running actor is read by asking it.
+async fn read(nursery: Nursery, iterations: u64) -> Duration {
+    let latch = Arc::new(Latch::default());
+    let actors = nursery.counters(1, &latch).await;
+    ask(&actors[0], 7).await;
+    let start = Instant::now();
+    for _ in 0..iterations {
+        assert_eq!(ask(&actors[0], 0).await, 7, "nobody wrote");
+    }
+    let time = start.elapsed();
+    stop(actors).await;
+    time
+}
+
+/// The state of a running actor is written by telling it, until the last write was made.
+async fn write(nursery: Nursery, iterations: u64) -> Duration {
+    let latch = Arc::new(Latch::default());
+    let actors = nursery.counters(1, &latch).await;
+    latch.expect(iterations);
+    let start = Instant::now();
+    for _ in 0..iterations {
+        tell(&actors[0], Msg::Add(1)).await;
+    }
+    latch.opened().await;
+    let time = start.elapsed();
+    assert_eq!(ask(&actors[0], 0).await, iterations, "each was made once");
+    stop(actors).await;
+    time
+}
+
+fn lifecycle(c: &mut Criterion) {
+    let bench = Bench::start();
+    let nursery = || bench.nursery();
+    c.bench_function("actor_lifecycle_complete", |b| {
+        b.iter_custom(|n| bench.run(complete(nursery(), n)));
+    });
+    c.bench_function("actor_state_read_access", |b| {
+        b.iter_custom(|n| bench.run(read(nursery(), n)));
+    });
+    c.bench_function("actor_state_write_access", |b| {
+        b.iter_custom(|n| bench.run(write(nursery(), n)));
+    });
+    // A lock that nobody else wants: no actor.
+    let state = RwLock::new(7_u64);
+    c.bench_function("actor_state_read_access_as_documented", |b| {
+        b.iter(|| state.read().map(|value| black_box(*value)).ok());
+    });
+    c.bench_function("actor_state_write_access_as_documented", |b| {
+        b.iter(|| state.write().map(|mut value| *value = black_box(8)).ok());
+    });
+}
+
+criterion_group! { name = group; config = criterion!(); targets = lifecycle }
+criterion_main!(group);

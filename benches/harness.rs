@@ -1,0 +1,316 @@
+//! What the benchmarks share: a system on two workers, an actor that counts, and a latch.
+//!
+//! Work runs as a task of the runtime, as in a program, and says itself which part of it is timed:
+//! setup and teardown are not. Its result is asserted.
+
+#[path = "../bench/src/allocation.rs"]
+mod allocation;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use strowger::{
+    Accepts, Actor, ActorRef, ActorSystem, Ask, ChildSpec, Context, MailboxSpec, Reply, Request,
+    Topic,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+
+pub use allocation::{Counting, LiveBytes, allocations};
+
+/// Criterion as the documents ask for: thirty samples, and short enough that all targets together
+/// take less than five minutes.
+#[macro_export]
+macro_rules! criterion {
+    () => {
+        criterion::Criterion::default()
+            .sample_size(30)
+            .warm_up_time(std::time::Duration::from_millis(300))
+            .measurement_time(std::time::Duration::from_secs(1))
+    };
+}
+
+/// A system on a runtime with two workers.
+#[derive(Debug)]
+pub struct Bench {
+    runtime: Runtime,
+    /// The system; each actor needs a key of its own.
+    pub system: ActorSystem,
+    keys: Arc<AtomicU64>,
+}
+
+impl Bench {
+    /// Starts both. Panics that a benchmark plants are not printed: printing costs more than the
+    /// restart that is measured.
+    ///
+    /// # Panics
+    /// When the runtime does not start.
+    #[must_use]
+    pub fn start() -> Self {
+        let default = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if panic.payload_as_str() != Some(Planted::PANIC) {
+                default(panic);
+            }
+        }));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("tokio starts two workers");
+        let inside = runtime.enter();
+        let system = ActorSystem::new("bench").expect("panics unwind here");
+        drop(inside);
+        Self {
+            runtime,
+            system,
+            keys: Arc::default(),
+        }
+    }
+
+    /// Runs work as a task of the runtime.
+    ///
+    /// # Panics
+    /// When the work does.
+    pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let task = self.runtime.spawn(work);
+        self.runtime.block_on(task).expect("no assertion fails")
+    }
+
+    /// What starts actors inside of work.
+    #[must_use]
+    pub fn nursery(&self) -> Nursery {
+        Nursery {
+            system: self.system.clone(),
+            keys: Arc::clone(&self.keys),
+        }
+    }
+}
+
+/// Starts actors at the top of the tree, each under a new key.
+#[derive(Debug, Clone)]
+pub struct Nursery {
+    /// The system.
+    pub system: ActorSystem,
+    keys: Arc<AtomicU64>,
+}
+
+impl Nursery {
+    /// A key that nobody has.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.keys.fetch_add(1, Ordering::Relaxed).to_string()
+    }
+
+    /// Starts a counter that hits the latch with every number.
+    ///
+    /// # Panics
+    /// When the system is shutting down.
+    #[must_use]
+    pub fn counter(&self, latch: &Arc<Latch>) -> ActorRef<Msg> {
+        let started = self.system.spawn::<Counter>(self.key(), Arc::clone(latch));
+        started.expect("the key is free")
+    }
+
+    /// A topic of its own to which these actors are subscribed.
+    ///
+    /// # Panics
+    /// When one of them has ended.
+    #[must_use]
+    pub fn topic(&self, subscribers: &[ActorRef<Msg>]) -> Topic<u64> {
+        let topic = self.system.topic::<u64>(&self.key());
+        let topic = topic.expect("a number is a name");
+        for actor in subscribers {
+            let subscribed = topic.subscribe(actor.recipient());
+            subscribed.expect("it is running");
+        }
+        topic
+    }
+
+    /// Starts counters that have answered.
+    pub async fn counters(&self, count: usize, latch: &Arc<Latch>) -> Vec<ActorRef<Msg>> {
+        let actors: Vec<_> = (0..count).map(|_| self.counter(latch)).collect();
+        for actor in &actors {
+            ask(actor, 0).await;
+        }
+        actors
+    }
+}
+
+/// What is waited for until it happened so often.
+#[derive(Debug, Default)]
+pub struct Latch {
+    left: AtomicU64,
+    open: Notify,
+}
+
+impl Latch {
+    /// Says how many hits open it.
+    pub fn expect(&self, hits: u64) {
+        self.left.store(hits, Ordering::Release);
+    }
+
+    /// Hits it.
+    pub fn hit(&self) {
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.open.notify_one();
+        }
+    }
+
+    /// Waits until it is open.
+    pub async fn opened(&self) {
+        self.open.notified().await;
+    }
+}
+
+/// The actor that most benchmarks run, with a mailbox as it comes: 1024, then tellers wait.
+#[derive(Debug)]
+pub struct Counter {
+    sum: u64,
+    latch: Arc<Latch>,
+}
+
+/// What a counter understands.
+#[derive(Debug)]
+pub enum Msg {
+    /// Adds a number and hits the latch.
+    Add(u64),
+    /// Adds what was published.
+    Published(Arc<u64>),
+    /// Adds a number and answers with the sum.
+    Get(u64, Reply<u64>),
+    /// Sends a ball back until so many flights are over, then hits the latch.
+    Ball(u64, ActorRef<Self>),
+    /// Waits until the latch of the gate is opened.
+    Gate(Arc<Notify>),
+    /// Returns an error.
+    Fail,
+    /// Panics.
+    Panic,
+}
+
+/// Adds a number and asks for the sum.
+#[derive(Debug, Clone, Copy)]
+pub struct Get(pub u64);
+
+impl Request for Get {
+    type Reply = u64;
+}
+
+impl Accepts<Ask<Get>> for Msg {
+    fn wrap(ask: Ask<Get>) -> Self {
+        Self::Get(ask.request.0, ask.reply)
+    }
+}
+
+impl Accepts<Arc<u64>> for Msg {
+    fn wrap(published: Arc<u64>) -> Self {
+        Self::Published(published)
+    }
+}
+
+/// The error that a counter returns when it is told to.
+#[derive(Debug, Clone, Copy)]
+pub struct Planted;
+
+impl Planted {
+    const PANIC: &'static str = "planted";
+}
+
+impl fmt::Display for Planted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::PANIC)
+    }
+}
+
+impl std::error::Error for Planted {}
+
+impl Actor for Counter {
+    type Msg = Msg;
+    type Args = Arc<Latch>;
+    type Error = Planted;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
+
+    async fn pre_start(latch: Arc<Latch>, _cx: &mut Context<Self>) -> Result<Self, Planted> {
+        Ok(Self { sum: 0, latch })
+    }
+
+    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), Planted> {
+        match msg {
+            Msg::Add(value) => {
+                self.sum += value;
+                self.latch.hit();
+            }
+            Msg::Published(value) => {
+                self.sum += *value;
+                self.latch.hit();
+            }
+            Msg::Get(value, reply) => {
+                self.sum += value;
+                reply.send(self.sum);
+            }
+            Msg::Ball(0, _) => self.latch.hit(),
+            Msg::Ball(left, other) => {
+                self.sum += 1;
+                tell(&other, Msg::Ball(left - 1, cx.me())).await;
+            }
+            Msg::Gate(open) => open.notified().await,
+            Msg::Fail => return Err(Planted),
+            Msg::Panic => panic!("{}", Planted::PANIC),
+        }
+        Ok(())
+    }
+}
+
+/// Tells, and expects that the actor runs.
+///
+/// # Panics
+/// When it does not.
+pub async fn tell(to: &ActorRef<Msg>, msg: Msg) {
+    assert!(to.tell(msg).await.is_ok(), "the actor is running");
+}
+
+/// Adds a number and returns the sum.
+///
+/// # Panics
+/// When the actor does not answer.
+pub async fn ask(to: &ActorRef<Msg>, value: u64) -> u64 {
+    to.ask(Get(value)).await.expect("the actor answers")
+}
+
+/// Stops actors and waits for their ends.
+pub async fn stop(actors: Vec<ActorRef<Msg>>) {
+    for actor in actors {
+        actor.stop();
+        actor.stopped().await;
+    }
+}
+
+/// A child that is a counter.
+pub fn child(key: &str, latch: &Arc<Latch>) -> ChildSpec {
+    ChildSpec::new::<Counter>(key, Arc::clone(latch))
+}
+
+/// Adds up the time of some of the work.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Watch(Duration);
+
+impl Watch {
+    /// Times a part.
+    pub async fn time<T>(&mut self, part: impl Future<Output = T>) -> T {
+        let start = Instant::now();
+        let result = part.await;
+        self.0 += start.elapsed();
+        result
+    }
+
+    /// All parts together.
+    #[must_use]
+    pub const fn total(self) -> Duration {
+        self.0
+    }
+}

@@ -1,0 +1,71 @@
+//! PFCP elements: simple, composite and grouped ones, each both ways.
+
+use std::fmt::Debug;
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use strowger_benches::criterion;
+use strowger_pfcp::{
+    ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, FarId, Ie, Message, NodeId, Pdi, PdrId, Seid,
+    Sequence, SessionEstablishmentRequest, SourceInterface,
+};
+
+const NODE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+/// Type and length of an element.
+const HEAD: usize = 4;
+
+fn pdi() -> Pdi {
+    Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(7, NODE))
+}
+
+fn create_pdr(id: u16) -> CreatePdr {
+    CreatePdr::new(id, pdi()).precedence(100).far_id(1)
+}
+
+/// Both ways of an element.
+fn both<T: Ie + Debug + PartialEq>(c: &mut Criterion, name: &str, element: &T) {
+    let mut octets = Vec::new();
+    element.encode_into(&mut octets).expect("it is short");
+    let again = T::decode(&octets[HEAD..]).expect("it is well-formed");
+    assert_eq!(&again, element, "nothing is lost");
+    let mut group = c.benchmark_group(format!("ie/{name}"));
+    let mut buffer = Vec::with_capacity(octets.len());
+    group.bench_function("marshal", |b| {
+        b.iter(|| {
+            buffer.clear();
+            black_box(element).encode_into(&mut buffer)
+        });
+    });
+    assert_eq!(buffer, octets, "the last octets are the element");
+    group.bench_function("unmarshal", |b| {
+        b.iter(|| T::decode(black_box(&octets[HEAD..])))
+    });
+    group.finish();
+}
+
+fn elements(c: &mut Criterion) {
+    both(c, "pdr_id", &PdrId(1));
+    both(c, "far_id", &FarId(1));
+    both(c, "node_id", &NodeId::from(NODE));
+    both(c, "f_seid", &FSeid::new(Seid(1), NODE));
+    both(c, "f_teid", &FTeid::new(7, NODE));
+    both(c, "pdi", &pdi());
+    both(c, "create_pdr", &create_pdr(1));
+    both(c, "create_far", &CreateFar::new(1, ApplyAction::DROP));
+    let mut group = c.benchmark_group("scalability");
+    for size in [1_u16, 10, 50, 100] {
+        let body = SessionEstablishmentRequest::new(NODE, (1, NODE))
+            .create_pdrs((1..=size).map(create_pdr))
+            .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
+        let message = Message::session(Seid(0), Sequence::new(1), body);
+        let octets = message.encode().expect("it is short");
+        group.throughput(Throughput::Bytes(octets.len() as u64));
+        let id = BenchmarkId::from_parameter(format!("{size}pdrs"));
+        group.bench_function(id, |b| b.iter(|| Message::decode(black_box(&octets))));
+    }
+    group.finish();
+}
+
+criterion_group! { name = group; config = criterion!(); targets = elements }
+criterion_main!(group);

@@ -1,0 +1,99 @@
+//! PFCP messages: octets from values, values from octets, and both.
+
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use strowger_benches::criterion;
+use strowger_pfcp::{
+    ApplyAction, CreateFar, CreatePdr, FTeid, HeartbeatRequest, Index, Interfaces, Message,
+    MessageView, Pdi, Seid, Sequence, SessionEstablishmentRequest, SourceInterface, validate,
+};
+
+const NODE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+fn heartbeat() -> Message {
+    Message::node(Sequence::new(1), HeartbeatRequest::new(0xe000_0000))
+}
+
+fn heartbeat_from_an_address() -> Message {
+    let body = HeartbeatRequest::new(0xe000_0000).source_ip_address(NODE);
+    Message::node(Sequence::new(1), body)
+}
+
+/// As many Create PDR as Create FAR.
+fn establishment(size: u16) -> Message {
+    let pdr = |id: u16| {
+        let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(id.into(), NODE));
+        CreatePdr::new(id, pdi)
+            .precedence(100)
+            .far_id(u32::from(id))
+    };
+    let far = |id: u16| CreateFar::new(u32::from(id), ApplyAction::DROP);
+    let body = SessionEstablishmentRequest::new(NODE, (1, NODE))
+        .create_pdrs((1..=size).map(pdr))
+        .create_fars((1..=size).map(far));
+    Message::session(Seid(0), Sequence::new(1), body)
+}
+
+/// Marshal, unmarshal and round trip of a message; what is timed is asserted before.
+fn operations(c: &mut Criterion, name: &str, message: &Message) {
+    let octets = message.encode().expect("it is short");
+    let again = Message::decode(&octets).expect("it is well-formed");
+    assert_eq!(&again, message, "nothing is lost");
+    let view = MessageView::decode(&octets, &mut Index::new()).map(|view| {
+        assert!(validate(&view, Interfaces::N4).is_ok(), "it is acceptable");
+    });
+    assert!(view.is_ok(), "it is well-formed");
+    let bytes = Throughput::Bytes(octets.len() as u64);
+    let mut buffer = Vec::with_capacity(octets.len());
+    let mut group = c.benchmark_group("marshal");
+    group.throughput(bytes.clone());
+    group.bench_function(name, |b| {
+        b.iter(|| {
+            buffer.clear();
+            black_box(message).encode_into(&mut buffer)
+        });
+    });
+    assert_eq!(buffer, octets, "the last octets are the message");
+    group.finish();
+    let mut group = c.benchmark_group("unmarshal");
+    group.throughput(bytes.clone());
+    group.bench_function(name, |b| b.iter(|| Message::decode(black_box(&octets))));
+    group.finish();
+    let mut group = c.benchmark_group("roundtrip");
+    group.throughput(bytes);
+    group.bench_function(name, |b| {
+        b.iter(|| {
+            buffer.clear();
+            black_box(message).encode_into(&mut buffer)?;
+            Message::decode(&buffer)
+        });
+    });
+    group.finish();
+}
+
+fn messages(c: &mut Criterion) {
+    operations(c, "heartbeat_minimal", &heartbeat());
+    operations(c, "heartbeat_with_timestamp", &heartbeat_from_an_address());
+    for size in [1, 5, 10, 50] {
+        let name = format!("session_establishment/{size}pdrs_{size}fars");
+        operations(c, &name, &establishment(size));
+    }
+    let mut group = c.benchmark_group("builder");
+    group.bench_function("session_establishment_1pdr_1far", |b| {
+        b.iter(|| establishment(black_box(1)));
+    });
+    group.finish();
+    let octets = establishment(1).encode().expect("it is short");
+    let mut group = c.benchmark_group("parse");
+    group.bench_function("generic", |b| {
+        // One walk over whatever message it is: every element is found and its length checked.
+        let mut index = Index::new();
+        b.iter(|| MessageView::decode(black_box(&octets), &mut index).is_ok());
+    });
+    group.finish();
+}
+
+criterion_group! { name = group; config = criterion!(); targets = messages }
+criterion_main!(group);

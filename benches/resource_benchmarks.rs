@@ -1,0 +1,175 @@
+//! Bytes of the heap, not times: what live actors hold, and what waits in their mailboxes.
+
+use std::sync::Arc;
+
+use criterion::measurement::{Measurement, ValueFormatter};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use strowger::{Actor, ActorRef, Context, MailboxSpec};
+use strowger_benches::{Bench, Counting, Latch, LiveBytes, Nursery, criterion, stop};
+use tokio::sync::{Notify, mpsc};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes as criterion takes them; they are given by the benchmark, never measured around it.
+struct Bytes;
+
+impl Measurement for Bytes {
+    type Intermediate = ();
+    type Value = f64;
+
+    fn start(&self) {}
+
+    fn end(&self, (): ()) -> f64 {
+        0.0
+    }
+
+    fn add(&self, one: &f64, other: &f64) -> f64 {
+        one + other
+    }
+
+    fn zero(&self) -> f64 {
+        0.0
+    }
+
+    fn to_f64(&self, value: &f64) -> f64 {
+        *value
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        &Self
+    }
+}
+
+impl ValueFormatter for Bytes {
+    fn scale_values(&self, typical: f64, values: &mut [f64]) -> &'static str {
+        let (by, unit) = match typical {
+            small if small < 10_000.0 => (1.0, "B"),
+            middle if middle < 10_000_000.0 => (1e3, "kB"),
+            _ => (1e6, "MB"),
+        };
+        for value in values {
+            *value /= by;
+        }
+        unit
+    }
+
+    fn scale_throughputs(
+        &self,
+        typical: f64,
+        _throughput: &Throughput,
+        values: &mut [f64],
+    ) -> &'static str {
+        self.scale_values(typical, values)
+    }
+
+    fn scale_for_machines(&self, _values: &mut [f64]) -> &'static str {
+        "B"
+    }
+}
+
+/// Bytes of so many actors that answered and now wait.
+async fn idle(nursery: Nursery, count: usize) -> f64 {
+    let latch = Arc::new(Latch::default());
+    let mut actors = Vec::with_capacity(count);
+    let bytes = LiveBytes::watch();
+    actors.extend(nursery.counters(count, &latch).await);
+    let held = bytes.now();
+    drop(bytes);
+    assert_eq!(actors.len(), count, "all of them run");
+    stop(actors).await;
+    held as f64
+}
+
+/// An actor that says when it has a message, and then is held until it is let go.
+struct Held<const ROOM: usize>(Args);
+
+type Args = (mpsc::UnboundedSender<()>, Arc<Notify>);
+
+impl<const ROOM: usize> Actor for Held<ROOM> {
+    type Msg = u64;
+    type Args = Args;
+    type Error = std::convert::Infallible;
+
+    const MAILBOX: MailboxSpec = if ROOM == 0 {
+        MailboxSpec::unbounded()
+    } else {
+        MailboxSpec::bounded(ROOM)
+    };
+
+    async fn pre_start(args: Args, _: &mut Context<Self>) -> Result<Self, Self::Error> {
+        Ok(Self(args))
+    }
+
+    async fn handle(&mut self, number: u64, _: &mut Context<Self>) -> Result<(), Self::Error> {
+        if number == 0 {
+            // Whoever waits for it may have gone.
+            let _ = self.0.0.send(());
+            self.0.1.notified().await;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of ten actors that are held at a message, while so many more wait for each.
+async fn mailbox<const ROOM: usize>(nursery: Nursery, waiting: u64) -> f64 {
+    let (sender, mut holds) = mpsc::unbounded_channel();
+    let gate = Arc::new(Notify::new());
+    let mut actors: Vec<ActorRef<u64>> = Vec::with_capacity(10);
+    let bytes = LiveBytes::watch();
+    for _ in 0..10 {
+        let args = (sender.clone(), Arc::clone(&gate));
+        let started = nursery.system.spawn::<Held<ROOM>>(nursery.key(), args);
+        let actor = started.expect("the key is free");
+        assert!(actor.tell(0).await.is_ok(), "it runs");
+        holds.recv().await.expect("it is held");
+        for number in 1..=waiting {
+            assert!(actor.try_tell(number).is_ok(), "there is room");
+        }
+        actors.push(actor);
+    }
+    let held = bytes.now();
+    drop(bytes);
+    for actor in actors {
+        actor.kill();
+        actor.stopped().await;
+    }
+    held as f64
+}
+
+fn resources(c: &mut Criterion<Bytes>) {
+    let bench = Bench::start();
+    // Tables of the system grow by doubling: they are to be large enough before anybody looks.
+    bench.run(idle(bench.nursery(), 100_000));
+    let mut group = c.benchmark_group("resource_memory_per_actor");
+    for count in [1, 10, 50, 1000, 100_000] {
+        if count > 10_000 {
+            group.sample_size(10);
+        }
+        group.bench_function(BenchmarkId::from_parameter(count), |b| {
+            let one = bench.run(idle(bench.nursery(), count)) / count as f64;
+            b.iter_custom(|n| n as f64 * one);
+        });
+    }
+    group.finish();
+    let mut group = c.benchmark_group("resource_mailbox_memory");
+    for (suffix, waiting) in [("", 0), ("_with_100", 100)] {
+        group.bench_function(format!("bounded_mailbox_100{suffix}"), |b| {
+            let one = bench.run(mailbox::<100>(bench.nursery(), waiting)) / 10.0;
+            b.iter_custom(|n| n as f64 * one);
+        });
+        group.bench_function(format!("unbounded_mailbox{suffix}"), |b| {
+            let one = bench.run(mailbox::<0>(bench.nursery(), waiting)) / 10.0;
+            b.iter_custom(|n| n as f64 * one);
+        });
+    }
+    group.finish();
+}
+
+criterion_group! {
+    name = group;
+    // The counts repeat exactly: there is no spread to draw.
+    config = criterion!().with_measurement(Bytes).without_plots();
+    targets = resources
+}
+criterion_main!(group);
