@@ -10,5 +10,5 @@ mod plan;
 mod row;
 
 pub use allocation::{Counting, LiveBytes, allocations};
-pub use plan::{Case, Pick, Plan, Sample};
+pub use plan::{Case, Counted, Pick, Plan, Sample};
 pub use row::Row;

@@ -24,11 +24,14 @@ pub struct Case {
     run: Run,
 }
 
+/// A figure and over how many it was taken, or why there is none.
+pub type Counted = Result<(f64, u64), &'static str>;
+
 enum Run {
     /// About as many operations as asked for, timed.
     Timed(Box<dyn FnMut(u64) -> Sample>),
-    /// A figure that is counted, of how many operations; the same every time.
-    Counted(Box<dyn FnMut() -> (f64, u64)>),
+    /// A figure that the case works out itself.
+    Counted(Box<dyn FnMut() -> Counted>),
     /// Why the subject cannot do it.
     Lacking(&'static str),
 }
@@ -54,12 +57,12 @@ impl Case {
         }
     }
 
-    /// Makes a case that counts something instead of timing it, and says over how many.
+    /// Makes a case that works its figure out itself, and says over how many.
     pub fn counted(
         id: impl Into<String>,
         subject: &'static str,
         unit: &'static str,
-        count: impl FnMut() -> (f64, u64) + 'static,
+        count: impl FnMut() -> Counted + 'static,
     ) -> Self {
         Self {
             id: id.into(),
@@ -106,15 +109,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads `--quick`, `--only ROWS` and `--except ROWS` from the command line; rows are
-    /// separated by commas, and an ending `*` stands for the rest of an id.
+    /// Reads `--quick`, `--part PART`, `--only ROWS` and `--except ROWS` from the command line.
+    /// Rows are separated by commas, and an ending `*` stands for the rest of an id; the first
+    /// part is meant unless another is named.
     ///
     /// # Panics
     /// When the command line has anything else.
     #[must_use]
-    pub fn from_args(part: &'static str, pick: Pick) -> Self {
+    pub fn from_args(parts: &[&'static str], pick: Pick) -> Self {
         let mut plan = Self {
-            part,
+            part: parts[0],
             pick,
             rounds: 15,
             fill: Duration::from_millis(150),
@@ -123,22 +127,29 @@ impl Plan {
         };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
-            let mut rows = || {
-                let list = args.next();
-                let list = list.unwrap_or_else(|| panic!("{arg} needs the ids of rows"));
-                list.split(',').map(str::to_owned).collect()
-            };
+            let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
             match arg.as_str() {
                 "--quick" => {
                     plan.rounds = 5;
                     plan.fill = Duration::from_millis(30);
                 }
-                "--only" => plan.only = rows(),
-                "--except" => plan.except = rows(),
-                _ => panic!("unknown argument {arg}: --quick, --only ROWS, --except ROWS"),
+                "--only" => plan.only = value().split(',').map(str::to_owned).collect(),
+                "--except" => plan.except = value().split(',').map(str::to_owned).collect(),
+                "--part" => {
+                    let name = value();
+                    let part = parts.iter().find(|part| **part == name);
+                    plan.part = part.unwrap_or_else(|| panic!("no part {name}: {parts:?}"));
+                }
+                _ => panic!("unknown argument {arg}: --quick, --part, --only, --except"),
             }
         }
         plan
+    }
+
+    /// The part that is measured.
+    #[must_use]
+    pub fn part(&self) -> &'static str {
+        self.part
     }
 
     /// Whether the command line lets this id through.
@@ -225,10 +236,10 @@ impl Turn {
                 self.samples.push((each, sample.done, sample.checked));
             }
             // Counts repeat: a few show that they do.
-            Run::Counted(count) if self.samples.len() < 3 => {
-                let (figure, of) = count();
-                self.samples.push((figure, of, of));
-            }
+            Run::Counted(count) if self.samples.len() < 3 => match count() {
+                Ok((figure, of)) => self.samples.push((figure, of, of)),
+                Err(reason) => self.case.run = Run::Lacking(reason),
+            },
             Run::Counted(_) | Run::Lacking(_) => {}
         }
     }

@@ -7,10 +7,14 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value, json};
 
 use crate::project::Project;
-use crate::{Outcome, report, step, term};
+use crate::{Outcome, plots, report, step, term};
 
-/// The parts that can be measured, each a program of the bench workspace.
-const PARTS: &[&str] = &["runtime", "pfcp"];
+/// The parts that can be measured, each with the program of the bench workspace that does it.
+const PARTS: &[(&str, &str)] = &[
+    ("runtime", "runtime"),
+    ("scale", "runtime"),
+    ("pfcp", "pfcp"),
+];
 
 /// The packages whose versions a page names.
 const PEERS: &[&str] = &["tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp"];
@@ -18,7 +22,8 @@ const PEERS: &[&str] = &["tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp"]
 /// Measures a part, and keeps the rows when it was measured whole and at length.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let wish = Wish::parse(args)?;
-    let binary = ["--release", "--bin", wish.part];
+    let (part, program) = wish.part;
+    let binary = ["--release", "--bin", program];
     step::run(
         bench_cargo(project)
             .arg("build")
@@ -26,7 +31,8 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             .arg("--quiet"),
     )?;
     let mut measure = bench_cargo(project);
-    measure.args(["run", "--quiet"]).args(binary).arg("--");
+    measure.args(["run", "--quiet"]).args(binary);
+    measure.args(["--", "--part", part]);
     if wish.quick {
         measure.arg("--quick");
     }
@@ -34,13 +40,13 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         measure.args(["--only", only]);
     }
     let rows = if wish.is_whole() {
-        let mut unfinished = Unfinished::open(project, wish.part, wish.resume)?;
+        let mut unfinished = Unfinished::open(project, part, wish.resume)?;
         if let Some(done) = unfinished.ids() {
             measure.args(["--except", &done]);
         }
         follow(&mut measure, |row| unfinished.add(row))?;
         let rows = unfinished.rows.clone();
-        keep(project, wish.part, &rows)?;
+        keep(project, part, &rows)?;
         unfinished.remove();
         rows
     } else {
@@ -62,7 +68,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 }
 
 struct Wish {
-    part: &'static str,
+    part: (&'static str, &'static str),
     quick: bool,
     json: bool,
     resume: bool,
@@ -72,7 +78,7 @@ struct Wish {
 impl Wish {
     fn parse(args: &[String]) -> Result<Self, String> {
         let mut wish = Self {
-            part: "",
+            part: ("", ""),
             quick: false,
             json: false,
             resume: false,
@@ -88,16 +94,15 @@ impl Wish {
                     let rows = args.next().ok_or("--only needs the ids of rows")?;
                     wish.only = Some(rows.clone());
                 }
-                name if wish.part.is_empty() => {
-                    let part = PARTS.iter().find(|part| **part == name);
-                    wish.part =
-                        part.ok_or_else(|| format!("no part `{name}`: {}", PARTS.join(", ")))?;
+                name if wish.part.0.is_empty() => {
+                    let part = PARTS.iter().find(|(part, _)| *part == name);
+                    wish.part = *part.ok_or_else(|| format!("no part `{name}`: {}", parts()))?;
                 }
                 other => return Err(format!("`{other}` is not an option of `bench`")),
             }
         }
-        if wish.part.is_empty() {
-            return Err(format!("which part? {}", PARTS.join(", ")));
+        if wish.part.0.is_empty() {
+            return Err(format!("which part? {}", parts()));
         }
         if wish.resume && !wish.is_whole() {
             return Err("--resume goes on with a whole run: without --quick and --only".to_owned());
@@ -109,6 +114,11 @@ impl Wish {
     fn is_whole(&self) -> bool {
         !self.quick && self.only.is_none()
     }
+}
+
+fn parts() -> String {
+    let names: Vec<&str> = PARTS.iter().map(|(part, _)| *part).collect();
+    names.join(", ")
 }
 
 /// The rows of a whole run so far, in a file: a run that was cut off can go on.
@@ -206,7 +216,8 @@ fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
     let text = lines_of(&all);
     write(&file, &text)?;
     let page = report::page(&all);
-    write(&project.root().join("docs/performance.md"), &page)
+    write(&project.root().join("docs/performance.md"), &page)?;
+    plots::draw(project, &all)
 }
 
 fn write(file: &std::path::Path, text: &str) -> Outcome {

@@ -9,10 +9,15 @@ mod bugs;
 mod ci;
 mod demo;
 mod fuzz;
+<<<<<<< HEAD
 mod loom;
+=======
+mod gate;
+>>>>>>> 67fa05a (xtask: draw plots and gate instruction counts)
 mod miri;
 mod mutants;
 mod picture;
+mod plots;
 mod project;
 mod report;
 mod simulate;
@@ -38,11 +43,14 @@ Usage: cargo xtask <VERB> [OPTIONS]
   tidy                     layout, imports, words and licences that clippy does not check
   ci [STEP...]             all that must be green before review (--list names the steps,
                            --keep-going runs on after a failure)
-  bench PART               ours beside its peers, in one binary; PART is runtime or pfcp
+  bench PART               ours beside its peers, in one binary; PART is runtime, pfcp or
+                           scale (many actors and growing load, for the plots)
                            (--quick: short; --only ROWS: separated by commas, with a * at the end
                            for all that begin so; --json: rows only; a whole run goes to
                            docs/performance.json and docs/performance.md is written anew;
                            --resume goes on with one that was cut off)
+  gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
+  plots                    draw docs/*.svg from docs/performance.json
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)
   simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
                            off goes on where it was; --background; --seed 7 runs one, and with
@@ -75,6 +83,8 @@ fn main() -> ExitCode {
         Some("mutants") => mutants::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
+        Some("gate") => gate::run(&project, &rest),
+        Some("plots") => plots::run(&project),
         None | Some("help" | "--help" | "-h") => {
             term::line(HELP);
             Ok(())

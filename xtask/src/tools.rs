@@ -24,6 +24,14 @@ pub(crate) const TOOLS: &[Tool] = &[Tool {
     proves: "names, integers, flags and addresses of every captured message agree with Wireshark",
 }];
 
+/// Counts instructions, which repeat where times do not.
+pub(crate) const VALGRIND: Tool = Tool {
+    program: "valgrind",
+    version_flag: "--version",
+    package: "valgrind",
+    proves: "no change made the runtime slower",
+};
+
 /// Installs what is missing where that is possible, and returns a line for each tool.
 ///
 /// # Errors

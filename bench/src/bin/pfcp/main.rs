@@ -21,7 +21,7 @@ static ALLOCATOR: Counting = Counting;
 const SIZES: [usize; 4] = [1, 5, 10, 50];
 
 fn main() {
-    let plan = Plan::from_args("pfcp", Pick::Least);
+    let plan = Plan::from_args(&["pfcp"], Pick::Least);
     refuses_what_lacks_a_mandatory_element::<Strowger>();
     refuses_what_lacks_a_mandatory_element::<RsPfcp>();
     let mut cases = Vec::new();

@@ -1,8 +1,10 @@
 //! The actor that every subject runs: it counts, passes on, and fails when it is told to.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// What a counter is told before the work begins.
 pub struct Wiring<R> {
@@ -12,6 +14,37 @@ pub struct Wiring<R> {
     pub expected: u64,
     /// Where the result is reported to.
     pub report: Option<oneshot::Sender<u64>>,
+    /// What many report to together, each time that so many numbers are seen.
+    pub finish: Option<Arc<Finish>>,
+}
+
+/// A line that many actors cross, each with its sum.
+#[derive(Debug, Default)]
+pub struct Finish {
+    left: AtomicU64,
+    sum: AtomicU64,
+    open: Notify,
+}
+
+impl Finish {
+    /// Says how many have to cross it.
+    pub fn expect(&self, actors: u64) {
+        self.sum.store(0, Ordering::Relaxed);
+        self.left.store(actors, Ordering::Release);
+    }
+
+    fn cross(&self, sum: u64) {
+        self.sum.fetch_add(sum, Ordering::Relaxed);
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.open.notify_one();
+        }
+    }
+
+    /// Waits until all have crossed it, and returns the sum of their sums.
+    pub async fn sum(&self) -> u64 {
+        self.open.notified().await;
+        self.sum.load(Ordering::Acquire)
+    }
 }
 
 impl<R> Default for Wiring<R> {
@@ -20,6 +53,7 @@ impl<R> Default for Wiring<R> {
             peers: Vec::new(),
             expected: u64::MAX,
             report: None,
+            finish: None,
         }
     }
 }
@@ -90,6 +124,10 @@ impl<R> Counter<R> {
 
     #[cold]
     fn report(&mut self, result: u64) {
+        if let Some(finish) = &self.wiring.finish {
+            (self.sum, self.seen) = (0, 0);
+            finish.cross(result);
+        }
         if let Some(report) = self.wiring.report.take() {
             // A driver that gave up says so itself.
             let _ = report.send(result);

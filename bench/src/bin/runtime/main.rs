@@ -18,13 +18,13 @@ use tokio::runtime::Runtime;
 
 use crate::counter::Planted;
 use crate::subject::{Room, Seat, Seats, Subject};
-use crate::work::Work;
+use crate::work::{Quantile, Work};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 fn main() {
-    let plan = Plan::from_args("runtime", Pick::Median);
+    let plan = Plan::from_args(&["runtime", "scale"], Pick::Median);
     be_silent_about_planted_panics();
     let (both, one, other) = (workers(2), workers(1), workers(1));
     let together = Seats {
@@ -35,6 +35,10 @@ fn main() {
         here: one.handle().clone(),
         there: other.handle().clone(),
     };
+    if plan.part() == "scale" {
+        scale(&plan, &Subjects::start(&together));
+        return;
+    }
     let (together, apart) = (Subjects::start(&together), Subjects::start(&apart));
     for work in Work::ALL {
         let subjects = match work {
@@ -42,6 +46,18 @@ fn main() {
             _ => &together,
         };
         plan.run(subjects.cases(work));
+    }
+}
+
+/// What the plots are drawn from.
+fn scale(plan: &Plan, subjects: &Subjects) {
+    for actors in work::ACTORS {
+        plan.run(subjects.each(&Throughput(actors)));
+    }
+    for load in work::LOADS {
+        for quantile in [Quantile::Half, Quantile::NinetyNine] {
+            plan.run(subjects.each(&Latency(load, quantile)));
+        }
     }
 }
 
@@ -87,20 +103,74 @@ impl Subjects {
 
     /// A row with its bounded form beside it.
     fn cases(&self, work: Work) -> Vec<Case> {
-        [(Room::Unbounded, ""), (Room::Bounded, "_bounded")]
-            .into_iter()
-            .flat_map(|(room, suffix)| {
-                let id = format!("{}{suffix}", work.id());
-                [
-                    case(&self.strowger, work, room, &id),
-                    case(&self.tokio, work, room, &id),
-                    case(&self.ractor, work, room, &id),
-                    case(&self.kameo, work, room, &id),
-                    case(&self.actix, work, room, &id),
-                    case(&self.xtra, work, room, &id),
-                ]
-            })
-            .collect()
+        let unbounded = self.each(&Cell(work, Room::Unbounded, ""));
+        let bounded = self.each(&Cell(work, Room::Bounded, "_bounded"));
+        unbounded.into_iter().chain(bounded).collect()
+    }
+
+    fn each(&self, row: &impl OfSubject) -> Vec<Case> {
+        vec![
+            row.case(&self.strowger),
+            row.case(&self.tokio),
+            row.case(&self.ractor),
+            row.case(&self.kameo),
+            row.case(&self.actix),
+            row.case(&self.xtra),
+        ]
+    }
+}
+
+/// A row, before it is said whose.
+trait OfSubject {
+    fn case<S: Subject>(&self, subject: &S) -> Case;
+}
+
+/// A row of the table, with its room and what that adds to the id.
+struct Cell(Work, Room, &'static str);
+
+impl OfSubject for Cell {
+    fn case<S: Subject>(&self, subject: &S) -> Case {
+        let &Self(work, room, suffix) = self;
+        case(subject, work, room, &format!("{}{suffix}", work.id()))
+    }
+}
+
+/// Messages to so many actors.
+struct Throughput(usize);
+
+impl OfSubject for Throughput {
+    fn case<S: Subject>(&self, subject: &S) -> Case {
+        let Self(actors) = *self;
+        let id = format!("throughput/{actors}");
+        if actors >= 1_000_000 && ["ractor", "kameo"].contains(&S::NAME) {
+            let reason = "a million of them take more than 5 GB";
+            return Case::lacking(id, S::NAME, "ns", reason);
+        }
+        let subject = subject.clone();
+        Case::counted(id, S::NAME, "ns", move || {
+            drive(&subject, work::throughput(subject.clone(), actors))
+        })
+    }
+}
+
+/// Answers under so many messages in a second.
+struct Latency(u64, Quantile);
+
+impl OfSubject for Latency {
+    fn case<S: Subject>(&self, subject: &S) -> Case {
+        let Self(load, quantile) = *self;
+        let name = match quantile {
+            Quantile::Half => "p50",
+            Quantile::NinetyNine => "p99",
+        };
+        let id = format!("latency_{name}/{load}");
+        if let Some(reason) = S::lacks(Work::Tell(1), Room::Bounded) {
+            return Case::lacking(id, S::NAME, "ns", reason);
+        }
+        let subject = subject.clone();
+        Case::counted(id, S::NAME, "ns", move || {
+            drive(&subject, work::latency(subject.clone(), load, quantile))
+        })
     }
 }
 
@@ -111,7 +181,7 @@ fn case<S: Subject>(subject: &S, work: Work, room: Room, id: &str) -> Case {
     let subject = subject.clone();
     if work == Work::HeapPerIdleActor {
         return Case::counted(id, S::NAME, work.unit(), move || {
-            drive(&subject, work.count(subject.clone(), room))
+            drive(&subject, work::heap_per_idle_actor(subject.clone(), room))
         });
     }
     Case::new(id, S::NAME, move |operations| {

@@ -3,14 +3,16 @@
 mod ask;
 mod life;
 mod pass;
+mod scale;
 mod tell;
-
-use std::future::Future;
 
 use strowger_bench::Sample;
 
 use crate::counter::Failure;
 use crate::subject::{Room, Subject};
+
+pub use life::heap_per_idle_actor;
+pub use scale::{ACTORS, LOADS, Quantile, latency, throughput};
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,14 +103,5 @@ impl Work {
             Self::Restart(failure) => life::restart(subject, room, failure, operations).await,
             Self::HeapPerIdleActor => unreachable!("it is counted, not timed"),
         }
-    }
-
-    /// Counts bytes of the heap for each of so many actors.
-    pub fn count<S: Subject>(
-        self,
-        subject: S,
-        room: Room,
-    ) -> impl Future<Output = (f64, u64)> + Send {
-        life::heap_per_idle_actor(subject, room)
     }
 }

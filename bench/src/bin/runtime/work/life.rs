@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use strowger_bench::{LiveBytes, Sample};
+use strowger_bench::{Counted, LiveBytes, Sample};
 
 use crate::counter::Failure;
 use crate::subject::{Room, Subject};
@@ -89,7 +89,7 @@ pub async fn restart<S: Subject>(
 }
 
 /// Bytes that actors hold which answered once and now wait, for each of them.
-pub async fn heap_per_idle_actor<S: Subject>(subject: S, room: Room) -> (f64, u64) {
+pub async fn heap_per_idle_actor<S: Subject>(subject: S, room: Room) -> Counted {
     const ACTORS: usize = 10_000;
     let mut actors = Vec::with_capacity(ACTORS);
     let bytes = LiveBytes::watch();
@@ -108,5 +108,5 @@ pub async fn heap_per_idle_actor<S: Subject>(subject: S, room: Room) -> (f64, u6
     for running in actors {
         subject.stop(running).await;
     }
-    (each, ACTORS as u64)
+    Ok((each, ACTORS as u64))
 }

@@ -24,6 +24,7 @@ pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u
             peers: vec![actors[(at + 1) % size].actor.clone()],
             expected: u64::MAX,
             report: report.take_if(|_| last),
+            finish: None,
         };
         S::wire(&running.actor, wiring).await;
     }
@@ -66,6 +67,7 @@ pub async fn fan_out<S: Subject>(subject: S, room: Room, size: usize, operations
             peers: Vec::new(),
             expected: rounds,
             report: Some(report),
+            finish: None,
         };
         S::wire(&running.actor, wiring).await;
         assert_eq!(S::ask(&running.actor, 0).await, 0, "the leaf is wired");
@@ -76,6 +78,7 @@ pub async fn fan_out<S: Subject>(subject: S, room: Room, size: usize, operations
         peers: leaves.iter().map(|leaf| leaf.actor.clone()).collect(),
         expected: u64::MAX,
         report: None,
+        finish: None,
     };
     S::wire(&hub.actor, wiring).await;
     assert_eq!(S::ask(&hub.actor, 0).await, 0, "the hub is wired");

@@ -1,0 +1,141 @@
+//! What changes with the number of actors, and with the load.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use strowger_bench::Counted;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::counter::{Finish, Wiring};
+use crate::subject::{Room, Running, Seat, Subject};
+
+/// How many actors there are.
+pub const ACTORS: [usize; 6] = [10, 100, 1000, 10_000, 100_000, 1_000_000];
+/// Messages told in a second.
+pub const LOADS: [u64; 6] = [1000, 10_000, 100_000, 300_000, 1_000_000, 2_000_000];
+
+/// Which of the latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantile {
+    /// Half of the answers took less.
+    Half,
+    /// One of a hundred took longer.
+    NinetyNine,
+}
+
+/// Four tasks tell numbers to actors in turn, until the last one is handled: nanoseconds a message.
+pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
+    const MESSAGES: usize = 400_000;
+    const TELLERS: usize = 4;
+    let each = (MESSAGES / actors).max(1);
+    let done = (each * actors) as u64;
+    let finish = Arc::new(Finish::default());
+    let mut running = Vec::with_capacity(actors);
+    for _ in 0..actors {
+        let one = subject.spawn(Room::Unbounded).await;
+        let wiring = Wiring {
+            expected: each as u64,
+            finish: Some(Arc::clone(&finish)),
+            ..Wiring::default()
+        };
+        S::wire(&one.actor, wiring).await;
+        running.push(one);
+    }
+    for one in &running {
+        S::ask(&one.actor, 0).await;
+    }
+    let all: Vec<S::Ref> = running.iter().map(|one| one.actor.clone()).collect();
+    let all = Arc::new(all);
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        finish.expect(actors as u64);
+        let start = Instant::now();
+        let tellers: Vec<_> = (0..TELLERS)
+            .map(|teller| {
+                let all = Arc::clone(&all);
+                let mine = actors * teller / TELLERS..actors * (teller + 1) / TELLERS;
+                subject.task(Seat::Any(teller), async move {
+                    for _ in 0..each {
+                        for actor in &all[mine.clone()] {
+                            S::tell(actor, 1).await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let sum = finish.sum().await;
+        times.push(start.elapsed());
+        assert_eq!(sum, done, "every number arrived once");
+        for teller in tellers {
+            teller.await.expect("a teller ends");
+        }
+    }
+    drop(all);
+    stop_all(&subject, running).await;
+    times.sort();
+    let middle = times[times.len() / 2];
+    Ok((middle.as_nanos() as f64 / done as f64, done))
+}
+
+/// A hundred actors are told so many numbers in a second, in a burst every millisecond; meanwhile
+/// one of them is asked every millisecond: how long the answers take, in nanoseconds.
+pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> Counted {
+    const FOR: Duration = Duration::from_millis(1200);
+    const TICK: Duration = Duration::from_millis(1);
+    let mut running = Vec::with_capacity(100);
+    for _ in 0..100 {
+        running.push(subject.spawn(Room::Bounded).await);
+    }
+    let all: Arc<Vec<S::Ref>> = Arc::new(running.iter().map(|one| one.actor.clone()).collect());
+    let over = Arc::new(AtomicBool::new(false));
+    let (actors, ended) = (Arc::clone(&all), Arc::clone(&over));
+    let told = subject.task(Seat::Any(1), async move {
+        let mut ticks = interval(TICK);
+        // A late burst is made up for: the load is what it says, or it is not reached.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut at = 0;
+        while !ended.load(Ordering::Relaxed) {
+            ticks.tick().await;
+            for _ in 0..load / 1000 {
+                S::tell(&actors[at % 100], 1).await;
+                at += 1;
+            }
+        }
+        at as u64
+    });
+    let mut took = Vec::new();
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let start = Instant::now();
+    while start.elapsed() < FOR {
+        ticks.tick().await;
+        let asked = Instant::now();
+        S::ask(&all[took.len() * 7 % 100], 0).await;
+        took.push(asked.elapsed());
+    }
+    over.store(true, Ordering::Relaxed);
+    let told = told.await.expect("the teller ends");
+    let mut sum = 0;
+    for actor in all.iter() {
+        sum += S::ask(actor, 0).await;
+    }
+    assert_eq!(sum, told, "every number arrived once");
+    drop(all);
+    stop_all(&subject, running).await;
+    if (told as f64) < 0.9 * FOR.as_secs_f64() * load as f64 {
+        return Err("it does not keep up with the load");
+    }
+    took.sort();
+    let at = match quantile {
+        Quantile::Half => took.len() / 2,
+        Quantile::NinetyNine => took.len() * 99 / 100,
+    };
+    Ok((took[at].as_nanos() as f64, took.len() as u64))
+}
+
+async fn stop_all<S: Subject>(subject: &S, running: Vec<Running<S>>) {
+    for one in running {
+        subject.stop(one).await;
+    }
+}

@@ -1,0 +1,192 @@
+//! `cargo xtask gate`: has a change made the runtime slower or heavier?
+//!
+//! Times on a shared machine differ by more than a regression; instructions under callgrind repeat.
+//! Each work runs twice, with one count and with two: the difference is what one operation costs.
+//! The counts of the last accepted state stand in `bench/gate.json`.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use crate::project::Project;
+use crate::term::{self, Ink};
+use crate::{Outcome, step, tools};
+
+/// What is counted: the id, the operations of the short run, and by how much it may grow.
+const ROWS: &[(&str, u64, f64)] = &[
+    ("tell", 20_000, 0.05),
+    ("ask", 10_000, 0.05),
+    ("hop", 10_000, 0.05),
+    ("spawn_and_stop", 2000, 0.10),
+    ("restart_err", 1000, 0.15),
+];
+
+/// How much more an idle actor may weigh.
+const HEAP: (&str, f64) = ("heap_per_idle_actor", 0.10);
+
+/// Counts, and compares with what was accepted; `--save` accepts what is counted now.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let save = match args {
+        [] => false,
+        [one] if one == "--save" => true,
+        _ => return Err("usage: cargo xtask gate [--save]".to_owned()),
+    };
+    if !tools::obtain(&tools::VALGRIND) {
+        return Err(
+            "valgrind is missing and could not be installed: `apt-get install valgrind`".to_owned(),
+        );
+    }
+    let program = build(project)?;
+    let mut counts = Map::new();
+    for (id, operations, _) in ROWS {
+        let short = instructions(&program, id, *operations)?;
+        let long = instructions(&program, id, 2 * operations)?;
+        let each = long.saturating_sub(short) / operations;
+        counts.insert((*id).to_owned(), json!(each));
+    }
+    let bytes = step::output(Command::new(&program).arg("heap"))?;
+    let bytes: u64 = bytes
+        .trim()
+        .parse()
+        .map_err(|_| format!("`gate heap` printed `{bytes}`"))?;
+    counts.insert(HEAP.0.to_owned(), json!(bytes));
+    let file = project.root().join("bench/gate.json");
+    let now = json!({ "rustc": rustc()?, "processor": std::env::consts::ARCH, "counts": counts });
+    if save {
+        let text = serde_json::to_string_pretty(&now).map_err(|error| error.to_string())?;
+        return std::fs::write(&file, format!("{text}\n"))
+            .map_err(|error| format!("cannot write {}: {error}", file.display()));
+    }
+    let accepted = std::fs::read_to_string(&file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let accepted: Value = serde_json::from_str(&accepted)
+        .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
+    let (lines, worse) = compare(&accepted, &now);
+    for line in lines {
+        term::line(&line);
+    }
+    if accepted["rustc"] != now["rustc"] || accepted["processor"] != now["processor"] {
+        // Another compiler makes other instructions: the table says what changed, not who did it.
+        term::note(&format!(
+            "{}: accepted with {}, counted with {}; nothing is refused",
+            term::paint(Ink::Yellow, "not comparable"),
+            accepted["rustc"],
+            now["rustc"]
+        ));
+        return Ok(());
+    }
+    if worse.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "worse than accepted: {}; if it is worth it, `cargo xtask gate --save` and say why",
+        worse.join(", ")
+    ))
+}
+
+fn build(project: &Project) -> Result<std::path::PathBuf, String> {
+    let folder = project.root().join("bench");
+    let mut cargo = project.cargo();
+    cargo.current_dir(&folder);
+    cargo.args(["build", "--release", "--bin", "gate", "--quiet"]);
+    step::run(&mut cargo)?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("target"), Into::into);
+    Ok(Path::new(&target).join("release/gate"))
+}
+
+fn rustc() -> Result<String, String> {
+    Ok(step::output(Command::new("rustc").arg("--version"))?
+        .trim()
+        .to_owned())
+}
+
+/// Instructions of a whole run.
+fn instructions(program: &Path, work: &str, operations: u64) -> Result<u64, String> {
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args([work, &operations.to_string()]);
+    let shown = step::shown(&command);
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("`{shown}` ended with {}:\n{said}", output.status));
+    }
+    collected(&said).ok_or_else(|| format!("`{shown}` told no count:\n{said}"))
+}
+
+/// The number in callgrind's line `==1== Collected : 1234`.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// A line for each row, and the rows that grew by more than they may.
+fn compare(accepted: &Value, now: &Value) -> (Vec<String>, Vec<String>) {
+    let limits = ROWS.iter().map(|(id, _, limit)| (*id, *limit));
+    let mut lines = vec![format!(
+        "{:<22}{:>12}{:>12}{:>10}{:>10}",
+        "", "accepted", "now", "change", "limit"
+    )];
+    let mut worse = Vec::new();
+    for (id, limit) in limits.chain([HEAP]) {
+        let (Some(before), Some(after)) =
+            (accepted["counts"][id].as_f64(), now["counts"][id].as_f64())
+        else {
+            worse.push(format!("{id} was never accepted"));
+            continue;
+        };
+        let change = after / before.max(1.0) - 1.0;
+        lines.push(format!(
+            "{id:<22}{before:>12.0}{after:>12.0}{:>9.1}%{:>9.0}%",
+            change * 100.0,
+            limit * 100.0
+        ));
+        if change > limit {
+            worse.push(format!("{id} by {:.1} %", change * 100.0));
+        }
+    }
+    (lines, worse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(tell: u64) -> Value {
+        let mut counts = Map::new();
+        for (id, _, _) in ROWS {
+            counts.insert((*id).to_owned(), json!(100));
+        }
+        counts.insert(HEAP.0.to_owned(), json!(500));
+        counts.insert("tell".to_owned(), json!(tell));
+        json!({ "counts": counts })
+    }
+
+    #[test]
+    fn callgrind_is_read() {
+        let said = "==7== Events    : Ir\n==7== Collected : 60310\n==7==\n";
+        assert_eq!(collected(said), Some(60310));
+        assert_eq!(collected("==7== nothing"), None);
+    }
+
+    #[test]
+    fn growth_beyond_the_limit_is_refused() {
+        let (lines, worse) = compare(&counts(100), &counts(106));
+        assert_eq!(worse, ["tell by 6.0 %"]);
+        assert_eq!(lines.len(), ROWS.len() + 2);
+        assert!(compare(&counts(100), &counts(104)).1.is_empty());
+        assert!(compare(&counts(100), &counts(50)).1.is_empty());
+    }
+
+    #[test]
+    fn row_that_was_never_accepted_is_refused() {
+        let (_, worse) = compare(&json!({ "counts": {} }), &counts(100));
+        assert_eq!(worse.len(), ROWS.len() + 1);
+    }
+}

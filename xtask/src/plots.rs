@@ -1,0 +1,188 @@
+//! `cargo xtask plots`: draws `docs/*.svg` from the rows of `docs/performance.json`.
+//!
+//! Nothing is drawn by hand, and nothing is drawn that is not in the file: a plot whose rows were
+//! never measured is left out.
+
+mod chart;
+
+use serde_json::{Map, Value};
+
+use crate::project::Project;
+use crate::{Outcome, term};
+use chart::{Bars, Chart, Series};
+
+/// Reads the results and draws.
+pub(crate) fn run(project: &Project) -> Outcome {
+    let file = project.root().join("docs/performance.json");
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let all: Map<String, Value> = serde_json::from_str(&text)
+        .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
+    draw(project, &all)
+}
+
+/// Draws every plot whose rows are there.
+pub(crate) fn draw(project: &Project, all: &Map<String, Value>) -> Outcome {
+    for (name, svg) in drawings(all) {
+        let file = project.root().join("docs").join(name);
+        std::fs::write(&file, svg)
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        term::note(&format!("drew docs/{name}"));
+    }
+    Ok(())
+}
+
+fn drawings(all: &Map<String, Value>) -> Vec<(&'static str, String)> {
+    let mut drawings = Vec::new();
+    if let Some(scale) = all.get("scale") {
+        let note = note(scale);
+        let throughput = Chart {
+            title: "Messages handled in a second, by number of actors",
+            x: "actors (four tasks tell them numbers in turn)",
+            y: "million messages a second",
+            logarithmic: false,
+            series: series(scale, "throughput/", |ns| 1000.0 / ns),
+            note: note.clone(),
+        };
+        drawings.push(("throughput.svg", throughput.svg()));
+        for (name, prefix, title) in [
+            (
+                "latency-p50.svg",
+                "latency_p50/",
+                "Latency of an answer under load: half take less",
+            ),
+            (
+                "latency-p99.svg",
+                "latency_p99/",
+                "Latency of an answer under load: one of a hundred takes longer",
+            ),
+        ] {
+            let latency = Chart {
+                title,
+                x: "messages a second, to a hundred actors with mailboxes of 1024",
+                y: "microseconds",
+                logarithmic: true,
+                series: series(scale, prefix, |ns| ns / 1000.0),
+                note: note.clone(),
+            };
+            drawings.push((name, latency.svg()));
+        }
+    }
+    if let Some(runtime) = all.get("runtime") {
+        let bars = Bars {
+            title: "Heap of an actor that waits",
+            unit: "bytes",
+            bars: rows(runtime)
+                .filter(|row| row["id"] == "heap_per_idle_actor")
+                .filter_map(|row| {
+                    Some((row["subject"].as_str()?.to_owned(), row["value"].as_f64()?))
+                })
+                .collect(),
+            note: note(runtime),
+        };
+        if !bars.bars.is_empty() {
+            drawings.push(("memory.svg", bars.svg()));
+        }
+    }
+    drawings
+}
+
+fn rows(part: &Value) -> impl Iterator<Item = &Value> {
+    part["rows"].as_array().into_iter().flatten()
+}
+
+/// A line for each subject, from rows whose ids end in the place on the x axis.
+fn series(part: &Value, prefix: &str, scale: impl Fn(f64) -> f64) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for row in rows(part) {
+        let at = row["id"].as_str().and_then(|id| id.strip_prefix(prefix));
+        let (Some(at), Some(subject)) = (at, row["subject"].as_str()) else {
+            continue;
+        };
+        let (Ok(x), Some(value)) = (at.parse::<f64>(), row["value"].as_f64()) else {
+            continue;
+        };
+        let point = (x, scale(value));
+        match all.iter_mut().find(|series| series.name == subject) {
+            Some(series) => series.points.push(point),
+            None => all.push(Series {
+                name: subject.to_owned(),
+                points: vec![point],
+            }),
+        }
+    }
+    all
+}
+
+/// Where the figures are from.
+fn note(part: &Value) -> String {
+    let get = |key: &str| part["run"][key].as_str().unwrap_or("unknown");
+    format!(
+        "{} on {}, commit {}; {}, {} cores, {}",
+        get("command"),
+        get("date"),
+        get("commit"),
+        get("processor"),
+        part["run"]["cores"],
+        get("rustc").split(" (").next().unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn results() -> Map<String, Value> {
+        fn row(id: &str, subject: &str, value: &Value) -> Value {
+            json!({ "id": id, "subject": subject, "value": value })
+        }
+        let scale = [
+            row("throughput/10", "strowger", &json!(20.0)),
+            row("throughput/1000000", "strowger", &json!(100.0)),
+            row("throughput/10", "tokio", &json!(80.0)),
+            row("throughput/1000000", "ractor", &json!(null)),
+            row("latency_p50/1000", "strowger", &json!(900.0)),
+            row("latency_p99/1000", "strowger", &json!(40_000.0)),
+        ];
+        let runtime = [
+            row("heap_per_idle_actor", "strowger", &json!(480.0)),
+            row("tell", "strowger", &json!(20.0)),
+        ];
+        let run = json!({ "command": "cargo xtask bench scale", "cores": 2 });
+        let all = json!({
+            "scale": { "run": run, "rows": scale }, "runtime": { "run": run, "rows": runtime },
+        });
+        all.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn each_plot_shows_its_axes_its_subjects_and_its_origin() {
+        let drawings = drawings(&results());
+        let names: Vec<&str> = drawings.iter().map(|(name, _)| *name).collect();
+        let expected = [
+            "throughput.svg",
+            "latency-p50.svg",
+            "latency-p99.svg",
+            "memory.svg",
+        ];
+        assert_eq!(names, expected);
+        let throughput = &drawings[0].1;
+        for text in [
+            "million messages",
+            "strowger",
+            "tokio",
+            ">1M<",
+            "xtask bench",
+        ] {
+            assert!(throughput.contains(text), "{text}: {throughput}");
+        }
+        assert!(!throughput.contains("ractor"), "it has no figure");
+        assert!(throughput.contains("prefers-color-scheme: dark"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_drawn() {
+        assert!(drawings(&Map::new()).is_empty());
+    }
+}
