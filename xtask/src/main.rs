@@ -9,11 +9,8 @@ mod bugs;
 mod ci;
 mod demo;
 mod fuzz;
-<<<<<<< HEAD
-mod loom;
-=======
 mod gate;
->>>>>>> 67fa05a (xtask: draw plots and gate instruction counts)
+mod loom;
 mod miri;
 mod mutants;
 mod picture;
