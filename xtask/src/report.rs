@@ -232,6 +232,9 @@ fn legend(rows: &[Value]) -> String {
 /// An id without its size and its bound.
 fn family(id: &str) -> &str {
     let id = id.strip_suffix("_bounded").unwrap_or(id);
+    if let Some((family, _)) = id.split_once('/') {
+        return family;
+    }
     match id.rsplit_once('_') {
         Some((family, size)) if family.starts_with("decode") || family.starts_with("encode") => {
             if size.parse::<u32>().is_ok() {
@@ -348,5 +351,6 @@ mod tests {
         assert_eq!(family("encode_heartbeat"), "encode_heartbeat");
         assert_eq!(family("tell_4_to_1_bounded"), "tell_4_to_1");
         assert_eq!(family("tell_4_to_1"), "tell_4_to_1");
+        assert_eq!(family("throughput/1000"), "throughput");
     }
 }

@@ -18,6 +18,14 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          guards against panics, a deadline on every question.",
     ),
     (
+        "scale",
+        "Many actors, growing load",
+        "The rows that the plots are drawn from; two workers, one subject after the other at each \
+         point. ![Messages handled in a second, by number of actors](throughput.svg) \
+         ![Latency of an answer under load, p50](latency-p50.svg) \
+         ![Latency of an answer under load, p99](latency-p99.svg)",
+    ),
+    (
         "pfcp",
         "PFCP codec",
         "A Session Establishment Request with N Create PDR and N Create FAR (94, 302, 562 and 2642 \
@@ -76,6 +84,20 @@ pub(super) const IDS: &[(&str, &str)] = &[
         "heap_per_idle_actor",
         "bytes in use for each of ten thousand actors that answered once and now wait, as asked \
          for from the allocator",
+    ),
+    (
+        "throughput",
+        "four tasks tell numbers in turn to so many actors, until the last one is handled; one \
+         message",
+    ),
+    (
+        "latency_p50",
+        "a hundred actors with mailboxes of 1024 are told so many numbers in a second, in a burst \
+         every millisecond; half of the answers to questions asked meanwhile take less",
+    ),
+    (
+        "latency_p99",
+        "the same; one answer of a hundred takes longer",
     ),
     (
         "decode_typed",
