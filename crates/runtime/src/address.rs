@@ -29,7 +29,8 @@ use crate::supervision::DynamicRef;
 #[diagnostic::on_unimplemented(
     message = "actors with messages of type `{Self}` do not take `{T}`",
     label = "not a message of this actor",
-    note = "implement `Accepts<{T}>` for `{Self}`; requests need `Accepts<Ask<Request>>`"
+    note = "to take it, implement `Accepts<{T}>` for `{Self}`, or a handler in `#[handlers]`",
+    note = "a `Request` is sent with `ask` and arrives as an `Ask`; every other message is told"
 )]
 pub trait Accepts<T>: Sized + Send + 'static {
     /// Makes the actor's own message.

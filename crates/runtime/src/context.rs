@@ -259,19 +259,26 @@ impl<A: Actor> Context<A> {
     }
 
     /// Delivers a message to this incarnation after a time.
-    pub fn send_after(&mut self, after: Duration, message: A::Msg) -> TimerKey {
+    pub fn send_after<T>(&mut self, after: Duration, message: T) -> TimerKey
+    where
+        A::Msg: Accepts<T>,
+    {
         let at = clock::later(self.now(), after);
-        self.timers.get_mut().once(at, message)
+        self.timers.get_mut().once(at, A::Msg::wrap(message))
     }
 
     /// Delivers a message to this incarnation again and again. Ticks that a busy actor missed
     /// are skipped.
-    pub fn send_every(
+    pub fn send_every<T>(
         &mut self,
         period: Duration,
-        make: impl FnMut() -> A::Msg + Send + 'static,
-    ) -> TimerKey {
+        mut make: impl FnMut() -> T + Send + 'static,
+    ) -> TimerKey
+    where
+        A::Msg: Accepts<T>,
+    {
         let first = clock::later(self.now(), period);
+        let make = move || A::Msg::wrap(make());
         self.timers.get_mut().every(first, period, Box::new(make))
     }
 

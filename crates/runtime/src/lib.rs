@@ -83,6 +83,9 @@ mod context;
 mod drain;
 mod event;
 mod exit;
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod glue;
 mod group;
 mod info;
 mod mailbox;
@@ -114,6 +117,8 @@ pub use cell::ActorId;
 pub use context::{Context, PipeId, TooManyPipes};
 pub use event::{Event, EventStream};
 pub use exit::{BoxError, Exit};
+#[cfg(feature = "macros")]
+pub use glue::handlers;
 pub use group::{Broadcast, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, State, TreeNode};
 pub use mailbox::{MailboxSpec, Overflow};

@@ -15,6 +15,12 @@ use parking_lot::Mutex;
 ///     type Reply = u64;
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a request",
+    label = "not answered by anything",
+    note = "say what its answer carries: `impl Request for {Self} {{ type Reply = ..; }}`",
+    note = "a handler whose message is told returns nothing, or `Result<(), Error>`"
+)]
 pub trait Request: Send + 'static {
     /// What the answer carries.
     type Reply: Send + 'static;

@@ -7,7 +7,8 @@ use crate::project::Package;
 
 /// Our packages with those of ours that each may import. Nobody imports the binary.
 const FLOORS: &[(&str, &[&str])] = &[
-    ("strowger", &[]),
+    ("strowger-macros", &[]),
+    ("strowger", &["strowger-macros"]),
     ("strowger-pfcp", &[]),
     ("strowger-pfcp-node", &["strowger", "strowger-pfcp"]),
     ("strowger-gateway", &["strowger"]),

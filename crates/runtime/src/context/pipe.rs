@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::Context;
 use crate::actor::Actor;
+use crate::address::Accepts;
 use crate::mailbox::{Next, System};
 use crate::monitor::Signal;
 use crate::run;
@@ -90,13 +91,14 @@ impl<A: Actor> Context<A> {
     ///
     /// # Errors
     /// When [`Actor::PIPES`] are in flight; the future is dropped.
-    pub fn pipe<F>(
+    pub fn pipe<F, T>(
         &mut self,
         future: F,
-        into: impl FnOnce(F::Output) -> A::Msg + Send + 'static,
+        into: impl FnOnce(F::Output) -> T + Send + 'static,
     ) -> Result<PipeId, TooManyPipes>
     where
         F: Future + Send + 'static,
+        A::Msg: Accepts<T>,
     {
         if self.pipes.len() >= A::PIPES {
             return Err(TooManyPipes { limit: A::PIPES });
@@ -107,7 +109,8 @@ impl<A: Actor> Context<A> {
         let incarnation = self.incarnation;
         let place = || self.cell.node.path();
         let handle = self.cell.node.shared.scheduler.spawn(place, async move {
-            let outcome = run::caught(AssertUnwindSafe(async { into(future.await) })).await;
+            let outcome =
+                run::caught(AssertUnwindSafe(async { A::Msg::wrap(into(future.await)) })).await;
             let Some(cell) = cell.upgrade() else { return };
             match outcome {
                 Ok(message) => cell.mailbox.complete(incarnation, message, Some(number)),

@@ -1,0 +1,223 @@
+//! The block of an actor: what belongs to the trait, and the handlers.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Error, Generics, Path, Token, Type, WhereClause};
+
+use crate::handler::{self, Handler, Head};
+
+/// What `Actor` calls by itself; every other function of the block is a handler.
+const HOOKS: [&str; 3] = ["pre_start", "signal", "post_stop"];
+
+/// The `impl` of `Actor`, read as far as the glue needs it.
+pub(crate) struct Block {
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) impl_token: Token![impl],
+    pub(crate) generics: Generics,
+    pub(crate) actor_trait: Path,
+    pub(crate) this: Type,
+    /// The braces of the block.
+    pub(crate) braces: Span,
+    /// Types, constants and hooks.
+    pub(crate) kept: TokenStream,
+    pub(crate) handlers: Vec<Handler>,
+    pub(crate) faults: Vec<Error>,
+}
+
+impl Parse for Block {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let Some(impl_token) = input.parse::<Option<Token![impl]>>()? else {
+            return Err(input.error("expected the `impl Actor for ..` of an actor"));
+        };
+        let mut generics: Generics = input.parse()?;
+        let first: Type = input.parse()?;
+        if !input.peek(Token![for]) {
+            let what = format!(
+                "write `impl Actor for {0}`: the handlers stand beside `Args`, `Error` and \
+                 `pre_start` in one block",
+                first.to_token_stream()
+            );
+            return Err(Error::new_spanned(first, what));
+        }
+        let actor_trait = match first {
+            Type::Path(path) if ends_in_actor(&path.path) => path.path,
+            other => {
+                let what = "`handlers` is for an `impl` of `Actor`";
+                return Err(Error::new_spanned(other, what));
+            }
+        };
+        input.parse::<Token![for]>()?;
+        let this: Type = input.parse()?;
+        generics.where_clause = input.parse::<Option<WhereClause>>()?;
+        let content;
+        let braces = syn::braced!(content in input);
+        let mut block = Self {
+            attributes,
+            impl_token,
+            generics,
+            actor_trait,
+            this,
+            braces: braces.span.join(),
+            kept: TokenStream::new(),
+            handlers: Vec::new(),
+            faults: Vec::new(),
+        };
+        while !content.is_empty() {
+            block.parse_item(&content)?;
+        }
+        block.find_doubles();
+        if block.handlers.is_empty() && block.faults.is_empty() {
+            let what = "there is no handler in this block: for an actor that takes no messages \
+                        write `type Msg = std::convert::Infallible` and `handle` by hand";
+            block.faults.push(Error::new_spanned(&block.this, what));
+        }
+        Ok(block)
+    }
+}
+
+fn ends_in_actor(path: &Path) -> bool {
+    path.segments
+        .last()
+        .is_some_and(|last| last.ident == "Actor")
+}
+
+impl Block {
+    fn parse_item(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let visibility = input.parse()?;
+        let is_constant = input.peek(Token![const])
+            && !input.peek2(Token![fn])
+            && !input.peek2(Token![async])
+            && !input.peek2(Token![unsafe]);
+        if input.peek(Token![type]) || is_constant {
+            return self.keep_until_semicolon(&attributes, input);
+        }
+        let mut qualifiers = Vec::new();
+        while !input.peek(Token![fn]) {
+            let is_word = input.peek(Token![async])
+                || input.peek(Token![const])
+                || input.peek(Token![unsafe])
+                || input.peek(Token![extern])
+                || input.peek(syn::LitStr);
+            if !is_word {
+                let what = "expected a type, a constant, a hook or a handler (`async fn`)";
+                return Err(input.error(what));
+            }
+            qualifiers.push(input.parse::<TokenTree>()?);
+        }
+        let fn_token: Token![fn] = input.parse()?;
+        let name: Ident = input.parse()?;
+        let head = Head {
+            attributes,
+            visibility,
+            qualifiers,
+            fn_token,
+            name,
+        };
+        if HOOKS.iter().any(|hook| head.name == hook) {
+            return self.keep_hook(head, input);
+        }
+        if head.name == "handle" {
+            let what = "`handle` is written from the handlers: call the handler of a message \
+                        otherwise";
+            self.faults.push(Error::new(head.name.span(), what));
+            return skip_function(input);
+        }
+        // A handler whose signature has no end leaves the rest of the block unreadable.
+        let ahead = input.fork();
+        match handler::parse(head, input, &mut self.faults) {
+            Ok(handler) => self.handlers.push(handler),
+            Err(error) => {
+                self.faults.push(error);
+                skip_function(&ahead)?;
+                syn::parse::discouraged::Speculative::advance_to(input, &ahead);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_until_semicolon(
+        &mut self,
+        attributes: &[Attribute],
+        input: ParseStream<'_>,
+    ) -> syn::Result<()> {
+        let is_type = input.peek(Token![type]);
+        let mut item = TokenStream::new();
+        let mut name = None;
+        while !input.peek(Token![;]) {
+            let token: TokenTree = input.parse()?;
+            if let (None, TokenTree::Ident(word)) = (&name, &token)
+                && word != "type"
+                && word != "const"
+            {
+                name = Some(word.clone());
+            }
+            item.extend([token]);
+        }
+        let end: Token![;] = input.parse()?;
+        if let Some(name) = name.filter(|name| is_type && name == "Msg") {
+            let what = "the message type is written from the handlers: leave `type Msg` out";
+            self.faults.push(Error::new(name.span(), what));
+            return Ok(());
+        }
+        for attribute in attributes {
+            attribute.to_tokens(&mut self.kept);
+        }
+        self.kept.extend(item);
+        end.to_tokens(&mut self.kept);
+        Ok(())
+    }
+
+    fn keep_hook(&mut self, head: Head, input: ParseStream<'_>) -> syn::Result<()> {
+        for attribute in &head.attributes {
+            attribute.to_tokens(&mut self.kept);
+        }
+        head.visibility.to_tokens(&mut self.kept);
+        self.kept.extend(head.qualifiers);
+        head.fn_token.to_tokens(&mut self.kept);
+        head.name.to_tokens(&mut self.kept);
+        while !input.peek(syn::token::Brace) {
+            self.kept.extend([input.parse::<TokenTree>()?]);
+        }
+        self.kept.extend([input.parse::<TokenTree>()?]);
+        Ok(())
+    }
+
+    /// Two handlers for one message, as far as the words show it; under two names for one type
+    /// the compiler finds it.
+    fn find_doubles(&mut self) {
+        let mut known: HashMap<(String, bool), Ident> = HashMap::new();
+        let faults = &mut self.faults;
+        self.handlers.retain(|handler| {
+            let message = handler.message.to_token_stream().to_string();
+            match known.entry((message, handler.is_asked)) {
+                Entry::Vacant(free) => {
+                    free.insert(handler.name.clone());
+                    true
+                }
+                Entry::Occupied(taken) => {
+                    let what = format!(
+                        "`{}` has a handler already, `{}`: an actor has one for each message",
+                        taken.key().0,
+                        taken.get()
+                    );
+                    faults.push(Error::new_spanned(&handler.message, what));
+                    false
+                }
+            }
+        });
+    }
+}
+
+/// Reads to the end of a function that cannot be used.
+fn skip_function(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.peek(syn::token::Brace) {
+        input.parse::<TokenTree>()?;
+    }
+    input.parse::<TokenTree>().map(drop)
+}

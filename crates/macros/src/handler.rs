@@ -1,0 +1,251 @@
+//! One handler: its signature, and how its message comes.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Error, GenericArgument, PathArguments, Token, Type, Visibility};
+
+/// An `async fn` of the block that is not a hook.
+pub(crate) struct Handler {
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
+    pub(crate) name: Ident,
+    pub(crate) message: Type,
+    /// All arguments, as they were written.
+    pub(crate) arguments: TokenStream,
+    pub(crate) takes_context: bool,
+    /// The type after the arrow.
+    pub(crate) output: Option<Type>,
+    pub(crate) body: TokenTree,
+    pub(crate) is_asked: bool,
+    /// A fault was found in it: it keeps its place, so that one fault gives one error.
+    pub(crate) is_broken: bool,
+}
+
+impl Handler {
+    /// The name of its case: `add_line` is `AddLine`.
+    pub(crate) fn case(&self) -> Ident {
+        let name = self.name.unraw().to_string();
+        let mut case = String::new();
+        for word in name.split('_').filter(|word| !word.is_empty()) {
+            let mut letters = word.chars();
+            case.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+            case.push_str(letters.as_str());
+        }
+        if case.is_empty() || case == "Self" {
+            case.push('_');
+        }
+        Ident::new(&case, self.name.span())
+    }
+
+    /// The attributes of this name.
+    pub(crate) fn attributes<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Attribute> {
+        self.attributes
+            .iter()
+            .filter(move |attribute| attribute.path().is_ident(name))
+    }
+}
+
+/// What stands before the name of a function.
+pub(crate) struct Head {
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
+    /// `async`, and whatever else comes before `fn`.
+    pub(crate) qualifiers: Vec<TokenTree>,
+    pub(crate) fn_token: Token![fn],
+    pub(crate) name: Ident,
+}
+
+/// Reads on after the head. Faults that leave the rest readable go to `faults`.
+///
+/// # Errors
+/// When there is no message, or what follows is not a function.
+pub(crate) fn parse(
+    mut head: Head,
+    input: ParseStream<'_>,
+    faults: &mut Vec<Error>,
+) -> syn::Result<Handler> {
+    let before = faults.len();
+    let name = &head.name;
+    let is_async = matches!(&*head.qualifiers, [TokenTree::Ident(word)] if word == "async");
+    if !is_async {
+        let what = format!("a handler is async: write `async fn {name}`");
+        let span = match &*head.qualifiers {
+            [first, _, ..] => first.span(),
+            _ => head.fn_token.span,
+        };
+        faults.push(Error::new(span, what));
+    }
+    if input.peek(Token![<]) {
+        let span = input.span();
+        input.parse::<syn::Generics>()?;
+        let what = "a handler has no parameters of its own: each of its messages has one type";
+        faults.push(Error::new(span, what));
+    }
+    let arguments;
+    let parentheses = syn::parenthesized!(arguments in input);
+    let written = arguments.fork().parse::<TokenStream>()?;
+    let read = parse_arguments(&arguments, name, parentheses.span.join(), faults);
+    // What is left unread would be a fault of its own.
+    arguments.parse::<TokenStream>()?;
+    let (message, takes_context) = read?;
+    let output = if input.peek(Token![->]) {
+        input.parse::<Token![->]>()?;
+        Some(input.parse::<Type>()?)
+    } else {
+        None
+    };
+    if !input.peek(syn::token::Brace) {
+        return Err(input.error("expected the body of this handler"));
+    }
+    let body: TokenTree = input.parse()?;
+    let marked = head.attributes.len();
+    head.attributes.retain(|one| !one.path().is_ident("ask"));
+    let is_marked = head.attributes.len() < marked;
+    Ok(Handler {
+        is_asked: is_marked || output.as_ref().is_some_and(answers),
+        attributes: head.attributes,
+        visibility: head.visibility,
+        name: head.name,
+        message,
+        arguments: written,
+        takes_context,
+        output,
+        body,
+        is_broken: faults.len() > before,
+    })
+}
+
+/// The message, and whether the context follows.
+fn parse_arguments(
+    arguments: ParseStream<'_>,
+    name: &Ident,
+    whole: Span,
+    faults: &mut Vec<Error>,
+) -> syn::Result<(Type, bool)> {
+    let message = match (
+        parse_receiver(arguments, whole),
+        parse_message(arguments, name, whole),
+    ) {
+        (receiver, Ok(message)) => {
+            faults.extend(receiver.err());
+            message
+        }
+        // Of two faults the first explains the second.
+        (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
+    };
+    let takes_context = !arguments.is_empty();
+    if takes_context {
+        parse_argument(arguments)?;
+    }
+    if !arguments.is_empty() {
+        let what = "a handler takes a message and its context, and nothing else";
+        faults.push(arguments.error(what));
+    }
+    Ok((message, takes_context))
+}
+
+fn parse_receiver(arguments: ParseStream<'_>, whole: Span) -> syn::Result<()> {
+    let what = "a handler takes `&mut self`: it is alone with its actor for one message";
+    let start = arguments.span();
+    let borrowed = arguments.parse::<Option<Token![&]>>()?.is_some();
+    if borrowed && arguments.peek(syn::Lifetime) {
+        arguments.parse::<syn::Lifetime>()?;
+    }
+    let mutable = arguments.parse::<Option<Token![mut]>>()?.is_some();
+    let Some(this) = arguments.parse::<Option<Token![self]>>()? else {
+        let span = if arguments.is_empty() { whole } else { start };
+        return Err(Error::new(span, what));
+    };
+    let fault = if borrowed && mutable {
+        Ok(())
+    } else if borrowed {
+        Err(Error::new(start, what))
+    } else {
+        let hooks = format!("{what}; the hooks are `pre_start`, `signal` and `post_stop`");
+        Err(Error::new(this.span, hooks))
+    };
+    if arguments.peek(Token![:]) {
+        arguments.parse::<Token![:]>()?;
+        arguments.parse::<Type>()?;
+    }
+    arguments.parse::<Option<Token![,]>>()?;
+    fault
+}
+
+fn parse_message(arguments: ParseStream<'_>, name: &Ident, whole: Span) -> syn::Result<Type> {
+    if arguments.is_empty() {
+        let what = format!(
+            "a handler takes a message: `async fn {name}(&mut self, message: Type)`; \
+             methods that take none belong into an `impl` of their own"
+        );
+        return Err(Error::new(whole, what));
+    }
+    let message = parse_argument(arguments)?;
+    match &message {
+        Type::Reference(reference) => {
+            let what = if last_word(&reference.elem).is_some_and(|word| word == "Context") {
+                format!(
+                    "the message comes before the context: \
+                     `async fn {name}(&mut self, message: Type, cx: &mut Context<Self>)`"
+                )
+            } else {
+                "a message is sent to the actor whole: it cannot be a reference".to_owned()
+            };
+            Err(Error::new_spanned(&message, what))
+        }
+        other if last_word(other).is_some_and(|word| word == "Signal") => {
+            let what = "signals come to the hook `signal`; they are not messages";
+            Err(Error::new_spanned(&message, what))
+        }
+        _ => Ok(message),
+    }
+}
+
+/// A pattern and its type; the pattern is left to the compiler.
+fn parse_argument(arguments: ParseStream<'_>) -> syn::Result<Type> {
+    while !arguments.peek(Token![:]) || arguments.peek(Token![::]) {
+        if arguments.is_empty() {
+            return Err(arguments.error("expected `:` and the type of this argument"));
+        }
+        if arguments.peek(Token![::]) {
+            arguments.parse::<Token![::]>()?;
+        } else {
+            arguments.parse::<TokenTree>()?;
+        }
+    }
+    arguments.parse::<Token![:]>()?;
+    let argument = Type::parse(arguments)?;
+    arguments.parse::<Option<Token![,]>>()?;
+    Ok(argument)
+}
+
+fn last_word(ty: &Type) -> Option<String> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a handler that returns this answers a request: all but `()` and `Result<(), _>`.
+fn answers(output: &Type) -> bool {
+    match output {
+        Type::Tuple(tuple) => !tuple.elems.is_empty(),
+        Type::Path(path) => {
+            let Some(last) = path.path.segments.last() else {
+                return true;
+            };
+            let PathArguments::AngleBracketed(generics) = &last.arguments else {
+                return true;
+            };
+            let Some(GenericArgument::Type(Type::Tuple(first))) = generics.args.first() else {
+                return true;
+            };
+            last.ident != "Result" || !first.elems.is_empty()
+        }
+        Type::Paren(inner) => answers(&inner.elem),
+        Type::Group(inner) => answers(&inner.elem),
+        other => !other.to_token_stream().is_empty(),
+    }
+}

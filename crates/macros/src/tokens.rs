@@ -1,0 +1,96 @@
+//! Small questions about tokens that need no grammar.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+
+/// The associated types of an actor that its block may name as `Self::Error`.
+const ASSOCIATED: [&str; 3] = ["Args", "Error", "Msg"];
+
+/// Names the actor's associated types in full. In the block they belong to the trait that is
+/// implemented, but handlers become methods of the type, where `Self::Error` has no meaning.
+pub(crate) fn qualify(tokens: TokenStream, root: &TokenStream) -> TokenStream {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut done = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), qualify(group.stream(), root));
+                inner.set_span(group.span());
+                done.extend([TokenTree::Group(inner)]);
+            }
+            TokenTree::Ident(ident) if ident == "Self" => {
+                let rest: Vec<TokenTree> = tokens.clone().take(4).collect();
+                if let [
+                    TokenTree::Punct(a),
+                    TokenTree::Punct(b),
+                    TokenTree::Ident(name),
+                    after @ ..,
+                ] = &*rest
+                    && a.as_char() == ':'
+                    && b.as_char() == ':'
+                    && ASSOCIATED.iter().any(|known| name == known)
+                    && !after.first().is_some_and(is_payload)
+                {
+                    tokens.nth(2);
+                    let place = Span::mixed_site().located_at(ident.span());
+                    done.extend(quote_spanned!(place=> <#ident as #root::Actor>::#name));
+                } else {
+                    done.extend([TokenTree::Ident(ident)]);
+                }
+            }
+            other => done.extend([other]),
+        }
+    }
+    done
+}
+
+/// What follows the name of an enum's case, not that of a type.
+fn is_payload(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Group(group)
+        if matches!(group.delimiter(), Delimiter::Parenthesis | Delimiter::Brace))
+}
+
+/// Puts a type in the place of `Self`, for use outside of an `impl`.
+pub(crate) fn name_self(tokens: TokenStream, this: &TokenStream) -> TokenStream {
+    let named = tokens.into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), name_self(group.stream(), this));
+            inner.set_span(group.span());
+            TokenStream::from(TokenTree::Group(inner))
+        }
+        TokenTree::Ident(ident) if ident == "Self" => this.clone(),
+        other => other.into(),
+    });
+    named.collect()
+}
+
+/// All words in some tokens, at any depth.
+pub(crate) fn words(tokens: TokenStream, into: &mut HashSet<Ident>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => words(group.stream(), into),
+            TokenTree::Ident(ident) => {
+                into.insert(ident);
+            }
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+/// The same tokens at another place.
+pub(crate) fn respan(tokens: &TokenStream, span: Span) -> TokenStream {
+    let moved = tokens.clone().into_iter().map(|mut token| {
+        token.set_span(span);
+        token
+    });
+    moved.collect()
+}
+
+/// Puts braces with a place around tokens: an item is where its first and last tokens are.
+pub(crate) fn braced(tokens: TokenStream, span: Span) -> TokenTree {
+    let mut group = Group::new(Delimiter::Brace, tokens);
+    group.set_span(span);
+    group.into()
+}

@@ -1,0 +1,26 @@
+//! What the trait asks for is asked for.
+
+use std::convert::Infallible;
+
+use strowger::{Actor, Context, Request, handlers};
+
+struct Add(u64);
+struct Get;
+
+impl Request for Get {
+    type Reply = u64;
+}
+
+struct Counter(u64);
+
+#[handlers]
+impl Actor for Counter {
+    type Args = u64;
+    type Error = Infallible;
+
+    async fn add(&mut self, Add(more): Add) {
+        self.0 += more;
+    }
+}
+
+fn main() {}

@@ -1,0 +1,36 @@
+//! The message type and `handle` come from the handlers.
+
+use std::convert::Infallible;
+
+use strowger::{Actor, Context, Request, handlers};
+
+struct Add(u64);
+struct Get;
+
+impl Request for Get {
+    type Reply = u64;
+}
+
+struct Counter(u64);
+
+#[handlers]
+impl Actor for Counter {
+    type Args = u64;
+    type Error = Infallible;
+
+    async fn pre_start(first: u64, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(first))
+    }
+
+    type Msg = u64;
+
+    async fn handle(&mut self, _: u64, _: &mut Context<Self>) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    async fn add(&mut self, Add(more): Add) {
+        self.0 += more;
+    }
+}
+
+fn main() {}
