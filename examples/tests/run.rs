@@ -38,6 +38,110 @@ fn supervision_brings_the_worker_back() {
 }
 
 #[test]
+fn ask_names_every_way_to_stay_without_an_answer() {
+    let expected = [
+        "Almon: Some(1)",
+        "Emma: None",
+        "Emma, after a wait: 2",
+        "Nobody: no answer within the deadline",
+        "At the end: the reply was dropped without an answer",
+        "After it: the actor has ended",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_ask")), expected);
+}
+
+#[test]
+fn storm_loses_the_jobs_that_kill_and_no_other() {
+    let expected = [
+        "1000 jobs, 900 done",
+        "100 panics, 100 restarts, the same ten addresses",
+        "/office/pool gives up: panicked: job 9 is too much",
+        "901 done, in a new pool",
+        "the office is up: true",
+        "all ended in order: true",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_storm")), expected);
+}
+
+#[test]
+fn workers_lose_one_job_to_a_panic() {
+    let expected = [
+        "none below 0: the reply was dropped without an answer",
+        "669 primes below 5000",
+        "1229 primes below 10000",
+        "1754 primes below 15000",
+        "2262 primes below 20000",
+        "the worker was started again: panicked: there is nothing below 0",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_workers")), expected);
+}
+
+#[test]
+fn pubsub_reaches_all_and_waits_for_none() {
+    let expected = [
+        "line 7 is full",
+        "the log has 100 entries",
+        "the alarm rang 3 times",
+        "delivered to 1",
+        "the log has 101 entries",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_pubsub")), expected);
+}
+
+#[test]
+fn timers_repeat_move_and_are_called_off() {
+    let expected = [
+        "somebody says hello",
+        "somebody says and",
+        "somebody says goodbye",
+        "silence: the exchange hangs up",
+        "the longest call was called off: true",
+        "the coin box counted: true",
+        "it ends: normal",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_timers")), expected);
+}
+
+#[test]
+fn pipeline_is_as_fast_as_its_slowest_stage() {
+    let expected = [
+        "Almon talked for 94893 s",
+        "Emma talked for 98187 s",
+        "Joseph talked for 101520 s",
+        "/parser: never more than 4 waited: true",
+        "/bills: never more than 4 waited: true",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_pipeline")), expected);
+}
+
+#[test]
+fn machine_takes_every_event_in_every_state() {
+    let expected = [
+        "on hook + LiftReceiver = dialling \"\"",
+        "dialling \"\" + Dial('1') = dialling \"1\"",
+        "dialling \"1\" + Answered = dialling \"1\"",
+        "dialling \"1\" + Dial('8') = dialling \"18\"",
+        "dialling \"18\" + Dial('9') = ringing 189",
+        "ringing 189 + Answered = talking to 189",
+        "talking to 189 + HangUp = on hook",
+        "on hook + LiftReceiver = dialling \"\"",
+        "dialling \"\" + TimedOut = busy",
+        "in the end: busy",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_machine")), expected);
+}
+
+#[test]
+fn virtual_time_lets_a_day_pass_at_once() {
+    let expected = [
+        "24 h of virtual time: it struck 24 times",
+        "100 schedules: lightning at the third hour, and it starts over",
+        "20 seeds: both orders occur; a seed gives the same order again: true",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_virtual_time")), expected);
+}
+
+#[test]
 fn smf_sets_a_session_up_and_sees_it_at_the_upf() {
     let lines = output(env!("CARGO_BIN_EXE_smf"));
     let [uplink, listed] = &*lines else {

@@ -1,0 +1,111 @@
+//! Asking: every question has a deadline, and every way to stay without an answer has a name.
+//!
+//! The glue between handlers and messages is written by `#[handlers]`; `counter.rs` shows what it
+//! stands for.
+//!
+//! `cargo run -p strowger-examples --bin ask`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use strowger::{Actor, ActorSystem, Ask, BoxError, Context, Reply, Request, handlers};
+
+/// Who has this number?
+struct Lookup(&'static str);
+impl Request for Lookup {
+    type Reply = Option<u32>;
+}
+
+/// Is anybody there? Answered when somebody enters the number.
+struct WaitFor(&'static str);
+impl Request for WaitFor {
+    type Reply = u32;
+}
+
+/// A new entry.
+struct Enter(&'static str, u32);
+
+/// A telephone directory.
+#[derive(Default)]
+struct Directory {
+    numbers: BTreeMap<&'static str, u32>,
+    waiting: Vec<(&'static str, Reply<u32>)>,
+}
+
+#[handlers]
+impl Actor for Directory {
+    type Args = ();
+    type Error = Infallible;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self::default())
+    }
+
+    /// What a handler returns is the answer.
+    async fn lookup(&mut self, Lookup(name): Lookup) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    /// A reply is a value: it can be kept, and sent when there is something to say.
+    async fn wait_for(&mut self, ask: Ask<WaitFor>) {
+        match self.numbers.get(ask.request.0) {
+            Some(number) => ask.reply.send(*number),
+            None => self.waiting.push((ask.request.0, ask.reply)),
+        }
+    }
+
+    async fn enter(&mut self, Enter(name, number): Enter) {
+        self.numbers.insert(name, number);
+        let (known, waiting) = self.waiting.drain(..).partition(|(who, _)| *who == name);
+        self.waiting = waiting;
+        let known: Vec<_> = known;
+        for (_, reply) in known {
+            reply.send(number);
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let system = ActorSystem::new("example")?;
+    let directory = system.spawn::<Directory>("directory", ())?;
+
+    directory.tell(Enter("Almon", 1)).await?;
+    println!("Almon: {:?}", directory.ask(Lookup("Almon")).await?);
+    println!("Emma: {:?}", directory.ask(Lookup("Emma")).await?);
+
+    // The question is asked first, and answered once somebody enters the number.
+    let waiting = directory.ask(WaitFor("Emma"));
+    let entering = directory.tell(Enter("Emma", 2));
+    let (answer, entered) = tokio::join!(waiting, entering);
+    entered?;
+    println!("Emma, after a wait: {}", answer?);
+
+    // Nobody enters this one. `ask` waits five seconds unless the system is told otherwise.
+    let within = Duration::from_millis(10);
+    let answer = directory.ask_within(WaitFor("Nobody"), within).await;
+    println!(
+        "Nobody: {}",
+        answer.map_or_else(|e| e.to_string(), |n| n.to_string())
+    );
+
+    // The end of the directory drops the reply: the asker need not wait for the deadline.
+    let waiting = directory.ask(WaitFor("Nobody"));
+    let stopping = async { directory.stop() };
+    let (answer, ()) = tokio::join!(waiting, stopping);
+    println!(
+        "At the end: {}",
+        answer.map_or_else(|e| e.to_string(), |n| n.to_string())
+    );
+
+    directory.stopped().await;
+    let answer = directory.ask(Lookup("Almon")).await;
+    println!(
+        "After it: {}",
+        answer.map_or_else(|e| e.to_string(), |n| format!("{n:?}"))
+    );
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Publish and subscribe: who publishes knows no subscriber, and waits for none.
+//!
+//! `cargo run -p strowger-examples --bin pubsub`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::sync::Arc;
+
+use strowger::{
+    Actor, ActorSystem, BoxError, Context, MailboxSpec, Overflow, Request, TopicError, handlers,
+};
+
+/// How busy a line of an exchange is. The topic says which: `office/line`.
+struct Load(u32);
+
+/// Writes everything down, of all offices and lines.
+#[derive(Default)]
+struct Log {
+    entries: u32,
+}
+
+/// How much was seen? In line behind all that was published before.
+struct Seen;
+impl Request for Seen {
+    type Reply = u32;
+}
+
+#[handlers]
+impl Actor for Log {
+    type Args = ();
+    type Error = TopicError;
+
+    /// A subscription ends with its actor. Done here, it holds for every incarnation.
+    async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
+        cx.system().subscribe::<Load>("**", cx.me().recipient())?;
+        Ok(Self::default())
+    }
+
+    /// All subscribers get the same `Arc`; the payload is never cloned.
+    async fn load(&mut self, _: Arc<Load>) {
+        self.entries += 1;
+    }
+
+    async fn seen(&mut self, _: Seen) -> u32 {
+        self.entries
+    }
+}
+
+/// Shows the load of one line: only the latest counts, so the mailbox keeps only the latest.
+struct Gauge;
+
+#[handlers]
+impl Actor for Gauge {
+    type Args = ();
+    type Error = TopicError;
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(1).overflow(Overflow::KeepLatest);
+
+    async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
+        let line = cx.system().topic::<Load>("chicago/7")?;
+        line.subscribe(cx.me().recipient())?;
+        Ok(Self)
+    }
+
+    async fn load(&mut self, load: Arc<Load>, cx: &mut Context<Self>) {
+        if load.0 == 100 {
+            println!("line 7 is full");
+            cx.stop();
+        }
+    }
+}
+
+/// Calls somebody when a line of Chicago is nearly full. What the filter refuses, never arrives.
+struct Alarm(u32);
+
+#[handlers]
+impl Actor for Alarm {
+    type Args = ();
+    type Error = TopicError;
+
+    async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
+        let me = cx.me().recipient();
+        cx.system()
+            .subscribe_where("chicago/*", me, |load: &Load| load.0 > 97)?;
+        Ok(Self(0))
+    }
+
+    async fn load(&mut self, _: Arc<Load>) {
+        self.0 += 1;
+    }
+
+    async fn seen(&mut self, _: Seen) -> u32 {
+        self.0
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let system = ActorSystem::new("example")?;
+    let log = system.spawn::<Log>("log", ())?;
+    let alarm = system.spawn::<Alarm>("alarm", ())?;
+    let gauge = system.spawn::<Gauge>("gauge", ())?;
+
+    let line = system.topic::<Load>("chicago/7")?;
+    // An actor subscribes as it starts; messages sent before wait, publications do not.
+    while line.info().subscribers < 3 {
+        tokio::task::yield_now().await;
+    }
+    for percent in 1..=100 {
+        line.publish(Load(percent));
+    }
+    gauge.stopped().await;
+    println!("the log has {} entries", log.ask(Seen).await?);
+    println!("the alarm rang {} times", alarm.ask(Seen).await?);
+
+    // Nobody has heard of this topic; the log has subscribed to every name.
+    let published = system.topic("elgin/1")?.publish(Load(99));
+    println!("delivered to {}", published.delivered);
+    println!("the log has {} entries", log.ask(Seen).await?);
+    Ok(())
+}
