@@ -52,8 +52,17 @@
 //! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer.
 //! - **Incarnations do not overlap**: children end first, then tasks, then `post_stop` runs, and
 //!   only then does the next `pre_start`. What belongs to one (timers, tasks, monitors, links,
-//!   lanes) never reaches the next.
+//!   lanes, streams) never reaches the next.
 //! - **Nothing outlives its owner**: children end with their parent, all with their system.
+//!
+//! # One to many
+//!
+//! - A [`Topic`] delivers to those who subscribe to its name or to a pattern, in one order for
+//!   all: to everyone, to one in turn, or to the owner of a key. A slow subscriber follows the
+//!   rule of its own mailbox.
+//! - A [`Group`] knows its members, tells who comes and goes, and sends to them.
+//! - A [`Source`] streams to [`Reader`]s with credit: a slow reader slows its source, misses
+//!   items, or is disconnected.
 //!
 //! # The tree
 //!
