@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, bugs, demo, fuzz, simulate, term, test, tidy};
+use crate::{Outcome, bugs, demo, fuzz, loom, miri, simulate, term, test, tidy};
 
 /// Runs all steps, or those that `args` name.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -75,12 +75,11 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         "--locked",
         "--allow-dirty",
     ];
+    steps.push(Step::command("package", move || {
+        cargo(project, &[&["package", "--quiet"][..], &package].concat())
+    }));
+    steps.extend(proofs(project));
     steps.extend([
-        Step::command("package", move || {
-            cargo(project, &[&["package", "--quiet"][..], &package].concat())
-        }),
-        simulate::step(project),
-        Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
         Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
             fuzz::run(project, &[]).map(|()| fuzz::impossible())
         }),
@@ -107,6 +106,20 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         }),
     ]);
     steps
+}
+
+/// What the tests of the runtime prove, and that they would notice if it did not hold.
+fn proofs(project: &Project) -> [Step<'_>; 4] {
+    [
+        simulate::step(project),
+        Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
+        Step::new("loom", "cargo xtask loom --weaken", || {
+            loom::check(project, true).map(Some)
+        }),
+        Step::new("miri", "cargo xtask miri --short", || {
+            miri::check(project, true).map(Some)
+        }),
+    ]
 }
 
 /// Three workspaces, one format.

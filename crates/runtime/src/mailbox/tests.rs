@@ -251,7 +251,7 @@ async fn busy_receiver_lets_others_run() {
 #[test]
 fn senders_in_threads_keep_their_own_order_and_the_capacity() {
     const SENDERS: u32 = 4;
-    const EACH: u32 = 2_000;
+    const EACH: u32 = if cfg!(miri) { 20 } else { 2_000 };
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(8));
     let mut last = [None; SENDERS as usize];
     let mut taken = 0;
@@ -301,6 +301,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
     #[test]
     fn nothing_is_lost_and_the_capacity_holds(
         capacity in 1_usize..5,

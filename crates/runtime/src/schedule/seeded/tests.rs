@@ -152,6 +152,7 @@ fn the_driver_is_woken_when_there_is_work_again() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many steps for an interpreter")]
 fn a_trace_keeps_its_first_steps_and_the_digest_of_all() {
     let (queue, scheduler) = queue(1);
     drop(scheduler.spawn(|| "/a".into(), turns(70_000)));
