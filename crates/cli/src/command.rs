@@ -10,6 +10,7 @@ mod pfcp;
 mod run;
 mod signals;
 pub(crate) mod span;
+mod top;
 
 use clap::{Parser, Subcommand};
 
@@ -52,8 +53,12 @@ enum Command {
     Tree(observe::TreeArgs),
     /// Lists the actors of a running node with their figures.
     Ps(observe::PsArgs),
+    /// Shows the busiest actors of a running node, once a second.
+    Top(top::Args),
     /// Shows one actor of a running node, and the session that it is.
     Inspect(observe::InspectArgs),
+    /// Tells what single actors of a running node do, as they do it.
+    Trace(observe::TraceArgs),
     /// Ends an actor of a running node, or makes it panic.
     Kill(observe::KillArgs),
     /// Reads, writes and sends PFCP messages.
@@ -73,7 +78,9 @@ impl Cli {
             Command::Init(args) => init::run(&args, output),
             Command::Tree(args) => observe::tree(&args, output),
             Command::Ps(args) => observe::ps(&args, output),
+            Command::Top(args) => top::run(&args, output),
             Command::Inspect(args) => observe::inspect(&args, output),
+            Command::Trace(args) => observe::trace(&args, output),
             Command::Kill(args) => observe::kill(&args, output),
             Command::Pfcp(command) => pfcp::run(command, output),
             Command::Completions(args) => completions::run(&args, output),

@@ -1,13 +1,14 @@
-//! The one place where siblings meet: a node of actors, PFCP and a control socket.
+//! The one place where siblings meet: a node of actors, PFCP, a control socket and metrics.
 
 mod n4;
+mod vitals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
-use strowger_gateway::{Gateway, Methods, OpenError};
+use strowger_gateway::{Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle};
 
 use crate::config::Config;
@@ -15,6 +16,7 @@ use crate::control;
 use crate::exit::{Done, Failure};
 
 pub(crate) use self::n4::stats as n4_stats;
+use self::vitals::Later;
 
 /// A node that runs.
 #[derive(Debug)]
@@ -23,36 +25,86 @@ pub(crate) struct Running {
     pub(crate) n4: Vec<SocketAddr>,
     /// Where its control socket is.
     pub(crate) control: PathBuf,
+    /// Where it answers HTTP for those who watch it, if it does.
+    pub(crate) http: Option<SocketAddr>,
     pub(crate) system: ActorSystem,
     pub(crate) node: NodeHandle,
     shutdown: std::time::Duration,
 }
 
-/// Starts a node: the actor system, the N4 endpoint, and the control socket with what it answers.
+/// Starts a node: the actor system, the HTTP door if it is to be open, the N4 endpoint, and the
+/// control socket with what it answers.
 ///
 /// Whatever fails leaves nothing running.
 pub(crate) async fn start(config: &Config) -> Done<Running> {
+    // Before the system, which describes its metrics and counts its first actors.
+    let recorder = config.metrics.listen.map(|_| Recorder::install());
+    let recorder = recorder.transpose();
+    let recorder = recorder.map_err(|error| Failure::outside(format!("metrics: {error}")))?;
     let system = ActorSystem::new(config.node.name.as_str())
         .map_err(|error| Failure::outside(error.to_string()))?;
-    let started = start_in(&system, config).await;
+    let started = start_in(&system, config, recorder).await;
     if started.is_err() {
         system.shutdown(config.node.shutdown).await;
     }
     started
 }
 
-async fn start_in(system: &ActorSystem, config: &Config) -> Done<Running> {
+async fn start_in(
+    system: &ActorSystem,
+    config: &Config,
+    recorder: Option<Recorder>,
+) -> Done<Running> {
+    let later = Later::default();
+    let vitals = vitals::of(config, &later);
+    // Before the node, so that it can say that the node is not ready, and last to end.
+    let http = match recorder {
+        Some(recorder) => watch(system, config, recorder, &vitals).await?,
+        None => None,
+    };
     let node = Node::start(system, config.n4.clone()).await;
     let node = node.map_err(|error| refused(&error))?;
-    let methods = n4::register(Methods::new(), &node);
+    // Nobody else sets it.
+    let _ = later.set(node.clone());
+    let methods = n4::register(Methods::new().vitals(vitals), &node);
     let gateway = open(system, config, methods).await?;
     Ok(Running {
         n4: node.local_addrs(),
         control: gateway.path().to_owned(),
+        http,
         system: system.clone(),
         node,
         shutdown: config.node.shutdown,
     })
+}
+
+/// Opens the HTTP door, if the configuration says where.
+async fn watch(
+    system: &ActorSystem,
+    config: &Config,
+    recorder: Recorder,
+    vitals: &Vitals,
+) -> Done<Option<SocketAddr>> {
+    let Some(address) = config.metrics.listen else {
+        return Ok(None);
+    };
+    let limits = config.metrics.limits();
+    let open = |address| {
+        let (recorder, vitals) = (recorder.clone(), vitals.clone());
+        HttpDoor::open(system, address, limits, recorder, vitals)
+    };
+    let opened = match open(address).await {
+        Err(HttpError::Bind { source, .. })
+            if config.metrics.any_port && source.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            open(SocketAddr::new(address.ip(), 0)).await
+        }
+        opened => opened,
+    };
+    let door = opened.map_err(|error| {
+        Failure::outside(error.to_string()).hint("give it another address: --metrics ADDRESS")
+    })?;
+    Ok(Some(door.address()))
 }
 
 /// Opens the control socket; one of our own if the usual one is another node's.
@@ -104,6 +156,7 @@ impl Running {
         json!({
             "n4": self.n4.first().map(ToString::to_string),
             "control": self.control.display().to_string(),
+            "http": self.http.map(|address| address.to_string()),
         })
     }
 

@@ -7,11 +7,12 @@ mod change;
 mod problem;
 mod span;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_gateway::Limits;
+use strowger_gateway::{HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
@@ -25,6 +26,7 @@ pub(crate) struct Config {
     pub(crate) node: NodeSection,
     pub(crate) n4: NodeConfig,
     pub(crate) control: ControlSection,
+    pub(crate) metrics: MetricsSection,
     pub(crate) log: LogSection,
 }
 
@@ -59,6 +61,24 @@ pub(crate) struct ControlSection {
     pub(crate) deadline: Duration,
 }
 
+/// The HTTP door: metrics and health.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MetricsSection {
+    /// Where it listens; nowhere if it is not set.
+    pub(crate) listen: Option<SocketAddr>,
+    /// Whether another port will do if that one is taken; not a key.
+    #[serde(skip)]
+    pub(crate) any_port: bool,
+    /// The most clients at a time.
+    pub(crate) connections: usize,
+    /// The longest head of a request, in octets.
+    pub(crate) head: usize,
+    /// How long a client may take.
+    #[serde(deserialize_with = "span::deserialize")]
+    pub(crate) time: Duration,
+}
+
 /// The log on standard error.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -87,6 +107,30 @@ impl Default for ControlSection {
             idle: limits.idle,
             deadline: limits.deadline,
         }
+    }
+}
+
+impl Default for MetricsSection {
+    fn default() -> Self {
+        let limits = HttpLimits::default();
+        Self {
+            listen: None,
+            any_port: false,
+            connections: limits.connections,
+            head: limits.head,
+            time: limits.time,
+        }
+    }
+}
+
+impl MetricsSection {
+    /// The limits of the HTTP door.
+    pub(crate) fn limits(&self) -> HttpLimits {
+        let mut limits = HttpLimits::default();
+        limits.connections = self.connections;
+        limits.head = self.head;
+        limits.time = self.time;
+        limits
     }
 }
 
@@ -144,6 +188,8 @@ impl Config {
             ("control.connections", control.connections, 1),
             ("control.in_flight", control.in_flight, 1),
             ("control.frame", control.frame, 4096),
+            ("metrics.connections", self.metrics.connections, 1),
+            ("metrics.head", self.metrics.head, 256),
         ];
         for (key, value, least) in too_small {
             if value < least {
@@ -155,6 +201,7 @@ impl Config {
             ("node.shutdown", self.node.shutdown),
             ("control.idle", control.idle),
             ("control.deadline", control.deadline),
+            ("metrics.time", self.metrics.time),
         ];
         for (key, value) in spans {
             if value < SHORTEST || value > LONGEST {

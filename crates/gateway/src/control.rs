@@ -7,11 +7,17 @@
 //! | `ps` | `path`, `sort`, `limit`, all optional | rows: the figures of actors |
 //! | `tree` | `path`, `limit`, optional | rows: parents before children, at most `limit` of each |
 //! | `inspect` | `path` | the figures of one actor, and `details` where there are any |
+//! | `top` | `sort`, `limit`, `path`, optional | `totals`, `limits`, `rows`: the busiest |
+//! | `trace` | `path`, `max`, `within_ms`, the last two optional | rows, the last of them `end` |
 //! | `kill` | `path`, `panic` optional | `path`, `exit` and `restarted` once it has ended |
 //!
 //! Figures are `path, id, kind, state, depth, capacity, high_water, dropped, handled, busy_us,
-//! waited_us, restarts, last_exit, children`. `sort` is one of the numbers among them, greatest
-//! first.
+//! waited_us, memory, restarts, last_exit, children`. `sort` is one of the numbers among them,
+//! greatest first; for `top` it is `depth`, `rate`, `busy`, `memory` or `restarts`, and its rows
+//! have `rate` (messages a second) and `load` (the share of a thread) as well. The paths of `top`
+//! and `trace` are patterns: [`PathPattern`](strowger::PathPattern).
+
+mod watch;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,6 +36,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Adds the methods of control.
 pub(crate) fn with_control(methods: Methods) -> Methods {
     let described = Arc::new(methods.clone());
+    let vitals = methods.vital().clone();
     let methods = methods
         .with_system("ping", |system, _| async move { Ok(ping(&system)) })
         .with_system("ps", |system, params| async move { ps(&system, &params) })
@@ -40,6 +47,13 @@ pub(crate) fn with_control(methods: Methods) -> Methods {
         .with_system("inspect", move |system, params| {
             let described = Arc::clone(&described);
             async move { inspect(&system, &described, &params).await }
+        })
+        .with_system("top", move |system, params| {
+            let vitals = vitals.clone();
+            async move { watch::top(&system, &vitals, &params).await }
+        })
+        .with_system("trace", |system, params| async move {
+            watch::trace(&system, &params).await
         })
         .with_system("kill", |system, params| async move {
             kill(&system, &params).await
@@ -158,6 +172,7 @@ fn figures(info: &ActorInfo) -> Value {
         "handled": info.handled,
         "busy_us": micros(info.busy),
         "waited_us": micros(info.waited),
+        "memory": info.memory,
         "restarts": info.restarts,
         "last_exit": info.last_exit.as_ref().map(ToString::to_string),
         "children": info.children,
@@ -176,12 +191,13 @@ fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
         "handled" => |info| info.handled,
         "busy_us" => |info| micros(info.busy),
         "waited_us" => |info| micros(info.waited),
+        "memory" => |info| info.memory as u64,
         "restarts" => |info| info.restarts.into(),
         "children" => |info| info.children as u64,
         _ => {
             let text = format!(
                 "cannot sort by {key:?}; there are depth, high_water, dropped, handled, busy_us, \
-                 waited_us, restarts, children"
+                 waited_us, memory, restarts, children"
             );
             return Err(Fault::new(Code::BadRequest, text));
         }

@@ -16,6 +16,7 @@ use crate::control::with_control;
 use crate::limits::Limits;
 use crate::listener::{Listener, ListenerArgs};
 use crate::method::Methods;
+use crate::reader::Reader;
 
 /// Why a control socket is not opened.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,8 @@ pub enum OpenError {
 /// The doors of a running system.
 ///
 /// They are the subtree `/gateway`: `control` listens on a unix socket that only its owner may
-/// use, and `connections` has a child for each client. They end with the system.
+/// use, `connections` has a child for each client, and `reader` reads the system for `top`. They
+/// end with the system.
 #[derive(Debug)]
 pub struct Gateway {
     path: PathBuf,
@@ -77,7 +79,8 @@ impl Gateway {
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
-            .child(ChildSpec::new::<Listener>("control", args).restart(Restart::Permanent));
+            .child(ChildSpec::new::<Listener>("control", args).restart(Restart::Permanent))
+            .child(ChildSpec::new::<Reader>("reader", ()));
         let supervisor = system.supervise("gateway", supervisor).await?;
         Ok(Self { path, supervisor })
     }

@@ -3,7 +3,8 @@
 //! A [`Gateway`] is a subtree of a running [`ActorSystem`](strowger::ActorSystem). Every client is
 //! an actor with limits, every call an actor below it: a client that is slow, silent or hostile
 //! harms itself alone. What can be called is a value, [`Methods`]; the methods of control (`ping`,
-//! `methods`, `ps`, `tree`, `inspect`, `kill`) are always there.
+//! `methods`, `ps`, `tree`, `top`, `inspect`, `trace`, `kill`) are always there. An [`HttpDoor`] is
+//! for those who watch: metrics and health.
 //!
 //! ```
 //! use serde_json::json;
@@ -27,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! The doors are unix sockets; elsewhere the crate has frames, faults and methods only.
+//! The doors of control are unix sockets; elsewhere the crate has frames, faults and methods only.
 //!
 //! # On the wire
 //!
@@ -56,10 +57,15 @@ mod fault;
 mod frame;
 #[cfg(unix)]
 mod gateway;
+mod http;
 mod limits;
 #[cfg(unix)]
 mod listener;
 mod method;
+mod metric;
+mod process;
+mod reader;
+mod vital;
 
 #[cfg(unix)]
 pub use client::{Client, ClientError, Rows};
@@ -67,5 +73,8 @@ pub use fault::{Code, Fault};
 pub use frame::{Content, Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 #[cfg(unix)]
 pub use gateway::{Gateway, OpenError};
+pub use http::{HttpDoor, HttpError, HttpLimits};
 pub use limits::Limits;
-pub use method::{Answer, Methods};
+pub use method::{Answer, Methods, Stream};
+pub use metric::{Exposition, Family, Kind as MetricKind, Recorder};
+pub use vital::{Usage, Vitals};

@@ -5,11 +5,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll};
 
 use serde_json::Value;
 use strowger::{ActorSystem, Path};
 
 use crate::fault::{Code, Fault};
+use crate::vital::Vitals;
 
 /// What a method answers.
 pub enum Answer {
@@ -17,7 +19,12 @@ pub enum Answer {
     Value(Value),
     /// A listing. Rows are made one by one, as the caller takes them.
     Rows(Box<dyn Iterator<Item = Value> + Send>),
+    /// A listing whose rows come in their own time.
+    Stream(Stream),
 }
+
+/// Rows that come in their own time: polled for the next one, ends with `None`.
+pub type Stream = Box<dyn FnMut(&mut task::Context<'_>) -> Poll<Option<Value>> + Send>;
 
 impl Answer {
     /// A listing of these rows.
@@ -27,6 +34,13 @@ impl Answer {
         I::IntoIter: Send + 'static,
     {
         Self::Rows(Box::new(rows.into_iter()))
+    }
+
+    /// A listing of the rows that come when this function is polled, until it is ready with none.
+    pub fn stream(
+        poll: impl FnMut(&mut task::Context<'_>) -> Poll<Option<Value>> + Send + 'static,
+    ) -> Self {
+        Self::Stream(Box::new(poll))
     }
 }
 
@@ -41,6 +55,7 @@ impl fmt::Debug for Answer {
         match self {
             Self::Value(value) => write!(f, "Value({value})"),
             Self::Rows(_) => f.write_str("Rows(..)"),
+            Self::Stream(_) => f.write_str("Stream(..)"),
         }
     }
 }
@@ -71,6 +86,7 @@ type Describer = dyn Fn(Path) -> Describing + Send + Sync;
 pub struct Methods {
     by_name: BTreeMap<Arc<str>, Arc<Handler>>,
     describers: Vec<Arc<Describer>>,
+    vitals: Vitals,
 }
 
 impl Methods {
@@ -106,6 +122,17 @@ impl Methods {
         self.describers
             .push(Arc::new(move |path| Box::pin(describe(path))));
         self
+    }
+
+    /// Lets `top` show the limits of these vitals; without them, those of [`Vitals::new`].
+    #[must_use]
+    pub fn vitals(mut self, vitals: Vitals) -> Self {
+        self.vitals = vitals;
+        self
+    }
+
+    pub(crate) const fn vital(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// The names of all methods, in order.

@@ -105,6 +105,7 @@ async fn the_tree_lists_parents_before_children_with_the_caller_itself() {
         "/gateway/connections/c1",
         "/gateway/connections/c1/1",
         "/gateway/control",
+        "/gateway/reader",
     ];
     assert_eq!(paths(&tree), all);
 }
@@ -235,7 +236,7 @@ async fn an_unknown_method_says_which_there_are() {
         "{wrong}"
     );
     let methods = client.call("methods", Value::Null).await.unwrap();
-    assert_eq!(methods.as_array().unwrap().len(), 6);
+    assert_eq!(methods.as_array().unwrap().len(), 8);
 }
 
 #[tokio::test]

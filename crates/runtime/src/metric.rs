@@ -82,7 +82,11 @@ mod tests {
     #[test]
     fn every_name_is_in_the_document_and_no_other() {
         let document = include_str!("../../../docs/metrics.md");
-        let named: Vec<&str> = document
+        // The rest of the page is about a node, which has a test of its own.
+        let ours = document.split("## The runtime").nth(1);
+        let ours = ours.and_then(|ours| ours.split("\n## ").next());
+        let named: Vec<&str> = ours
+            .expect("a chapter about the runtime")
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
             .collect();

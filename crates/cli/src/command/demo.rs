@@ -2,6 +2,7 @@
 
 mod figures;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ Establishes sessions at the rate until enough are held; then it deletes the olde
 the next at the same rate. With --chaos at least ten sessions a second are made to panic while
 they are used; each must afterwards accept a modification that names its own PDR, or it is lost.
 
-With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\"}, and the last
-one is the summary.
+With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\":
+\"127.0.0.1:9464\"}, and the last one is the summary.
 
 Exit code 1: a session was lost or rejected.";
 
@@ -59,6 +60,10 @@ pub(crate) struct Args {
     /// Puts the control socket here.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    /// Answers HTTP here with /metrics, /healthz and /readyz; unless set, at 127.0.0.1:9464 or, if
+    /// that is taken, at another port.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Writes the node's PFCP traffic to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -101,6 +106,8 @@ impl Args {
         }
         config.n4.pcap.clone_from(&self.pcap);
         config.control.socket.clone_from(&self.control);
+        config.metrics.listen = Some(self.metrics.unwrap_or(METRICS));
+        config.metrics.any_port = self.metrics.is_none();
         let room = self.sessions.saturating_add(SPARE);
         config.n4.limits.sessions = config.n4.limits.sessions.max(room);
         config
@@ -118,6 +125,9 @@ impl Args {
         plan
     }
 }
+
+/// Where exporters for Prometheus usually are.
+const METRICS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
 
 /// Sessions beyond those that are held, for whoever tries the node from another terminal.
 const SPARE: usize = 1000;
@@ -208,6 +218,10 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
     }
     let control = output.paint(Ink::Cyan, running.control.display());
     output.line(format!("  control  {control}"))?;
+    if let Some(address) = running.http {
+        let metrics = output.paint(Ink::Cyan, format!("http://{address}/metrics"));
+        output.line(format!("  metrics  {metrics}"))?;
+    }
     output.line("")?;
     output.line(output.paint(
         Ink::Faint,
@@ -221,10 +235,10 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         true => String::new(),
         false => format!(" --control {}", running.control.display()),
     };
-    let width = program.len() + at.len() + 32;
+    let width = program.len() + at.len() + 18;
     for (command, what) in [
         ("tree", "the supervised actors"),
-        ("ps --sort handled --limit 5", "the busiest of them"),
+        ("top", "the busiest of them, live"),
         ("pfcp sessions", "what the node holds"),
     ] {
         let command = format!("  {program} {command}{at}");

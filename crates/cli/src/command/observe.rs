@@ -1,7 +1,8 @@
-//! `strowger tree`, `ps`, `inspect`, `kill`: a running node, from outside.
+//! `strowger tree`, `ps`, `inspect`, `trace`, `kill`: a running node, from outside.
 
 mod branches;
 mod details;
+mod trace;
 
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use serde_json::{Value, json};
 use crate::control::{ControlArgs, block_on, failed};
 use crate::exit::Done;
 use crate::output::{Ink, Output, Table};
+
+pub(crate) use self::trace::{TraceArgs, trace};
 
 const TREE_EXAMPLES: &str = "\
 Examples:
@@ -38,7 +41,7 @@ Examples:
   strowger ps --sort handled --limit 10
   strowger ps /gateway --json
 
-Sort by depth, high_water, dropped, handled, busy_us, waited_us, restarts or children.";
+Sort by depth, high_water, dropped, handled, busy_us, waited_us, memory, restarts or children.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PS_EXAMPLES)]
@@ -209,6 +212,12 @@ fn text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }
+}
+
+/// Text without what a terminal would act on: keys of actors may come from peers.
+pub(super) fn printable(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { '?' } else { letter };
+    text.chars().map(plain).collect()
 }
 
 /// The Rust type of an actor without the modules it is in, and without saying that it is an actor.

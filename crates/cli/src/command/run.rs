@@ -2,6 +2,7 @@
 
 mod reload;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ Examples:
   strowger run --config node.toml
   strowger run --config node.toml --pcap n4.pcapng --json
   strowger run --port 0 --control /tmp/upf.sock
+  strowger run --metrics 127.0.0.1:9464
 
 Signals:
   SIGINT, SIGTERM  ordered end with a summary; a second one ends at once
@@ -29,8 +31,8 @@ Signals:
 
 Exit code 1: the node ended by itself, or had to be ended by force.
 
-With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\"}, and the last one
-the summary.";
+With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\": null},
+and the last one the summary.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Puts the control socket here in place of where it is configured.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    /// Answers HTTP here with /metrics, /healthz and /readyz, in place of where it is configured.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Writes the node's own PFCP traffic to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -77,6 +82,9 @@ impl Args {
         }
         if let Some(path) = &self.control {
             config.control.socket = Some(path.clone());
+        }
+        if let Some(address) = self.metrics {
+            config.metrics.listen = Some(address);
         }
         if let Some(path) = &self.pcap {
             config.n4.pcap = Some(path.clone());
@@ -163,6 +171,10 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         }
         let control = output.paint(Ink::Bold, running.control.display());
         output.line(format!("control  {control}"))?;
+        if let Some(address) = running.http {
+            let metrics = output.paint(Ink::Bold, format!("http://{address}/metrics"));
+            output.line(format!("metrics  {metrics}"))?;
+        }
         let hint = output.paint(Ink::Faint, "ctrl-c ends the node, `strowger tree` shows it");
         output.line(hint)?;
     }

@@ -91,8 +91,9 @@ fn every_key_is_read_outside_of_the_configuration() {
     source(&crates.join("cli/src"), &mut code);
     source(&crates.join("pfcp-node/src"), &mut code);
     let limits = include_str!("../config.rs");
-    let limits = limits.split("fn limits").nth(1).unwrap();
-    code.push_str(limits.split("\n    }").next().unwrap());
+    for limits in limits.split("fn limits").skip(1) {
+        code.push_str(limits.split("\n    }").next().unwrap());
+    }
     for (table, key) in every_key() {
         let used = code.match_indices(&format!(".{key}")).any(|(at, found)| {
             let next = code[at + found.len()..].chars().next();
@@ -147,6 +148,12 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
         ("[n4.timers]\nn1 = 900", "2:6", "`n4.timers.n1` is 900"),
         ("[control]\nframe = 5", "2:9", "`control.frame` is 5"),
         ("[control]\nidle = \"2h\"", "2:8", "from 100ms to 60m"),
+        ("[metrics]\nhead = 10", "2:8", "at least 256"),
+        (
+            "[metrics]\nlisten = \"here\"",
+            "2:10",
+            "invalid socket address",
+        ),
         ("[node]\nname = \"\"", "2:8", "a node needs a name"),
         ("[node]\nshutdown = \"0s\"", "2:12", "from 100ms to 60m"),
         ("[node]\nshutdown = \"soon\"", "2:12", "use ms, s, m or h"),

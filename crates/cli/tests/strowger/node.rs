@@ -41,6 +41,7 @@ fn lasting(mut actor: Value) -> Value {
         "handled",
         "busy_us",
         "waited_us",
+        "memory",
         "high_water",
         "restarts",
         "last_exit",
@@ -73,10 +74,10 @@ fn the_tree_shows_a_branch_for_each_child() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("/node  Supervisor"), "{}", ran.out);
     assert!(ran.out.contains("\n└─ n4  Endpoint"), "{}", ran.out);
-    assert!(ran.out.contains("\n└─ control  Listener"), "{}", ran.out);
+    assert!(ran.out.contains("\n├─ control  Listener"), "{}", ran.out);
     let objects = node.ask(["tree", "/gateway", "--json"]).objects();
     assert_eq!(objects[0]["path"], "/gateway");
-    assert_eq!(objects.last().expect("rows")["path"], "/gateway/control");
+    assert_eq!(objects.last().expect("rows")["path"], "/gateway/reader");
 }
 
 #[test]

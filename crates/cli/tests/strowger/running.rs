@@ -20,6 +20,7 @@ pub(crate) struct Running {
     out: BufReader<ChildStdout>,
     pub(crate) n4: String,
     pub(crate) control: String,
+    pub(crate) http: Option<String>,
     folder: TempDir,
 }
 
@@ -60,6 +61,7 @@ impl Running {
             child,
             n4: text("n4"),
             control: text("control"),
+            http: first["http"].as_str().map(str::to_owned),
             folder,
             out,
         }

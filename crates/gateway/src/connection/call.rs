@@ -1,6 +1,7 @@
 //! One call: an actor that runs a method and writes what it answers.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,20 +83,33 @@ impl Call {
             Answer::Value(value) => self.fit(done.with_json(&value)).await,
             Answer::Rows(rows) => {
                 for row in rows {
-                    let item = Frame::new(Kind::Item, args.id).with_json(&row);
-                    match args.credit.acquire().await {
-                        Ok(permit) => permit.forget(),
-                        // Never closed: the call ends before its credit.
-                        Err(_) => return Ok(()),
+                    if !self.item(&row).await? {
+                        return Ok(());
                     }
-                    self.fit(item).await?;
-                    if args.out.is_closed() {
+                }
+                self.fit(done).await
+            }
+            Answer::Stream(mut poll) => {
+                while let Some(row) = poll_fn(&mut poll).await {
+                    if !self.item(&row).await? {
                         return Ok(());
                     }
                 }
                 self.fit(done).await
             }
         }
+    }
+
+    /// Sends a row once the caller takes one; false if nobody does any more.
+    async fn item(&self, row: &Value) -> Result<bool, Fault> {
+        let item = Frame::new(Kind::Item, self.0.id).with_json(row);
+        match self.0.credit.acquire().await {
+            Ok(permit) => permit.forget(),
+            // Never closed: the call ends before its credit.
+            Err(_) => return Ok(false),
+        }
+        self.fit(item).await?;
+        Ok(!self.0.out.is_closed())
     }
 
     /// Sends a frame unless the caller could not take it.

@@ -25,6 +25,7 @@ pub(super) fn print(actor: &Value, output: &mut Output) -> Done {
         ("dropped", figure("dropped")),
         ("handled", figure("handled")),
         ("busy", span("busy_us")),
+        ("memory", format!("about {} octets", figure("memory"))),
         ("restarts", figure("restarts")),
         ("last exit", figure("last_exit")),
         ("children", figure("children")),

@@ -1,0 +1,90 @@
+//! `strowger trace`: what single actors do, as they do it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{printable, text};
+use crate::command::span;
+use crate::control::{ControlArgs, block_on, failed};
+use crate::exit::Done;
+use crate::output::{Ink, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger trace '/node/n4/**'
+  strowger trace 0x2a --max 20
+  strowger trace '/node/n4/*/0x*' --for 10s --json | jq 'select(.step == \"handled\") | .took_us'
+
+A pattern is a path in which * stands for any letters of a key and ** for any number of keys;
+without a slash it is the last key. Each message is told twice: when the actor takes it, and when it
+is done.
+
+Ends after --max records or --for, and after 16 MiB; no longer than control.deadline of the node. No
+actor waits for who reads its trace: what is not read in time is lost, and the last line says how
+many records that were.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TraceArgs {
+    /// The actors, such as '/node/n4/**'.
+    pattern: String,
+    /// Ends after so many records, at most 100000.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    max: u64,
+    /// Ends after this time.
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = span::parse)]
+    within: Duration,
+    /// Prints one object for each record, and a last one.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+/// How much longer than the trace the call may take.
+const SLACK: Duration = Duration::from_secs(5);
+
+pub(crate) fn trace(args: &TraceArgs, output: &mut Output) -> Done {
+    let within = u64::try_from(args.within.as_millis()).unwrap_or(u64::MAX);
+    let params = json!({ "path": args.pattern, "max": args.max, "within_ms": within });
+    block_on(async {
+        let mut client = args.control.connect().await?;
+        client.set_deadline(args.within.saturating_add(SLACK));
+        let rows = client.rows("trace", params).await;
+        let mut rows = rows.map_err(|error| failed(&error))?;
+        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+            match args.json {
+                true => output.json(&row)?,
+                false => output.line(line(&row, output))?,
+            }
+            output.flush()?;
+        }
+        Ok(())
+    })
+}
+
+fn line(row: &Value, output: &Output) -> String {
+    if let Some(end) = row.get("end") {
+        let why = match end.as_str() {
+            Some("records") => "it has its records",
+            Some("octets") => "it has its octets",
+            Some("time") => "its time is over",
+            _ => "the node shuts down",
+        };
+        let end = format!("end: {why}; {} lost", row["lost"]);
+        return output.paint(Ink::Faint, end);
+    }
+    let seconds = row["at_us"].as_f64().unwrap_or(0.0) / 1e6;
+    let time = output.paint(Ink::Faint, format!("{seconds:>10.6}"));
+    let path = output.paint(Ink::Bold, printable(&text(&row["path"])));
+    let step = printable(&text(&row["text"]));
+    let step = match row["step"].as_str() {
+        Some("restarted" | "stopped" | "escalated" | "dead-letter" | "overflow") => {
+            output.paint(Ink::Red, step)
+        }
+        Some("handled") if row["failed"] == true => output.paint(Ink::Red, step),
+        _ => step,
+    };
+    format!("{time}  {path}  {step}")
+}

@@ -1,0 +1,216 @@
+//! `strowger top`: the busiest actors of a running node, live.
+
+mod draw;
+mod reading;
+mod screen;
+mod view;
+
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger_gateway::{Client, ClientError};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use self::reading::Reading;
+use self::screen::{Keys, Screen};
+use self::view::{Next, Sort, View};
+use super::observe::printable;
+use super::signals::Signals;
+use super::span;
+use crate::control::{ControlArgs, block_on, failed};
+use crate::exit::{Done, Failure};
+use crate::output::{Output, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger top
+  strowger top '/node/n4/**' --sort rate
+  strowger top --once
+  strowger top --once --json | jq '.rows[] | {path, depth, rate}'
+
+Keys: d r b m x sort by waiting, rate, busy, memory, restarts; t tree or flat; / filter; space
+pause; arrows scroll; q quits. What has reached 85 % of a limit is red: a mailbox, sessions, memory.
+
+Busy is the share of one thread; it and rates are those of the time between two readings. Memory is
+an estimate. Readings take the node at most 1 % of the time of one thread: with very many actors it
+answers less often than it is asked.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Shows only these actors: a path with * for letters of a key and ** for any keys, or a part
+    /// of a key.
+    filter: Option<String>,
+    /// What comes first.
+    #[arg(long, value_name = "FIGURE", value_enum, default_value_t = Sort::Depth)]
+    sort: Sort,
+    /// The most actors, at most 1024.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u64,
+    /// The time between two readings.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    every: Duration,
+    /// Prints one reading as a table, and ends.
+    #[arg(long)]
+    once: bool,
+    /// Prints one object for each reading.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+/// The shortest time between two readings.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let drawn = !args.once && !args.json;
+    if drawn && !stdout().is_terminal() {
+        let failure = Failure::input("top draws on a terminal, and standard output is none");
+        return Err(failure.hint("use --once for a table, or --json for objects"));
+    }
+    block_on(async {
+        let client = args.control.connect().await?;
+        match drawn {
+            true => live(args, client).await,
+            false => print(args, client, output).await,
+        }
+    })
+}
+
+impl Args {
+    fn view(&self) -> View {
+        View::new(self.sort, self.filter.clone().unwrap_or_default())
+    }
+
+    fn every(&self) -> Duration {
+        self.every.max(SHORTEST)
+    }
+}
+
+fn params(view: &View, limit: u64) -> Value {
+    json!({ "sort": view.sort.name(), "limit": limit, "path": view.pattern() })
+}
+
+/// Prints readings: one, or one after the other.
+async fn print(args: &Args, mut client: Client, output: &mut Output) -> Done {
+    let params = params(&args.view(), args.limit);
+    loop {
+        let answer = client.call("top", params.clone()).await;
+        let answer = answer.map_err(|error| failed(&error))?;
+        if args.json {
+            output.json(&answer)?;
+        } else {
+            table(&Reading::of(answer)?, output)?;
+        }
+        output.flush()?;
+        if args.once {
+            return Ok(());
+        }
+        sleep(args.every()).await;
+    }
+}
+
+fn table(reading: &Reading, output: &mut Output) -> Done {
+    output.line(reading.summary())?;
+    output.line(reading.usages())?;
+    let heads = ["path", "waiting", "msg/s", "busy", "memory", "restarts"];
+    let mut table = Table::new(heads);
+    for row in &reading.rows {
+        table.row([
+            printable(&row.path),
+            row.waiting(),
+            reading::number(row.rate),
+            row.busy(),
+            reading::octets(row.memory as f64),
+            row.restarts.to_string(),
+        ]);
+    }
+    table.print(output)
+}
+
+type Answered = Result<Value, ClientError>;
+
+/// Draws until somebody ends it.
+async fn live(args: &Args, client: Client) -> Done {
+    let mut signals = Signals::new()?;
+    let mut view = args.view();
+    let (wish, wishes) = watch::channel(params(&view, args.limit));
+    let (answers, mut answered) = mpsc::channel(1);
+    let reader = read(client, args.control.clone(), wishes, answers, args.every());
+    let mut screen = Screen::enter()?;
+    let mut keys = Keys::listen()?;
+    let mut reader = std::pin::pin!(reader);
+    loop {
+        screen.draw(&view)?;
+        let next = tokio::select! {
+            () = signals.end() => return Ok(()),
+            () = &mut reader => return Err(Failure::outside("nobody reads any more")),
+            answer = answered.recv() => {
+                if let Some(answer) = answer {
+                    let read = |answer| Reading::of(answer).map_err(|error| error.to_string());
+                    view.take(answer.and_then(read));
+                }
+                Next::Stay
+            }
+            key = keys.next() => match key {
+                Some(event) => view.event(&event),
+                None => return Err(Failure::outside("the terminal has gone")),
+            },
+        };
+        match next {
+            Next::Stay => {}
+            Next::Quit => return Ok(()),
+            Next::Ask => {
+                // The reader holds the other end as long as this runs.
+                let _ = wish.send(params(&view, args.limit));
+            }
+        }
+    }
+}
+
+/// How long to wait for a node that went away to come back.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Asks again and again, at once when the wish changes; connects anew when the node went away.
+async fn read(
+    client: Client,
+    control: ControlArgs,
+    mut wishes: watch::Receiver<Value>,
+    answers: mpsc::Sender<Result<Value, String>>,
+    every: Duration,
+) {
+    let mut client = Some(client);
+    loop {
+        let wish = wishes.borrow_and_update().clone();
+        let answer = match &mut client {
+            Some(client) => client.call("top", wish).await,
+            None => Err(ClientError::Closed),
+        };
+        let lost = matches!(&answer, Err(error) if !matches!(error, ClientError::Fault(_)));
+        if lost {
+            let again = timeout(AGAIN, control.connect()).await;
+            client = again.ok().and_then(Result::ok);
+        }
+        let told = told(answer, client.is_some());
+        if let Some(told) = told
+            && answers.send(told).await.is_err()
+        {
+            return;
+        }
+        // A wish that changed is an answer to the wait as well.
+        let _ = timeout(every, wishes.changed()).await;
+    }
+}
+
+/// What to show of an answer: nothing of a connection that was lost and is there again.
+fn told(answer: Answered, back: bool) -> Option<Result<Value, String>> {
+    match answer {
+        Ok(answer) => Some(Ok(answer)),
+        Err(ClientError::Fault(fault)) => Some(Err(fault.message)),
+        Err(_) if back => None,
+        Err(error) => Some(Err(format!("{error}; the figures are old"))),
+    }
+}

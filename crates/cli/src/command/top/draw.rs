@@ -1,0 +1,313 @@
+//! The picture.
+
+use std::collections::BTreeMap;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
+
+use super::reading::{self, Reading, Row};
+use super::view::{Sort, View};
+
+const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+
+/// Draws the view: totals, limits, the actors, and a line for keys.
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let heights = [
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ];
+    let [totals, limits, actors, keys] = Layout::vertical(heights).areas(frame.area());
+    if let Some(reading) = &view.reading {
+        let summary = super::printable(&reading.summary());
+        frame.render_widget(Paragraph::new(Line::styled(summary, BOLD)), totals);
+        frame.render_widget(Paragraph::new(usages(reading)), limits);
+        frame.render_widget(table(view, reading, actors), actors);
+    } else {
+        frame.render_widget(Paragraph::new("waiting for the first reading"), totals);
+    }
+    frame.render_widget(Paragraph::new(bottom(view)), keys);
+}
+
+fn usages(reading: &Reading) -> Line<'static> {
+    let mut line = Line::default();
+    for limit in &reading.limits {
+        let style = if limit.alarms() { ALARM } else { FAINT };
+        line.push_span(Span::styled(limit.text(), style));
+        line.push_span("   ");
+    }
+    line
+}
+
+/// Columns besides the path, with their widths.
+const COLUMNS: [(&str, Sort, u16); 5] = [
+    ("waiting", Sort::Depth, 10),
+    ("msg/s", Sort::Rate, 7),
+    ("busy", Sort::Busy, 7),
+    ("memory", Sort::Memory, 9),
+    ("restarts", Sort::Restarts, 8),
+];
+
+fn table(view: &View, reading: &Reading, area: Rect) -> Table<'static> {
+    let taken: u16 = COLUMNS.iter().map(|(_, _, width)| width + 1).sum();
+    let path = usize::from(area.width.saturating_sub(taken));
+    let lines = match view.tree {
+        true => tree(&reading.rows, path),
+        false => reading
+            .rows
+            .iter()
+            .map(|row| actor(cut(&row.path, path), row))
+            .collect(),
+    };
+    let height = usize::from(area.height.saturating_sub(1)).max(1);
+    let hidden = view.scrolled.min(lines.len().saturating_sub(height));
+    let head = COLUMNS.iter().map(|(name, sort, _)| {
+        let style = if *sort == view.sort {
+            BOLD.add_modifier(Modifier::UNDERLINED)
+        } else {
+            FAINT
+        };
+        right((*name).to_owned(), style)
+    });
+    let head = [Cell::from("path").style(FAINT)].into_iter().chain(head);
+    let widths = COLUMNS
+        .iter()
+        .map(|(_, _, width)| Constraint::Length(*width));
+    let widths = [Constraint::Min(10)].into_iter().chain(widths);
+    Table::new(lines.into_iter().skip(hidden).take(height), widths)
+        .header(TableRow::new(head))
+        .column_spacing(1)
+}
+
+fn actor(path: String, row: &Row) -> TableRow<'static> {
+    let path = match row.state.as_str() {
+        "running" => Cell::from(path),
+        state => Cell::from(Line::from(vec![
+            Span::raw(path),
+            Span::styled(format!(" {state}"), ALARM),
+        ])),
+    };
+    let plain = Style::new();
+    TableRow::new([
+        path,
+        right(row.waiting(), if row.alarms() { ALARM } else { plain }),
+        right(reading::number(row.rate), plain),
+        right(row.busy(), plain),
+        right(reading::octets(row.memory as f64), plain),
+        right(row.restarts.to_string(), plain),
+    ])
+}
+
+fn right(text: String, style: Style) -> Cell<'static> {
+    Cell::from(Line::styled(text, style).right_aligned())
+}
+
+/// The end of a path says which actor it is, so that is what is kept.
+fn cut(path: &str, width: usize) -> String {
+    let path = super::printable(path);
+    let length = path.chars().count();
+    if length <= width {
+        return path;
+    }
+    let kept = path.chars().skip(length + 1 - width.max(1));
+    ['…'].into_iter().chain(kept).collect()
+}
+
+/// The actors below what they live in, which may itself be none of them.
+fn tree(rows: &[Row], width: usize) -> Vec<TableRow<'static>> {
+    let mut nodes: BTreeMap<Vec<&str>, Option<&Row>> = BTreeMap::new();
+    for row in rows {
+        let keys: Vec<&str> = row.path.split('/').filter(|key| !key.is_empty()).collect();
+        for length in 1..keys.len() {
+            nodes.entry(keys[..length].to_vec()).or_default();
+        }
+        nodes.insert(keys, Some(row));
+    }
+    let line = |(keys, row): (&Vec<&str>, &Option<&Row>)| {
+        let indent = "  ".repeat(keys.len().saturating_sub(1));
+        let key = keys.last().copied().unwrap_or("/");
+        let text = format!("{indent}{}", cut(key, width.saturating_sub(indent.len())));
+        match row {
+            Some(row) => actor(text, row),
+            None => TableRow::new([Cell::from(text).style(FAINT)]),
+        }
+    };
+    nodes.iter().map(line).collect()
+}
+
+fn bottom(view: &View) -> Line<'static> {
+    if let Some(typed) = &view.typed {
+        return Line::from(format!("filter: {typed}_  (enter: apply, escape: leave)"));
+    }
+    if let Some(problem) = &view.problem {
+        return Line::styled(super::printable(problem), ALARM);
+    }
+    let mut text = "d r b m x sort  t tree  / filter  space pause  q quit".to_owned();
+    if !view.filter.is_empty() {
+        text.push_str(&format!("  filter: {}", super::printable(&view.filter)));
+    }
+    let mut line = Line::styled(text, FAINT);
+    if view.paused {
+        line.push_span(Span::styled("  paused", BOLD));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::buffer::Buffer;
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(path: &str, depth: u64, capacity: Option<u64>) -> serde_json::Value {
+        json!({
+            "path": path, "state": "running", "depth": depth, "capacity": capacity,
+            "rate": 1234.5, "load": 0.25, "memory": 2048, "restarts": 3,
+        })
+    }
+
+    fn view(rows: &[serde_json::Value]) -> View {
+        let reading = Reading::of(json!({
+            "name": "upf-1",
+            "totals": {
+                "actors": 12, "depth": 34, "nearly_full": 1, "dropped": 0, "restarts": 5,
+                "memory": 3_000_000, "rate": 45_678.0, "load": 1.5,
+            },
+            "limits": [
+                { "name": "memory", "used": 1e9, "most": 4e9 },
+                { "name": "sessions", "used": 90.0, "most": 100.0 },
+            ],
+            "rows": rows,
+        }));
+        let mut view = View::new(Sort::Depth, String::new());
+        view.take(reading.map_err(|error| error.to_string()));
+        view
+    }
+
+    fn drawn(view: &View, width: u16, height: u16) -> Buffer {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, view)).unwrap();
+        terminal.backend().buffer().clone()
+    }
+
+    fn lines(buffer: &Buffer) -> Vec<String> {
+        let width = usize::from(buffer.area.width);
+        let rows = buffer.content.chunks(width);
+        let line =
+            |cells: &[ratatui::buffer::Cell]| cells.iter().map(|cell| cell.symbol()).collect();
+        rows.map(|cells| {
+            let line: String = line(cells);
+            line.trim_end().to_owned()
+        })
+        .collect()
+    }
+
+    fn is_red(buffer: &Buffer, text: &str) -> bool {
+        let lines = lines(buffer);
+        let y = lines
+            .iter()
+            .position(|line| line.contains(text))
+            .expect(text);
+        let x = lines[y].split(text).next().unwrap().chars().count();
+        buffer[(u16::try_from(x).unwrap(), u16::try_from(y).unwrap())].fg == Color::Red
+    }
+
+    #[test]
+    fn everything_is_there_at_80_by_24() {
+        let rows = [row("/node/n4", 9, Some(1024)), row("/gateway", 0, None)];
+        let shown = lines(&drawn(&view(&rows), 80, 24));
+        assert_eq!(shown.len(), 24);
+        assert_eq!(
+            shown[0],
+            "upf-1: 12 actors, 34 waiting, 45.7k msg/s, 1.50 threads busy, 2.9 MiB, 5 restart"
+        );
+        assert_eq!(
+            shown[1],
+            "memory 953.7 MiB of 3.7 GiB (25 %)   sessions 90 of 100 (90 %)"
+        );
+        assert_eq!(
+            shown[2],
+            "path                                  waiting   msg/s    busy    memory restarts"
+        );
+        assert_eq!(
+            shown[3],
+            "/node/n4                               9/1024    1234  25.0 %   2.0 KiB        3"
+        );
+        assert_eq!(
+            shown[23],
+            "d r b m x sort  t tree  / filter  space pause  q quit"
+        );
+    }
+
+    #[test]
+    fn red_is_what_is_near_its_limit() {
+        let rows = [row("/full", 85, Some(100)), row("/calm", 84, Some(100))];
+        let buffer = drawn(&view(&rows), 80, 24);
+        assert!(is_red(&buffer, "85/100"));
+        assert!(!is_red(&buffer, "84/100"));
+        assert!(is_red(&buffer, "sessions 90"));
+        assert!(!is_red(&buffer, "memory 953"));
+    }
+
+    #[test]
+    fn a_tree_shows_what_actors_live_in() {
+        let mut view = view(&[
+            row("/b/c/d", 1, None),
+            row("/a", 2, None),
+            row("/b", 3, None),
+        ]);
+        view.tree = true;
+        let shown = lines(&drawn(&view, 80, 24));
+        let first = |line: &String| line.split_whitespace().next().unwrap_or("").to_owned();
+        let keys: Vec<String> = shown[3..7].iter().map(first).collect();
+        assert_eq!(keys, ["a", "b", "c", "d"]);
+        assert!(
+            shown[5].starts_with("  c") && shown[5].trim() == "c",
+            "{:?}",
+            shown[5]
+        );
+        assert!(shown[6].starts_with("    d"));
+    }
+
+    #[test]
+    fn a_long_path_keeps_its_end_and_nothing_a_terminal_acts_on() {
+        let path = format!("/{}/\u{1b}[31m0x2a", "x".repeat(100));
+        let shown = lines(&drawn(&view(&[row(&path, 1, None)]), 80, 24));
+        assert!(shown[3].starts_with('…'), "{}", shown[3]);
+        assert!(shown[3].contains("/?[31m0x2a "), "{}", shown[3]);
+    }
+
+    #[test]
+    fn scrolling_stops_at_the_last_actor_and_small_screens_do_no_harm() {
+        let rows: Vec<_> = (0..50).map(|n| row(&format!("/a{n}"), 1, None)).collect();
+        let mut view = view(&rows);
+        view.scrolled = 1000;
+        let shown = lines(&drawn(&view, 80, 24));
+        assert!(shown[22].starts_with("/a49 "), "{}", shown[22]);
+        for (width, height) in [(1, 1), (10, 2), (20, 4), (300, 100)] {
+            drawn(&view, width, height);
+        }
+    }
+
+    #[test]
+    fn a_problem_takes_the_place_of_the_keys() {
+        let mut view = view(&[]);
+        view.take(Err("the node closed the connection".to_owned()));
+        let buffer = drawn(&view, 80, 24);
+        assert!(is_red(&buffer, "the node closed"));
+        assert_eq!(
+            lines(&buffer)[0].split(':').next(),
+            Some("upf-1"),
+            "the last figures stay"
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! What the node answers to `top`, and how people read it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::exit::{Done, Failure};
+
+/// One reading.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Reading {
+    pub(super) name: String,
+    pub(super) totals: Totals,
+    pub(super) limits: Vec<Limit>,
+    pub(super) rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Totals {
+    pub(super) actors: u64,
+    pub(super) depth: u64,
+    pub(super) nearly_full: u64,
+    pub(super) dropped: u64,
+    pub(super) restarts: u64,
+    pub(super) memory: u64,
+    pub(super) rate: f64,
+    pub(super) load: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Limit {
+    pub(super) name: String,
+    pub(super) used: f64,
+    pub(super) most: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Row {
+    pub(super) path: String,
+    pub(super) state: String,
+    pub(super) depth: u64,
+    pub(super) capacity: Option<u64>,
+    pub(super) rate: f64,
+    pub(super) load: f64,
+    pub(super) memory: u64,
+    pub(super) restarts: u64,
+}
+
+/// From this part of a limit on it is shown in red.
+const ALARM: f64 = 0.85;
+
+impl Reading {
+    /// Reads an answer.
+    pub(super) fn of(answer: Value) -> Done<Self> {
+        serde_json::from_value(answer)
+            .map_err(|error| Failure::outside(format!("the node answers something else: {error}")))
+    }
+
+    /// The totals on one line.
+    pub(super) fn summary(&self) -> String {
+        let totals = &self.totals;
+        let mut text = format!(
+            "{}: {} actors, {} waiting, {} msg/s, {:.2} threads busy, {}, {} restarts",
+            self.name,
+            totals.actors,
+            number(totals.depth as f64),
+            number(totals.rate),
+            totals.load,
+            octets(totals.memory as f64),
+            totals.restarts,
+        );
+        for (count, what) in [
+            (totals.nearly_full, "nearly full"),
+            (totals.dropped, "dropped"),
+        ] {
+            if count > 0 {
+                text.push_str(&format!(", {} {what}", number(count as f64)));
+            }
+        }
+        text
+    }
+
+    /// The limits on one line.
+    pub(super) fn usages(&self) -> String {
+        let usages: Vec<String> = self.limits.iter().map(Limit::text).collect();
+        usages.join("   ")
+    }
+}
+
+impl Limit {
+    pub(super) fn text(&self) -> String {
+        let shown = |value: f64| match self.name.as_str() {
+            "memory" => octets(value),
+            _ => number(value),
+        };
+        match self.most {
+            Some(most) if most > 0.0 => format!(
+                "{} {} of {} ({:.0} %)",
+                self.name,
+                shown(self.used),
+                shown(most),
+                100.0 * self.used / most
+            ),
+            _ => format!("{} {}", self.name, shown(self.used)),
+        }
+    }
+
+    pub(super) fn alarms(&self) -> bool {
+        self.most.is_some_and(|most| self.used >= ALARM * most)
+    }
+}
+
+impl Row {
+    pub(super) fn waiting(&self) -> String {
+        match self.capacity {
+            Some(capacity) => format!("{}/{capacity}", self.depth),
+            None => self.depth.to_string(),
+        }
+    }
+
+    pub(super) fn busy(&self) -> String {
+        format!("{:.1} %", 100.0 * self.load)
+    }
+
+    pub(super) fn alarms(&self) -> bool {
+        let room = |room: u64| self.depth as f64 >= ALARM * room as f64;
+        self.capacity.is_some_and(room)
+    }
+}
+
+/// A number in four or five places.
+pub(super) fn number(value: f64) -> String {
+    match value {
+        value if value < 9.95 && value.fract() != 0.0 => format!("{value:.1}"),
+        value if value < 9_999.5 => format!("{value:.0}"),
+        value if value < 999_500.0 => format!("{:.1}k", value / 1e3),
+        value if value < 999_500_000.0 => format!("{:.1}M", value / 1e6),
+        value => format!("{:.1}G", value / 1e9),
+    }
+}
+
+/// A number of octets in its unit.
+pub(super) fn octets(value: f64) -> String {
+    let mut size = value;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if size < 1000.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = next;
+    }
+    match unit {
+        "B" => format!("{value} B"),
+        unit => format!("{size:.1} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.25, "0.2"),
+            (7.0, "7"),
+            (1234.0, "1234"),
+            (12_345.0, "12.3k"),
+            (1_234_567.0, "1.2M"),
+            (2.5e9, "2.5G"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        for (value, text) in [(512.0, "512 B"), (1536.0, "1.5 KiB"), (3e9, "2.8 GiB")] {
+            assert_eq!(octets(value), text);
+        }
+    }
+
+    #[test]
+    fn what_is_at_85_percent_of_its_limit_alarms() {
+        let limit = |used, most| Limit {
+            name: "sessions".to_owned(),
+            used,
+            most,
+        };
+        assert!(!limit(84.9, Some(100.0)).alarms());
+        assert!(limit(85.0, Some(100.0)).alarms());
+        assert!(!limit(1e9, None).alarms());
+        assert_eq!(limit(85.0, Some(100.0)).text(), "sessions 85 of 100 (85 %)");
+    }
+}

@@ -1,0 +1,138 @@
+//! The terminal: taken, and given back as it was found, however the program ends.
+
+use std::io::{self, Stdout, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use tokio::sync::mpsc;
+
+use super::draw;
+use super::view::View;
+
+/// Whether the terminal is ours.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal while it is ours; given back when it is dropped, and before a panic is printed.
+pub(super) struct Screen(Terminal<CrosstermBackend<Stdout>>);
+
+impl Screen {
+    pub(super) fn enter() -> io::Result<Self> {
+        give_back_before_panics();
+        enable_raw_mode()?;
+        TAKEN.store(true, Ordering::SeqCst);
+        let made = execute!(stdout(), EnterAlternateScreen)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
+        made.map(Self).inspect_err(|_| leave())
+    }
+
+    pub(super) fn draw(&mut self, view: &View) -> io::Result<()> {
+        self.0.draw(|frame| draw::draw(frame, view)).map(drop)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Lets a panic be told on the terminal as it was.
+fn give_back_before_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        leave();
+        tell(panic);
+    }));
+}
+
+/// Gives the terminal back, once.
+fn leave() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        // A terminal that has gone cannot be helped.
+        let _ = disable_raw_mode();
+        let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    }
+}
+
+/// What is typed, read by a thread that ends with this.
+pub(super) struct Keys {
+    events: mpsc::Receiver<Event>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How often the thread looks whether it should end.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Keys {
+    pub(super) fn listen() -> io::Result<Self> {
+        let (send, events) = mpsc::channel(64);
+        let end = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&end);
+        let thread = std::thread::Builder::new().name("keys".to_owned());
+        let thread = thread.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                match event::poll(LOOK).and_then(|any| any.then(event::read).transpose()) {
+                    Ok(None) => {}
+                    // Keys beyond those that wait are not worth a wait.
+                    Ok(Some(event)) => drop(send.try_send(event)),
+                    Err(_) => return,
+                }
+            }
+        })?;
+        Ok(Self {
+            events,
+            end,
+            thread: Some(thread),
+        })
+    }
+
+    /// The next event; none when the terminal has gone.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its panic has been told.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_told_after_the_terminal_was_given_back() {
+        let held = Arc::new(AtomicBool::new(true));
+        let seen = Arc::clone(&held);
+        let old = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |_| {
+            seen.store(TAKEN.load(Ordering::SeqCst), Ordering::SeqCst);
+        }));
+        give_back_before_panics();
+        TAKEN.store(true, Ordering::SeqCst);
+        let panicked = std::panic::catch_unwind(|| panic!("drawn badly"));
+        std::panic::set_hook(old);
+        assert!(panicked.is_err());
+        assert!(
+            !held.load(Ordering::SeqCst),
+            "the hook that tells ran on our screen"
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! What a node tells about itself besides its actors: limits, readiness, metrics of PFCP.
+
+use std::sync::{Arc, OnceLock};
+
+use strowger::State;
+use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
+use strowger_pfcp_node::{NodeHandle, NodeStats};
+
+use crate::config::Config;
+
+/// The node, once it has started: the HTTP door opens before it.
+pub(super) type Later = Arc<OnceLock<NodeHandle>>;
+
+/// The vitals of a node with this configuration.
+pub(super) fn of(config: &Config, node: &Later) -> Vitals {
+    let limits = &config.n4.limits;
+    let (sessions, associations) = (limits.sessions, limits.associations);
+    let [held, peers, bound, free, counted] = std::array::from_fn(|_| Arc::clone(node));
+    Vitals::new()
+        .limit("sessions", move || {
+            Some(usage(held.get()?.stats().sessions, sessions))
+        })
+        .limit("associations", move || {
+            Some(usage(peers.get()?.stats().associations, associations))
+        })
+        .check("n4", move || n4(&bound))
+        .check("associations", move || match free.get() {
+            Some(node) if node.stats().associations >= associations => Err(format!(
+                "there are {associations} associations, which is the limit"
+            )),
+            _ => Ok(()),
+        })
+        .collect(move |page| {
+            if let Some(node) = counted.get() {
+                write(&node.stats(), page);
+            }
+        })
+}
+
+fn usage(used: usize, most: usize) -> Usage {
+    Usage::new(used as f64, most as f64)
+}
+
+/// The actor that owns the sockets for PFCP.
+const ENDPOINT: &str = "/node/n4";
+
+fn n4(node: &Later) -> Result<(), String> {
+    let Some(node) = node.get() else {
+        return Err("the node has not started".to_owned());
+    };
+    match node.system().find(ENDPOINT) {
+        None => Err(format!("{ENDPOINT} has ended")),
+        Some(endpoint) => match endpoint.info().state {
+            State::Running => Ok(()),
+            state => Err(format!("{ENDPOINT} is {state}")),
+        },
+    }
+}
+
+/// A metric without labels: its name, its meaning, and where it is read.
+type Row = (&'static str, &'static str, fn(&NodeStats) -> f64);
+
+/// What goes up and down.
+const GAUGES: [Row; 2] = [
+    (
+        "strowger_n4_sessions",
+        "Sessions that the node holds.",
+        |stats| stats.sessions as f64,
+    ),
+    (
+        "strowger_n4_associations",
+        "Associations that the node has.",
+        |stats| stats.associations as f64,
+    ),
+];
+
+/// What only grows.
+const COUNTERS: [Row; 9] = [
+    (
+        "strowger_n4_established_total",
+        "Session establishments accepted.",
+        |stats| stats.established as f64,
+    ),
+    (
+        "strowger_n4_modified_total",
+        "Session modifications accepted.",
+        |stats| stats.modified as f64,
+    ),
+    (
+        "strowger_n4_deleted_total",
+        "Session deletions accepted.",
+        |stats| stats.deleted as f64,
+    ),
+    (
+        "strowger_n4_dropped_total",
+        "Requests that a session dropped, by a panic or a kill.",
+        |stats| stats.dropped as f64,
+    ),
+    (
+        "strowger_n4_restored_total",
+        "Actors of sessions started from the store.",
+        |stats| stats.restored as f64,
+    ),
+    (
+        "strowger_n4_datagrams_total",
+        "Datagrams received.",
+        |stats| stats.datagrams as f64,
+    ),
+    (
+        "strowger_n4_repeated_total",
+        "Repeated requests answered from what was kept.",
+        |stats| stats.repeated as f64,
+    ),
+    (
+        "strowger_n4_evicted_total",
+        "Kept answers that were pushed out early.",
+        |stats| stats.evicted as f64,
+    ),
+    (
+        "strowger_n4_unsent_total",
+        "Datagrams that the system did not take.",
+        |stats| stats.unsent as f64,
+    ),
+];
+
+fn write(stats: &NodeStats, page: &mut Exposition) {
+    for (name, help, read) in GAUGES {
+        page.one(name, MetricKind::Gauge, help, read(stats));
+    }
+    for (name, help, read) in COUNTERS {
+        page.one(name, MetricKind::Counter, help, read(stats));
+    }
+    let help = "Requests refused, by the number of the cause.";
+    let mut refused = page.family("strowger_n4_refused_total", MetricKind::Counter, help);
+    for (cause, count) in &stats.refused {
+        refused.sample(&[("cause", &cause.0.to_string())], *count as f64);
+    }
+    let help = "What was discarded unanswered, by kind.";
+    let mut discarded = page.family("strowger_n4_discarded_total", MetricKind::Counter, help);
+    for (kind, count) in &stats.discarded {
+        let kind = kind.name().replace(' ', "_");
+        discarded.sample(&[("kind", &kind)], *count as f64);
+    }
+}

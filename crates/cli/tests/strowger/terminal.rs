@@ -1,0 +1,157 @@
+//! `top` on a terminal, which it must leave as it found it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
+
+use crate::running::Running;
+
+/// A terminal of 80 by 24 on which a program runs.
+struct Terminal {
+    child: Child,
+    keyboard: File,
+    /// Our own end, so that the terminal outlives the program.
+    line: File,
+    before: Termios,
+    shown: JoinHandle<()>,
+    text: std::sync::mpsc::Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Terminal {
+    fn run(args: &[&str]) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("the system has terminals");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is ours");
+        let name = ptsname(&master, Vec::new()).expect("it has a name");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let line = rustix::fs::open(name, flags, Mode::empty()).expect("it is ours");
+        let line = File::from(line);
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&line, size).expect("it is a terminal");
+        // As left by somebody who likes it in an unusual way.
+        let mut modes = tcgetattr(&line).expect("it is a terminal");
+        modes.local_modes ^= rustix::termios::LocalModes::ECHOCTL;
+        tcsetattr(&line, OptionalActions::Now, &modes).expect("it is a terminal");
+        let before = tcgetattr(&line).expect("it is a terminal");
+        let end = || line.try_clone().expect("there are descriptors");
+        let child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+            .args(args)
+            .env("TERM", "xterm-256color")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .expect("the binary is built");
+        let keyboard = File::from(master);
+        let mut screen = keyboard.try_clone().expect("there are descriptors");
+        let (send, text) = std::sync::mpsc::channel();
+        let shown = std::thread::spawn(move || {
+            let mut octets = [0; 4096];
+            while let Ok(read @ 1..) = screen.read(&mut octets) {
+                if send.send(octets[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            keyboard,
+            line,
+            before,
+            shown,
+            text,
+            seen: String::new(),
+        }
+    }
+
+    /// Waits until this was shown.
+    fn until(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            let more = self.text.recv().expect("the terminal is there");
+            self.seen.push_str(&String::from_utf8_lossy(&more));
+        }
+        self.seen.clear();
+    }
+
+    fn press(&mut self, keys: &str) {
+        let written = self.keyboard.write_all(keys.as_bytes());
+        written.expect("the terminal is there");
+    }
+
+    /// Waits for the end of the program; its exit code. The terminal is as it was.
+    fn ended(mut self) -> Option<i32> {
+        let status = self.child.wait().expect("it ends");
+        self.until(LEAVE);
+        let after = tcgetattr(&self.line).expect("it is a terminal");
+        assert_eq!(format!("{after:?}"), format!("{:?}", self.before));
+        drop(self.line);
+        drop(self.keyboard);
+        drop(self.text);
+        self.shown.join().expect("it ends with the terminal");
+        status.code()
+    }
+}
+
+/// What takes the screen, and what gives it back with its cursor.
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
+
+fn top(node: &Running) -> Terminal {
+    let mut terminal = Terminal::run(&["top", "--control", &node.control]);
+    terminal.until(ENTER);
+    terminal.until("/node/n4");
+    terminal
+}
+
+#[test]
+fn top_leaves_the_terminal_as_it_was_when_it_is_told_to_quit() {
+    let node = Running::start("");
+    let mut terminal = top(&node);
+    terminal.press("m");
+    terminal.press("/");
+    terminal.until("filter:");
+    terminal.press("nobody\r");
+    terminal.until("nobody");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn top_leaves_the_terminal_as_it_was_on_ctrl_c() {
+    let node = Running::start("");
+    let mut terminal = top(&node);
+    terminal.press("\x03");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn top_leaves_the_terminal_as_it_was_on_a_signal() {
+    let node = Running::start("");
+    let terminal = top(&node);
+    let id = terminal.child.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status();
+    assert!(sent.expect("there is a kill command").success());
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn top_goes_on_when_the_node_has_gone_and_says_so() {
+    let node = Running::start("");
+    let mut terminal = top(&node);
+    node.end();
+    terminal.until("the figures are old");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), Some(0));
+}

@@ -1,0 +1,206 @@
+//! What is counted through the `metrics` facade.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use metrics::{
+    Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, SetRecorderError,
+    SharedString, Unit,
+};
+
+use super::{Exposition, Kind};
+
+/// Keeps what is counted through the `metrics` facade, for [`Exposition`].
+///
+/// Holds at most 4096 series, of which each label value makes one; beyond that, what is counted
+/// is lost, and how many series were refused is a metric of its own.
+#[derive(Clone, Default)]
+pub struct Recorder(Arc<Series>);
+
+#[derive(Default)]
+struct Series {
+    described: Mutex<BTreeMap<String, (Kind, String)>>,
+    counters: RwLock<HashMap<Key, Arc<AtomicU64>>>,
+    gauges: RwLock<HashMap<Key, Arc<Level>>>,
+    summaries: RwLock<HashMap<Key, Arc<Summary>>>,
+    refused: AtomicU64,
+}
+
+const MOST: usize = 4096;
+
+/// A gauge: the bits of a float.
+#[derive(Default)]
+struct Level(AtomicU64);
+
+#[derive(Default)]
+struct Summary {
+    count: AtomicU64,
+    sum: Level,
+}
+
+impl Level {
+    fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, value: f64) {
+        let added = |bits: u64| Some((f64::from_bits(bits) + value).to_bits());
+        // The function never refuses.
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
+    }
+}
+
+impl GaugeFn for Level {
+    fn increment(&self, value: f64) {
+        self.add(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.add(-value);
+    }
+
+    fn set(&self, value: f64) {
+        self.0.store(value.to_bits(), Ordering::Relaxed);
+    }
+}
+
+impl HistogramFn for Summary {
+    fn record(&self, value: f64) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.sum.add(value);
+    }
+}
+
+impl Recorder {
+    /// Makes a recorder and gives it to the facade, for the whole process.
+    ///
+    /// # Errors
+    /// When the process has a recorder already.
+    pub fn install() -> Result<Self, SetRecorderError<Self>> {
+        let recorder = Self::default();
+        metrics::set_global_recorder(recorder.clone())?;
+        Ok(recorder)
+    }
+
+    /// Writes everything that was described or counted.
+    pub fn write(&self, page: &mut Exposition) {
+        let series = &self.0;
+        let described = lock(&series.described).clone();
+        let mut families: BTreeMap<String, (Kind, String, Vec<Row>)> = described
+            .into_iter()
+            .map(|(name, (kind, help))| (name, (kind, help, Vec::new())))
+            .collect();
+        let mut add = |key: &Key, kind: Kind, values: Values| {
+            let family = families.entry(key.name().to_owned());
+            let family = family.or_insert_with(|| (kind, String::new(), Vec::new()));
+            let labels = key.labels();
+            let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
+            family.2.push((labels.collect(), values));
+        };
+        for (key, counter) in read(&series.counters).iter() {
+            let value = counter.load(Ordering::Relaxed) as f64;
+            add(key, Kind::Counter, Values::One(value));
+        }
+        for (key, gauge) in read(&series.gauges).iter() {
+            add(key, Kind::Gauge, Values::One(gauge.get()));
+        }
+        for (key, summary) in read(&series.summaries).iter() {
+            let count = summary.count.load(Ordering::Relaxed) as f64;
+            let values = Values::Summary(summary.sum.get(), count);
+            add(key, Kind::Summary, values);
+        }
+        for (name, (kind, help, mut rows)) in families {
+            rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let mut family = page.family(&name, kind, &help);
+            for (labels, values) in rows {
+                let labels: Vec<(&str, &str)> = labels.iter().map(|(k, v)| (&**k, &**v)).collect();
+                match values {
+                    Values::One(value) => family.sample(&labels, value),
+                    Values::Summary(sum, count) => family
+                        .suffixed("_sum", &labels, sum)
+                        .suffixed("_count", &labels, count),
+                };
+            }
+        }
+        page.one(
+            "strowger_metrics_refused_total",
+            Kind::Counter,
+            "Series that were not kept because there are too many.",
+            series.refused.load(Ordering::Relaxed) as f64,
+        );
+    }
+
+    fn describe(&self, name: &KeyName, kind: Kind, help: &SharedString) {
+        let mut described = lock(&self.0.described);
+        if described.len() < MOST {
+            described.insert(name.as_str().to_owned(), (kind, help.to_string()));
+        }
+    }
+
+    /// The series of this key, made if there is room for it.
+    fn series<T: Default>(&self, map: &RwLock<HashMap<Key, Arc<T>>>, key: &Key) -> Option<Arc<T>> {
+        if let Some(found) = read(map).get(key) {
+            return Some(Arc::clone(found));
+        }
+        let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
+        if map.len() >= MOST && !map.contains_key(key) {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Arc::clone(map.entry(key.clone()).or_default()))
+    }
+}
+
+type Row = (Vec<(String, String)>, Values);
+
+enum Values {
+    One(f64),
+    Summary(f64, f64),
+}
+
+impl metrics::Recorder for Recorder {
+    fn describe_counter(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
+        self.describe(&key, Kind::Counter, &help);
+    }
+
+    fn describe_gauge(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
+        self.describe(&key, Kind::Gauge, &help);
+    }
+
+    fn describe_histogram(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
+        self.describe(&key, Kind::Summary, &help);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let series = self.series(&self.0.counters, key);
+        series.map_or_else(Counter::noop, Counter::from_arc)
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        let series = self.series(&self.0.gauges, key);
+        series.map_or_else(Gauge::noop, Gauge::from_arc)
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        let series = self.series(&self.0.summaries, key);
+        series.map_or_else(Histogram::noop, Histogram::from_arc)
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}

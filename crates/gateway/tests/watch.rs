@@ -1,0 +1,191 @@
+//! `top` and `trace` over the control socket.
+
+use serde_json::{Value, json};
+use strowger::{Actor, ActorRef, ActorSystem, BoxError, Context, MailboxSpec};
+use strowger_gateway::{Client, ClientError, Code, Gateway, Limits, Methods, Usage, Vitals};
+
+/// Waits for ever with the first, fails with nothing, and is done with anything else.
+struct Desk;
+
+impl Actor for Desk {
+    type Msg = u64;
+    type Args = ();
+    type Error = BoxError;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(100);
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, number: u64, _: &mut Context<Self>) -> Result<(), BoxError> {
+        match number {
+            0 => Err("nothing".into()),
+            1 => std::future::pending().await,
+            _ => Ok(()),
+        }
+    }
+}
+
+struct Node {
+    system: ActorSystem,
+    gateway: Gateway,
+    _directory: tempfile::TempDir,
+}
+
+impl Node {
+    async fn start(methods: Methods) -> Self {
+        let directory = tempfile::tempdir().expect("a folder of our own");
+        let system = ActorSystem::new("node").expect("inside a runtime");
+        let socket = directory.path().join("control.sock");
+        let gateway = Gateway::open(&system, socket, Limits::default(), methods).await;
+        Self {
+            system,
+            gateway: gateway.expect("the socket is free"),
+            _directory: directory,
+        }
+    }
+
+    async fn client(&self) -> Client {
+        let client = Client::connect(self.gateway.path()).await;
+        client.expect("the node listens")
+    }
+
+    fn desk(&self, key: &str, waiting: usize) -> ActorRef<u64> {
+        let desk = self.system.spawn::<Desk>(key.to_owned(), ());
+        let desk = desk.expect("the key is free");
+        for number in [1].into_iter().chain(std::iter::repeat_n(2, waiting)) {
+            desk.try_tell(number).expect("there is room");
+        }
+        desk
+    }
+}
+
+async fn code(client: &mut Client, method: &str, params: Value) -> (Code, String) {
+    match client.call(method, params).await {
+        Err(ClientError::Fault(fault)) => (fault.code, fault.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn top_shows_the_deepest_with_totals_and_limits() {
+    let vitals = Vitals::new().limit("lines", || Some(Usage::new(9.0, 10.0)));
+    let node = Node::start(Methods::new().vitals(vitals)).await;
+    node.desk("a", 5);
+    node.desk("b", 90);
+    let mut client = node.client().await;
+    let params = json!({ "sort": "depth", "limit": 1, "path": "/*" });
+    let top = client.call("top", params).await.expect("an answer");
+    let rows = top["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["path"], "/b");
+    assert_eq!(rows[0]["capacity"], 100);
+    assert!(rows[0]["memory"].as_u64().is_some_and(|octets| octets > 0));
+    assert!(rows[0]["rate"].is_number() && rows[0]["load"].is_number());
+    assert_eq!(top["totals"]["actors"], 3, "{top}");
+    assert!(top["totals"]["depth"].as_u64() >= Some(95), "{top}");
+    assert_eq!(top["totals"]["nearly_full"], 1);
+    assert!(top["span_ms"].as_u64() > Some(0), "rates need two readings");
+    let limits = top["limits"].as_array().expect("limits");
+    let names: Vec<&Value> = limits.iter().map(|limit| &limit["name"]).collect();
+    assert_eq!(names, ["memory", "lines"]);
+    assert_eq!(
+        limits[1],
+        json!({ "name": "lines", "used": 9.0, "most": 10.0 })
+    );
+}
+
+#[tokio::test]
+async fn what_top_and_trace_cannot_do_is_said() {
+    let node = Node::start(Methods::new()).await;
+    let mut client = node.client().await;
+    for (method, params, says) in [
+        ("top", json!({ "sort": "beauty" }), "there are depth, rate"),
+        ("top", json!({ "path": "" }), "must not be empty"),
+        ("top", json!({ "pth": "/" }), "unknown parameter"),
+        ("trace", json!({}), "no \"path\" is given"),
+        (
+            "trace",
+            json!({ "path": "**", "max": 0 }),
+            "from 1 to 100000",
+        ),
+        (
+            "trace",
+            json!({ "path": "**", "max": 100_001 }),
+            "from 1 to 100000",
+        ),
+        (
+            "trace",
+            json!({ "path": "x".repeat(2000) }),
+            "at most 1024 octets",
+        ),
+    ] {
+        let (code, message) = code(&mut client, method, params).await;
+        assert_eq!(code, Code::BadRequest, "{message}");
+        assert!(message.contains(says), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_trace_comes_line_by_line_and_ends_with_its_records() {
+    let node = Node::start(Methods::new()).await;
+    let desk = node.system.spawn::<Desk>("desk", ()).expect("a free key");
+    let mut client = node.client().await;
+    let params = json!({ "path": "desk", "max": 5 });
+    let mut rows = client.rows("trace", params).await.expect("it is sent");
+    // The trace begins some time after the call: told until the first line comes.
+    let tell = async {
+        loop {
+            let _ = desk.try_tell(2);
+            tokio::task::yield_now().await;
+        }
+    };
+    let read = async {
+        let mut lines = Vec::new();
+        while let Some(row) = rows.next().await.expect("the trace goes on") {
+            lines.push(row);
+        }
+        lines
+    };
+    let lines = tokio::select! {
+        lines = read => lines,
+        () = tell => unreachable!("it goes on for ever"),
+    };
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    let (end, lines) = lines.split_last().expect("there are lines");
+    assert_eq!(*end, json!({ "end": "records", "lost": 0 }));
+    assert!(lines.iter().all(|line| line["path"] == "/desk"));
+    let message = lines.iter().find(|line| line["step"] == "message");
+    assert_eq!(message.expect("messages are told")["name"], "u64");
+    let handled = lines.iter().find(|line| line["step"] == "handled");
+    assert_eq!(handled.expect("so is their end")["failed"], false);
+}
+
+#[tokio::test]
+async fn a_trace_of_nothing_ends_with_its_time() {
+    let node = Node::start(Methods::new()).await;
+    let mut client = node.client().await;
+    let params = json!({ "path": "/nobody", "within_ms": 1 });
+    let rows = client.call("trace", params).await.expect("it ends");
+    assert_eq!(rows, json!([{ "end": "time", "lost": 0 }]));
+}
+
+#[tokio::test]
+async fn a_tracer_that_does_not_read_slows_nobody() {
+    let node = Node::start(Methods::new()).await;
+    let desk = node.system.spawn::<Desk>("desk", ()).expect("a free key");
+    let mut client = node.client().await;
+    let params = json!({ "path": "desk", "max": 100_000 });
+    let rows = client.rows("trace", params).await.expect("it is sent");
+    const MESSAGES: u64 = 20_000;
+    for _ in 0..MESSAGES {
+        desk.tell(2).await.expect("it lives");
+    }
+    while desk.erase().info().handled < MESSAGES {
+        tokio::task::yield_now().await;
+    }
+    drop(rows);
+    drop(client);
+    assert_eq!(desk.erase().info().restarts, 0);
+}
