@@ -28,8 +28,8 @@ macro_rules! criterion {
     () => {
         criterion::Criterion::default()
             .sample_size(30)
-            .warm_up_time(std::time::Duration::from_millis(300))
-            .measurement_time(std::time::Duration::from_secs(1))
+            .warm_up_time(std::time::Duration::from_millis(200))
+            .measurement_time(std::time::Duration::from_millis(800))
     };
 }
 

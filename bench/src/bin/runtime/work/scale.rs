@@ -48,7 +48,7 @@ pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
     let all: Vec<S::Ref> = running.iter().map(|one| one.actor.clone()).collect();
     let all = Arc::new(all);
     let mut times = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..3 {
         finish.expect(actors as u64);
         let start = Instant::now();
         let tellers: Vec<_> = (0..TELLERS)
