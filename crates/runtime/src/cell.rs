@@ -1,11 +1,12 @@
 //! What stands behind an address: the part of an actor that survives its restarts.
 
+mod life;
+
 use std::any::Any;
 use std::future::poll_fn;
 use std::mem;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
@@ -21,9 +22,11 @@ use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
 use crate::run;
 use crate::schedule::strand::{self, Host, Ready, Strand};
-use crate::supervision::Shutdown;
+use crate::supervision::{Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
+pub(crate) use life::Link;
+use life::{LastExit, Life, More, PhaseWait, Watcher};
 
 /// Identifies an actor in its system for as long as its address is valid.
 ///
@@ -204,6 +207,8 @@ pub(crate) enum Owner {
         cell: Arc<dyn AnyCell>,
         incarnation: u32,
     },
+    /// A dynamic supervisor that lets its children end, and need not be told.
+    Keeper { cell: Arc<dyn AnyCell> },
     /// A supervisor, which decides after each exit.
     Supervisor {
         cell: Arc<dyn AnyCell>,
@@ -215,7 +220,9 @@ impl Owner {
     pub(crate) fn cell(&self) -> Option<&Arc<dyn AnyCell>> {
         match self {
             Self::System => None,
-            Self::Parent { cell, .. } | Self::Supervisor { cell, .. } => Some(cell),
+            Self::Parent { cell, .. } | Self::Keeper { cell } | Self::Supervisor { cell, .. } => {
+                Some(cell)
+            }
         }
     }
 }
@@ -224,83 +231,6 @@ impl Owner {
 const KILLED: u8 = 1;
 /// Somebody traces the actor, or did so a moment ago.
 const TRACED: u8 = 2;
-
-struct Life {
-    phase: Phase,
-    /// Whether somebody sees to the end for good; the phase is `Ended` when that is done.
-    over: bool,
-    restarts: u32,
-    last_exit: LastExit,
-    /// What most actors do not have, made when first needed.
-    more: Option<Box<More>>,
-}
-
-/// Why the last incarnation ended; the exits of every day without an allocation.
-enum LastExit {
-    None,
-    Normal,
-    Shutdown,
-    Killed,
-    Other(Box<Exit>),
-}
-
-impl LastExit {
-    fn of(exit: &Exit) -> Self {
-        match exit {
-            Exit::Normal => Self::Normal,
-            Exit::Shutdown => Self::Shutdown,
-            Exit::Killed => Self::Killed,
-            other => Self::Other(Box::new(other.clone())),
-        }
-    }
-
-    fn get(&self) -> Option<Exit> {
-        match self {
-            Self::None => None,
-            Self::Normal => Some(Exit::Normal),
-            Self::Shutdown => Some(Exit::Shutdown),
-            Self::Killed => Some(Exit::Killed),
-            Self::Other(exit) => Some((**exit).clone()),
-        }
-    }
-}
-
-#[derive(Default)]
-struct More {
-    waiting: Vec<(u64, Waker)>,
-    next_wait: u64,
-    monitors: Vec<Watcher>,
-    links: Vec<Link>,
-    names: Vec<Arc<str>>,
-    ties: Vec<Tie>,
-    /// What the actor shows to those who know its type.
-    attached: Option<Arc<dyn Any + Send + Sync>>,
-}
-
-impl Life {
-    fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
-    }
-
-    fn stop_waiting(&mut self, ticket: u64) {
-        if let Some(more) = &mut self.more {
-            more.waiting.retain(|(waiting, _)| *waiting != ticket);
-        }
-    }
-}
-
-struct Watcher {
-    id: MonitorId,
-    cell: Weak<dyn AnyCell>,
-    incarnation: u32,
-}
-
-/// The other end of a link.
-pub(crate) struct Link {
-    pub(crate) id: ActorId,
-    pub(crate) cell: Weak<dyn AnyCell>,
-    pub(crate) incarnation: u32,
-}
 
 /// What a node is made of.
 pub(crate) struct NodeParts {
@@ -419,8 +349,14 @@ impl Node {
     pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
         let mut life = self.life.lock();
         life.last_exit = LastExit::of(exit);
-        let links = life.more.as_mut().map(|more| mem::take(&mut more.links));
-        links.unwrap_or_default()
+        let held = life.more.as_mut().map(|more| {
+            let overseer = more.overseer.take();
+            (mem::take(&mut more.links), overseer)
+        });
+        drop(life);
+        let (links, overseer) = held.unwrap_or_default();
+        drop(overseer);
+        links
     }
 
     /// Waits until the phase satisfies `ready`.
@@ -505,6 +441,23 @@ impl Node {
         self.life.lock().more.as_ref()?.attached.clone()
     }
 
+    /// Says who decides about the children of this actor.
+    pub(crate) fn oversee(&self, overseer: Arc<dyn Overseer>) {
+        self.life.lock().more().overseer = Some(overseer);
+    }
+
+    pub(crate) fn overseer(&self) -> Option<Arc<dyn Overseer>> {
+        self.life.lock().more.as_ref()?.overseer.clone()
+    }
+
+    /// Counts the first start, and tells it to those who want to know.
+    pub(crate) fn started(&self) {
+        self.shared
+            .events
+            .emit(Count::Started, || Event::Started { path: self.path() });
+        tracing::debug!(target: "strowger", path = %self.path(), "actor starts");
+    }
+
     pub(crate) fn restarts(&self) -> u32 {
         self.life.lock().restarts
     }
@@ -533,38 +486,6 @@ impl Node {
     }
 }
 
-struct PhaseWait<'a> {
-    node: &'a Node,
-    ticket: Option<u64>,
-    ready: fn(Phase) -> bool,
-}
-
-impl PhaseWait<'_> {
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
-        let mut life = self.node.life.lock();
-        if let Some(ticket) = self.ticket.take() {
-            life.stop_waiting(ticket);
-        }
-        if (self.ready)(life.phase) {
-            return Poll::Ready(());
-        }
-        let more = life.more();
-        let ticket = more.next_wait;
-        more.next_wait += 1;
-        more.waiting.push((ticket, cx.waker().clone()));
-        self.ticket = Some(ticket);
-        Poll::Pending
-    }
-}
-
-impl Drop for PhaseWait<'_> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.node.life.lock().stop_waiting(ticket);
-        }
-    }
-}
-
 /// Ends an actor for good: its address is closed, its names are free, all who watch are told.
 pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
     let node = cell.node();
@@ -574,17 +495,32 @@ pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
     }
     life.over = true;
     life.last_exit = LastExit::of(exit);
-    let told = life.more.as_mut().map(|more| {
-        let More {
-            monitors,
-            names,
-            ties,
-            ..
-        } = &mut **more;
-        (mem::take(monitors), mem::take(names), mem::take(ties))
-    });
+    // What it held may lead back to it; and nobody is told twice.
+    let More {
+        monitors,
+        names,
+        ties,
+        attached,
+        overseer,
+        ..
+    } = life
+        .more
+        .as_mut()
+        .map(|more| {
+            let waiting = mem::take(&mut more.waiting);
+            let next_wait = more.next_wait;
+            mem::replace(
+                &mut **more,
+                More {
+                    waiting,
+                    next_wait,
+                    ..More::default()
+                },
+            )
+        })
+        .unwrap_or_default();
     drop(life);
-    let (monitors, names, ties) = told.unwrap_or_default();
+    drop((attached, overseer));
     let left = cell.close();
     let shared = &node.shared;
     shared.forget(node.id, &names);
@@ -604,6 +540,7 @@ pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
                 exit: exit.clone(),
             });
     }
+    tracing::debug!(target: "strowger", path = %node.path(), %exit, "actor stops");
     shared.events.emit(Count::Stopped(exit), || Event::Stopped {
         path: node.path(),
         exit: exit.clone(),

@@ -228,7 +228,7 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
         exit: exit.clone(),
     };
     match &node.owner {
-        Owner::System => cell::finish(cell, exit),
+        Owner::System | Owner::Keeper { .. } => cell::finish(cell, exit),
         Owner::Parent {
             cell: parent,
             incarnation,
@@ -241,6 +241,10 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
             incarnation,
         } => {
             node.enter(Phase::Down);
+            let overseer = parent.node().overseer();
+            if overseer.is_some_and(|one| one.child_down(parent.node(), cell, exit)) {
+                return;
+            }
             if !parent.system(System::Signal(ended()), Some(*incarnation)) {
                 cell::finish(cell, exit);
             }

@@ -74,6 +74,36 @@ impl SupervisorRef {
             .await?
     }
 
+    /// Adds many children in one call, and starts them in this order, each when the one before
+    /// has started or failed. Comes back with a result for each; one that fails changes nothing
+    /// for the others. For all or none there is [`SupervisorRef::start_together`].
+    ///
+    /// # Errors
+    /// When the supervisor has ended. A result is an error as in [`SupervisorRef::start_child`].
+    pub async fn start_children(
+        &self,
+        specs: impl IntoIterator<Item = ChildSpec>,
+    ) -> Result<Vec<Result<AnyRef, ChildError>>, ChildError> {
+        let specs = specs.into_iter().collect();
+        self.call(|reply| SupervisorMsg::StartEach(specs, reply))
+            .await
+    }
+
+    /// Adds many children in one call, all or none: as when a supervisor starts, they start in
+    /// this order up to the first that fails, which stops those before it, the latest first, and
+    /// takes their places away.
+    ///
+    /// # Errors
+    /// The error of the child that failed, as in [`SupervisorRef::start_child`].
+    pub async fn start_together(
+        &self,
+        specs: impl IntoIterator<Item = ChildSpec>,
+    ) -> Result<Vec<AnyRef>, ChildError> {
+        let specs = specs.into_iter().collect();
+        self.call(|reply| SupervisorMsg::StartAll(specs, reply))
+            .await?
+    }
+
     /// Starts a child again that was stopped and kept its place.
     ///
     /// # Errors

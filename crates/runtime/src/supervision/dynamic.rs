@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::actor::Actor;
 use crate::address::{ActorRef, AnyRef};
-use crate::cell::{self, ActorId, AnyCell, Cell, Owner, Phase};
+use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::Exit;
@@ -24,6 +25,7 @@ use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
 use crate::supervision::intensity::Intensity;
+use crate::supervision::roster::{Overseer, restarted};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
 use crate::supervision::strategy::{Child, Policy, Verdict};
 use crate::system::{CellSettings, Shared, StartError};
@@ -156,16 +158,9 @@ struct Kept<A: Actor> {
 
 impl<A: Actor> Kept<A> {
     fn relaunch(&mut self) {
-        let node = &self.cell.node;
-        let exit = || node.last_exit().unwrap_or(Exit::Shutdown);
-        node.shared
-            .events
-            .emit(Count::Restarted, || Event::Restarted {
-                path: node.path(),
-                exit: exit(),
-            });
-        self.fact.running = true;
+        restarted(&self.cell.node);
         run::launch::<A>(Arc::clone(&self.cell), self.args.clone());
+        self.fact.running = true;
     }
 }
 
@@ -206,9 +201,7 @@ impl<A: Actor> DynamicRef<A> {
         };
         let table = dynamic.into_table();
         let cell = shared.cell::<DynamicActor<A>>(owner, key, &settings)?;
-        shared.events.emit(Count::Started, || Event::Started {
-            path: cell.node.path(),
-        });
+        cell.node.started();
         attach(&cell, &table);
         run::launch::<DynamicActor<A>>(Arc::clone(&cell), Arc::clone(&table));
         Ok(Self { cell, table })
@@ -219,6 +212,52 @@ impl<A: Actor> DynamicRef<A> {
         let table = actor.0.node().attached()?.downcast().ok()?;
         let cell = Arc::clone(&actor.0).into_any().downcast().ok()?;
         Some(Self { cell, table })
+    }
+
+    /// Starts many children in one call, in this order. Comes back with a result for each; one
+    /// that is refused changes nothing for the others. For all or none there is
+    /// [`DynamicRef::start_together`].
+    ///
+    /// # Errors
+    /// A result is an error as in [`DynamicRef::start_child`].
+    pub fn start_children<K: Into<Key>>(
+        &self,
+        children: impl IntoIterator<Item = (K, A::Args)>,
+    ) -> Vec<Result<ActorRef<A::Msg>, StartError>> {
+        let children = children.into_iter();
+        children
+            .map(|(key, args)| self.start_child(key, args))
+            .collect()
+    }
+
+    /// Starts many children in one call, all or none: the first that is refused ends those
+    /// before it, the latest first, and waits for their end.
+    ///
+    /// # Errors
+    /// The error of the child that was refused, as in [`DynamicRef::start_child`].
+    pub async fn start_together<K: Into<Key>>(
+        &self,
+        children: impl IntoIterator<Item = (K, A::Args)> + Send,
+    ) -> Result<Vec<ActorRef<A::Msg>>, StartError> {
+        let children = children.into_iter();
+        let mut started = Vec::with_capacity(children.size_hint().0);
+        let mut refused = None;
+        for (key, args) in children {
+            match self.start_child(key, args) {
+                Ok(child) => started.push(child),
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            }
+        }
+        let Some(error) = refused else {
+            return Ok(started);
+        };
+        for ActorRef(cell) in started.into_iter().rev() {
+            self.end_child(cell).await;
+        }
+        Err(error)
     }
 
     /// Starts a child. Messages that are sent before it has started wait.
@@ -237,15 +276,13 @@ impl<A: Actor> DynamicRef<A> {
         let incarnation = self.cell.mailbox.incarnation();
         let temporary = table.restart == Restart::Temporary;
         let owner = if temporary {
-            Owner::Parent { cell, incarnation }
+            Owner::Keeper { cell }
         } else {
             Owner::Supervisor { cell, incarnation }
         };
         let shared = &self.cell.node.shared;
         let child = shared.cell::<A>(owner, &key.into(), &table.settings)?;
-        shared.events.emit(Count::Started, || Event::Started {
-            path: child.node.path(),
-        });
+        child.node.started();
         if temporary {
             run::launch::<A>(Arc::clone(&child), args);
         } else {
@@ -284,9 +321,14 @@ impl<A: Actor> DynamicRef<A> {
         let Some(cell) = self.cell.node.children.get(&Key::from(key)) else {
             return false;
         };
-        self.table.state.lock().children.remove(&cell.node().id);
-        run::end_child(&self.cell.node, &cell).await;
+        self.end_child(cell).await;
         true
+    }
+
+    async fn end_child(&self, cell: Arc<dyn AnyCell>) {
+        let kept = self.table.state.lock().children.remove(&cell.node().id);
+        drop(kept);
+        run::end_child(&self.cell.node, &cell).await;
     }
 
     /// How many children there are.
@@ -349,6 +391,7 @@ impl<A: Actor> Actor for DynamicActor<A> {
     async fn pre_start(table: Arc<Table<A>>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
         attach(&cx.cell(), &table);
         table.renew();
+        cx.node().oversee(Arc::<Table<A>>::clone(&table));
         cx.node().children.stop_together();
         Ok(Self(table))
     }
@@ -383,6 +426,41 @@ impl<A: Actor> Table<A> {
         let mut state = self.state.lock();
         state.policy = self.fresh.clone();
         state.children.retain(|_, kept| !kept.cell.node.is_over());
+    }
+}
+
+impl<A: Actor> Overseer for Table<A> {
+    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> bool {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
+        if state.policy.pauses() || supervisor.children.is_shut() {
+            return false;
+        }
+        let Some(kept) = state.children.get_mut(&child.node().id) else {
+            return false;
+        };
+        let (now, seed) = (supervisor.shared.now(), supervisor.shared.next_seed());
+        match state.policy.judge(&mut kept.fact, exit, now, seed) {
+            Verdict::Restart { .. } => {
+                // Arguments are cloned, which is foreign code. If that panics, the supervisor
+                // tries again, and it is its panic then.
+                let launched = catch_unwind(AssertUnwindSafe(|| kept.relaunch())).is_ok();
+                kept.fact.running = true;
+                launched
+            }
+            Verdict::Escalate => {
+                kept.fact.running = true;
+                false
+            }
+            Verdict::Nothing | Verdict::Remove => {
+                let kept = state.children.remove(&child.node().id);
+                drop(guard);
+                drop(kept);
+                cell::finish(child, exit);
+                true
+            }
+        }
     }
 }
 

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
+use tokio::time::Instant;
+
 use crate::actor::Actor;
 use crate::address::AnyRef;
 use crate::cell::{self, ActorId, AnyCell, Node, Owner, Phase};
@@ -16,7 +19,7 @@ use crate::exit::Exit;
 use crate::mailbox::MailboxSpec;
 use crate::metric::Count;
 use crate::monitor::Signal;
-use crate::path::Path;
+use crate::path::Key;
 use crate::planted::{Bug, planted};
 use crate::reply::Reply;
 use crate::run;
@@ -24,6 +27,7 @@ use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
 use crate::supervision::intensity::Intensity;
+use crate::supervision::roster::{Kept, Roster, restarted};
 use crate::supervision::spec::{Restart, Strategy};
 use crate::supervision::strategy::{Child, Decision, Policy};
 use crate::system::StartError;
@@ -80,6 +84,8 @@ impl Supervisor {
 /// What a supervisor is told to do.
 pub(crate) enum SupervisorMsg {
     Start(Box<ChildSpec>, Reply<Result<AnyRef, ChildError>>),
+    StartEach(Vec<ChildSpec>, Reply<Vec<Result<AnyRef, ChildError>>>),
+    StartAll(Vec<ChildSpec>, Reply<Result<Vec<AnyRef>, ChildError>>),
     Restart(Arc<str>, Reply<Result<AnyRef, ChildError>>),
     Terminate(Arc<str>, Reply<Result<(), ChildError>>),
     Delete(Arc<str>, Reply<Result<(), ChildError>>),
@@ -91,21 +97,10 @@ pub(crate) enum SupervisorMsg {
 
 /// The actor behind a [`SupervisorRef`].
 pub(crate) struct SupervisorActor {
-    policy: Policy,
-    children: Vec<Kept>,
-    /// What `strategy` knows of each of `children`, in the same places.
-    facts: Vec<Child>,
-    /// Restarts whose wait is not over: a number, and the children to start.
-    waiting: Vec<(u64, Vec<Arc<str>>)>,
+    roster: Arc<Roster>,
+    /// Restarts whose wait is not over: a number, and the places of the children to start.
+    waiting: FxHashMap<u64, Vec<u64>>,
     next_wait: u64,
-}
-
-struct Kept {
-    spec: ChildSpec,
-    /// Its place in the order of the tree, in which children stop.
-    rank: u64,
-    /// Absent while the child is stopped for good but keeps its place.
-    cell: Option<Arc<dyn AnyCell>>,
 }
 
 impl Actor for SupervisorActor {
@@ -117,17 +112,17 @@ impl Actor for SupervisorActor {
 
     async fn pre_start(args: Arc<Supervisor>, cx: &mut Context<Self>) -> Result<Self, StartError> {
         let (restarts, period) = args.intensity;
-        let mut this = Self {
-            policy: Policy {
-                strategy: args.strategy,
-                intensity: Intensity::new(restarts, period),
-                backoff: args.backoff,
-            },
-            children: Vec::with_capacity(args.children.len()),
-            facts: Vec::with_capacity(args.children.len()),
-            waiting: Vec::new(),
+        let roster = Arc::new(Roster::new(Policy {
+            strategy: args.strategy,
+            intensity: Intensity::new(restarts, period),
+            backoff: args.backoff,
+        }));
+        let this = Self {
+            roster: Arc::clone(&roster),
+            waiting: FxHashMap::default(),
             next_wait: 0,
         };
+        cx.node().oversee(roster);
         for spec in &args.children {
             let place = this.add(spec.clone(), cx);
             if let Err(error) = this.start(place, cx).await {
@@ -137,6 +132,7 @@ impl Actor for SupervisorActor {
                 return Err(error);
             }
         }
+        this.roster.lock().busy = false;
         Ok(this)
     }
 
@@ -145,80 +141,78 @@ impl Actor for SupervisorActor {
         message: SupervisorMsg,
         cx: &mut Context<Self>,
     ) -> Result<(), StartError> {
+        self.roster.lock().busy = true;
         match message {
             SupervisorMsg::Start(spec, reply) => reply.send(self.start_new(*spec, cx).await),
+            SupervisorMsg::StartEach(specs, reply) => reply.send(self.start_each(specs, cx).await),
+            SupervisorMsg::StartAll(specs, reply) => reply.send(self.start_all(specs, cx).await),
             SupervisorMsg::Restart(key, reply) => reply.send(self.start_again(&key, cx).await),
             SupervisorMsg::Terminate(key, reply) => reply.send(self.terminate(&key, cx).await),
             SupervisorMsg::Delete(key, reply) => reply.send(self.delete(&key)),
             SupervisorMsg::Which(reply) => reply.send(self.which()),
-            SupervisorMsg::Count(reply) => reply.send(self.children.len()),
+            SupervisorMsg::Count(reply) => reply.send(self.roster.lock().len()),
             SupervisorMsg::Due(wait) => {
-                if let Some(at) = self.waiting.iter().position(|(number, _)| *number == wait) {
-                    let (_, keys) = self.waiting.swap_remove(at);
-                    self.start_all(&keys, cx).await;
+                if let Some(places) = self.waiting.remove(&wait) {
+                    self.start_waiting(wait, places, cx).await;
                 }
             }
         }
+        self.roster.lock().busy = false;
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), StartError> {
-        if let Signal::ChildEnded { actor, .. } = signal {
-            self.child_ended(actor, cx).await;
+        if let Signal::ChildEnded { actor, key, .. } = signal {
+            self.roster.lock().busy = true;
+            self.child_ended(actor, &key, cx).await;
+            self.roster.lock().busy = false;
         }
         Ok(())
     }
 }
 
 impl SupervisorActor {
-    fn add(&mut self, spec: ChildSpec, cx: &Context<Self>) -> usize {
-        let rank = cx.node().children.reserve();
-        self.facts.push(Child::new(spec.restart));
-        self.children.push(Kept {
-            spec,
-            rank,
-            cell: None,
-        });
-        self.children.len() - 1
+    fn add(&self, spec: ChildSpec, cx: &Context<Self>) -> u64 {
+        let place = cx.node().children.reserve();
+        self.roster.lock().add(place, spec);
+        place
     }
 
-    fn remove(&mut self, place: usize) -> Kept {
-        self.facts.remove(place);
-        self.children.remove(place)
+    fn place(&self, key: &Arc<str>) -> Result<u64, ChildError> {
+        let place = self.roster.lock().place(key);
+        place.ok_or_else(|| ChildError::Unknown {
+            key: Arc::clone(key),
+        })
     }
 
-    fn place(&self, key: &str) -> Option<usize> {
-        self.children
-            .iter()
-            .position(|child| *child.spec.key == *key)
-    }
-
-    /// Starts an incarnation and waits until it runs, or until this supervisor is to stop: a
-    /// child that hangs in its start must not keep it from that. A failure is also the child's
-    /// exit, of which a signal tells.
-    async fn start(&mut self, place: usize, cx: &Context<Self>) -> Result<AnyRef, StartError> {
-        let kept = &mut self.children[place];
+    /// Launches an incarnation of a child, in its cell if it has one.
+    fn launch(&self, place: u64, cx: &Context<Self>) -> Result<Arc<dyn AnyCell>, StartError> {
+        let mut entries = self.roster.lock();
+        let kept = entries
+            .get(place)
+            .expect("children leave between two steps");
         let shared = &cx.node().shared;
         let cell = if let Some(cell) = &kept.cell {
-            let exit = || cell.node().last_exit().unwrap_or(Exit::Shutdown);
-            shared.events.emit(Count::Restarted, || Event::Restarted {
-                path: cell.node().path(),
-                exit: exit(),
-            });
+            restarted(cell.node());
             Arc::clone(cell)
         } else {
             let owner = Owner::Supervisor {
                 cell: cx.any(),
                 incarnation: cx.incarnation(),
             };
-            let cell = kept.spec.cell(shared, owner, kept.rank)?;
-            shared.events.emit(Count::Started, || Event::Started {
-                path: cell.node().path(),
-            });
+            let cell = kept.spec.cell(shared, owner, place)?;
+            cell.node().started();
             kept.cell.insert(cell).clone()
         };
-        self.facts[place].running = true;
-        kept.spec.launch(&cell);
+        kept.relaunch(&cell);
+        Ok(cell)
+    }
+
+    /// Starts an incarnation and waits until it runs, or until this supervisor is to stop: a
+    /// child that hangs in its start must not keep it from that. A failure is also the child's
+    /// exit, of which a signal tells.
+    async fn start(&self, place: u64, cx: &Context<Self>) -> Result<AnyRef, StartError> {
+        let cell = self.launch(place, cx)?;
         let node = cell.node();
         if !started(cx, node).await {
             return Err(StartError::Closed { path: node.path() });
@@ -236,41 +230,48 @@ impl SupervisorActor {
     }
 
     /// Starts children in order, up to the first that fails: its exit decides about the rest.
-    async fn start_all(&mut self, keys: &[Arc<str>], cx: &Context<Self>) {
-        for key in keys {
-            let Some(place) = self.place(key) else {
-                continue;
-            };
-            if !self.facts[place].running && self.start(place, cx).await.is_err() {
+    async fn start_in_order(&self, places: &[u64], cx: &Context<Self>) {
+        for &place in places {
+            let idle = self
+                .roster
+                .lock()
+                .get(place)
+                .is_some_and(|kept| !kept.fact.running);
+            if idle && self.start(place, cx).await.is_err() {
                 break;
             }
         }
     }
 
-    async fn child_ended(&mut self, actor: ActorId, cx: &mut Context<Self>) {
-        let is_it = |child: &Kept| child.cell.as_ref().is_some_and(|c| c.node().id == actor);
-        let Some(failed) = self.children.iter().position(is_it) else {
-            return;
-        };
-        let Some(cell) = self.children[failed].cell.clone() else {
-            return;
-        };
-        // A child that this supervisor stopped, or started again since, has no news.
-        if !self.facts[failed].running || cell.node().phase() != Phase::Down {
-            return;
+    /// Starts those children that still wait for this restart.
+    async fn start_waiting(&self, wait: u64, mut places: Vec<u64>, cx: &Context<Self>) {
+        {
+            let mut entries = self.roster.lock();
+            places.retain(|&place| {
+                let waits_for = entries.get(place).map(|kept| &mut kept.waits_for);
+                waits_for
+                    .is_some_and(|waits_for| waits_for.take_if(|for_it| *for_it == wait).is_some())
+            });
         }
+        self.start_in_order(&places, cx).await;
+    }
+
+    async fn child_ended(&mut self, actor: ActorId, key: &str, cx: &mut Context<Self>) {
+        let Some((place, cell)) = self.fallen(actor, key) else {
+            return;
+        };
         let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
         let (now, seed) = (cx.now(), cx.node().shared.next_seed());
-        match self
-            .policy
-            .on_exit(&mut self.facts, failed, &exit, now, seed)
-        {
+        let (decision, places) = self.decide(place, &exit, now, seed);
+        match decision {
             Decision::Nothing => {
-                self.children[failed].cell = None;
+                if let Some(kept) = self.roster.lock().get(place) {
+                    kept.cell = None;
+                }
                 cell::finish(&cell, &exit);
             }
             Decision::Remove => {
-                self.remove(failed);
+                self.roster.lock().remove(place);
                 cell::finish(&cell, &exit);
             }
             Decision::Escalate { stop: _ } => {
@@ -294,85 +295,147 @@ impl SupervisorActor {
                 start,
                 after,
             } => {
-                self.restart(stop, remove, start, after, cx).await;
+                let of = |numbers: Vec<usize>| numbers.into_iter().map(|at| places[at]).collect();
+                self.restart(of(stop), of(remove), of(start), after, cx)
+                    .await;
             }
         }
+    }
+
+    /// The child that ended. One that this supervisor stopped, or started again since, has no
+    /// news.
+    fn fallen(&self, actor: ActorId, key: &str) -> Option<(u64, Arc<dyn AnyCell>)> {
+        let mut entries = self.roster.lock();
+        let place = entries.place(key)?;
+        let kept = entries.get(place)?;
+        let cell = kept.cell.as_ref()?;
+        let news = cell.node().id == actor && kept.fact.running;
+        (news && cell.node().phase() == Phase::Down).then(|| (place, Arc::clone(cell)))
+    }
+
+    /// Asks the strategy; its numbers stand for places in the list that comes with the answer.
+    fn decide(&self, place: u64, exit: &Exit, now: Instant, seed: u64) -> (Decision, Vec<u64>) {
+        let mut guard = self.roster.lock();
+        let entries = &mut *guard;
+        let (places, mut facts): (Vec<u64>, Vec<Child>) =
+            if entries.policy.strategy == Strategy::OneForOne {
+                let kept = entries.get(place).expect("it was just found");
+                (vec![place], vec![kept.fact.clone()])
+            } else {
+                let facts = entries.iter();
+                facts
+                    .map(|(place, kept)| (place, kept.fact.clone()))
+                    .unzip()
+            };
+        let failed = places.binary_search(&place).expect("it is one of them");
+        let decision = entries.policy.on_exit(&mut facts, failed, exit, now, seed);
+        let kept = entries.get(place).expect("it was just found");
+        kept.fact = facts.swap_remove(failed);
+        (decision, places)
     }
 
     async fn restart(
         &mut self,
-        stop: Vec<usize>,
-        mut remove: Vec<usize>,
-        start: Vec<usize>,
+        stop: Vec<u64>,
+        remove: Vec<u64>,
+        start: Vec<u64>,
         after: Duration,
         cx: &mut Context<Self>,
     ) {
         for place in stop {
-            if let Some(cell) = &self.children[place].cell
+            let cell = self.roster.lock().get(place).and_then(|kept| {
+                // Before it is stopped, so that its end is no news.
+                kept.fact.running = false;
+                kept.cell.clone()
+            });
+            if let Some(cell) = cell
                 && !planted(Bug::IncarnationsOverlap)
             {
-                run::down_child(cx.node(), cell).await;
+                run::down_child(cx.node(), &cell).await;
             }
-            self.facts[place].running = false;
         }
-        let keys: Vec<Arc<str>> = start
-            .into_iter()
-            .map(|place| Arc::clone(&self.children[place].spec.key))
-            .collect();
-        remove.sort_unstable();
-        for place in remove.into_iter().rev() {
-            if let Some(cell) = self.remove(place).cell {
+        for place in remove {
+            let removed = self.roster.lock().remove(place);
+            if let Some(cell) = removed.and_then(|kept| kept.cell) {
                 let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
                 cell::finish(&cell, &exit);
             }
         }
-        for (_, waiting) in &mut self.waiting {
-            waiting.retain(|key| !keys.contains(key));
+        let wait = (!after.is_zero()).then_some(self.next_wait);
+        {
+            let mut entries = self.roster.lock();
+            for &place in &start {
+                if let Some(kept) = entries.get(place) {
+                    kept.waits_for = wait;
+                }
+            }
         }
-        self.waiting.retain(|(_, keys)| !keys.is_empty());
-        if after.is_zero() {
-            self.start_all(&keys, cx).await;
-        } else {
-            let wait = self.next_wait;
-            self.next_wait += 1;
-            self.waiting.push((wait, keys));
-            cx.send_after(after, SupervisorMsg::Due(wait));
-        }
+        let Some(wait) = wait else {
+            self.start_in_order(&start, cx).await;
+            return;
+        };
+        self.next_wait += 1;
+        self.waiting.insert(wait, start);
+        cx.send_after(after, SupervisorMsg::Due(wait));
     }
 
-    fn is_waiting(&self, key: &str) -> bool {
-        self.waiting
-            .iter()
-            .any(|(_, keys)| keys.iter().any(|waiting| **waiting == *key))
-    }
-
-    async fn start_new(
-        &mut self,
-        spec: ChildSpec,
-        cx: &Context<Self>,
-    ) -> Result<AnyRef, ChildError> {
-        if self.place(&spec.key).is_some() {
-            let path = Path::from(format!("{}/{}", cx.path(), spec.key).as_str());
+    async fn start_new(&self, spec: ChildSpec, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
+        if self.roster.lock().place(&spec.key).is_some() {
+            let path = cx.path().below(&Key::from(spec.key));
             return Err(StartError::Taken { path }.into());
         }
         let place = self.add(spec, cx);
         let started = self.start(place, cx).await;
         if started.is_err() {
             // Nobody relies on it yet: the caller decides whether to try again.
-            discard(self.remove(place).cell);
+            let removed = self.roster.lock().remove(place);
+            discard(removed.and_then(|kept| kept.cell));
         }
         Ok(started?)
     }
 
-    async fn start_again(
-        &mut self,
-        key: &Arc<str>,
+    async fn start_each(
+        &self,
+        specs: Vec<ChildSpec>,
         cx: &Context<Self>,
-    ) -> Result<AnyRef, ChildError> {
-        let place = self.place(key).ok_or_else(|| ChildError::Unknown {
-            key: Arc::clone(key),
-        })?;
-        if self.facts[place].running || self.is_waiting(key) {
+    ) -> Vec<Result<AnyRef, ChildError>> {
+        let mut results = Vec::with_capacity(specs.len());
+        for spec in specs {
+            results.push(self.start_new(spec, cx).await);
+        }
+        results
+    }
+
+    async fn start_all(
+        &self,
+        specs: Vec<ChildSpec>,
+        cx: &Context<Self>,
+    ) -> Result<Vec<AnyRef>, ChildError> {
+        let mut started = Vec::with_capacity(specs.len());
+        for spec in specs {
+            match self.start_new(spec, cx).await {
+                Ok(child) => started.push(child),
+                Err(error) => {
+                    for AnyRef(cell) in started.into_iter().rev() {
+                        let removed = self.roster.lock().remove(cell.node().place);
+                        drop(removed);
+                        run::end_child(cx.node(), &cell).await;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(started)
+    }
+
+    async fn start_again(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
+        let place = self.place(key)?;
+        let running = self
+            .roster
+            .lock()
+            .get(place)
+            .is_some_and(|kept| kept.fact.running || kept.waits_for.is_some());
+        if running {
             return Err(ChildError::Running {
                 key: Arc::clone(key),
             });
@@ -380,49 +443,56 @@ impl SupervisorActor {
         let started = self.start(place, cx).await;
         if started.is_err() {
             // The caller is told, and decides whether to try again.
-            self.facts[place].running = false;
-            discard(self.children[place].cell.take());
+            let cell = self.roster.lock().get(place).and_then(|kept| {
+                kept.fact.running = false;
+                kept.cell.take()
+            });
+            discard(cell);
         }
         Ok(started?)
     }
 
-    async fn terminate(&mut self, key: &Arc<str>, cx: &Context<Self>) -> Result<(), ChildError> {
-        let place = self.place(key).ok_or_else(|| ChildError::Unknown {
-            key: Arc::clone(key),
-        })?;
-        for (_, waiting) in &mut self.waiting {
-            waiting.retain(|waiting| waiting != key);
-        }
-        self.facts[place].running = false;
-        if let Some(cell) = self.children[place].cell.take() {
+    async fn terminate(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<(), ChildError> {
+        let place = self.place(key)?;
+        let (cell, temporary) = {
+            let mut entries = self.roster.lock();
+            let kept = entries.get(place).expect("its key leads to it");
+            kept.waits_for = None;
+            kept.fact.running = false;
+            let temporary = kept.fact.restart == Restart::Temporary;
+            (kept.cell.take(), temporary)
+        };
+        if let Some(cell) = cell {
             run::end_child(cx.node(), &cell).await;
         }
-        if self.facts[place].restart == Restart::Temporary {
-            self.remove(place);
+        if temporary {
+            self.roster.lock().remove(place);
         }
         Ok(())
     }
 
-    fn delete(&mut self, key: &Arc<str>) -> Result<(), ChildError> {
-        let place = self.place(key).ok_or_else(|| ChildError::Unknown {
-            key: Arc::clone(key),
-        })?;
-        if self.children[place].cell.is_some() {
+    fn delete(&self, key: &Arc<str>) -> Result<(), ChildError> {
+        let place = self.place(key)?;
+        let mut entries = self.roster.lock();
+        if entries.get(place).is_some_and(|kept| kept.cell.is_some()) {
             return Err(ChildError::Running {
                 key: Arc::clone(key),
             });
         }
-        self.remove(place);
+        let removed = entries.remove(place);
+        drop(entries);
+        drop(removed);
         Ok(())
     }
 
     fn which(&self) -> Vec<ChildInfo> {
-        let info = |child: &Kept| ChildInfo {
+        let entries = self.roster.lock();
+        let info = |(_, child): (u64, &Kept)| ChildInfo {
             key: Arc::clone(&child.spec.key),
             restart: child.spec.restart,
             actor: child.cell.clone().map(AnyRef),
         };
-        self.children.iter().map(info).collect()
+        entries.iter().map(info).collect()
     }
 }
 

@@ -16,10 +16,9 @@ use crate::address::ActorRef;
 use crate::branch::{Branch, Unfit};
 use crate::cell::{ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
 use crate::clock;
-use crate::event::{Event, Events};
+use crate::event::Events;
 use crate::exit::Exit;
 use crate::mailbox::{Mailbox, MailboxSpec};
-use crate::metric::Count;
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
 use crate::registry::Registry;
@@ -203,9 +202,7 @@ impl Shared {
             place: None,
         };
         let cell = self.cell::<A>(owner, key, &settings)?;
-        self.events.emit(Count::Started, || Event::Started {
-            path: cell.node.path(),
-        });
+        cell.node.started();
         run::launch::<A>(Arc::clone(&cell), args);
         Ok(ActorRef(cell))
     }
@@ -223,9 +220,7 @@ impl Shared {
             place: None,
         };
         let cell = self.cell::<SupervisorActor>(owner, key, &settings)?;
-        self.events.emit(Count::Started, || Event::Started {
-            path: cell.node.path(),
-        });
+        cell.node.started();
         run::launch::<SupervisorActor>(Arc::clone(&cell), Arc::new(supervisor));
         let node = &cell.node;
         node.reached(|phase| matches!(phase, Phase::Running | Phase::Ended))

@@ -94,7 +94,11 @@ impl<'a> Storm<'a> {
             assert!(self.system.elapsed() < MS * 600_000, "the senders hang");
         }
         self.top.stop();
-        self.system.run(self.top.stopped());
+        // Step by step: restarts while the tree ends have their time, too.
+        while self.top.erase().is_alive() {
+            self.pass(MS);
+            assert!(self.system.elapsed() < MS * 600_000, "the tree hangs");
+        }
         self.system.run_until_idle();
         self.pass(MS);
         self.check_downs();
