@@ -47,7 +47,7 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            docs/performance.json and docs/performance.md is written anew;
                            --resume goes on with one that was cut off)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
-  plots                    draw docs/*.svg from docs/performance.json
+  plots                    docs/performance.md and docs/*.svg again from docs/performance.json
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)
   simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
                            off goes on where it was; --background; --seed 7 runs one, and with

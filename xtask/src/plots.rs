@@ -1,4 +1,5 @@
-//! `cargo xtask plots`: draws `docs/*.svg` from the rows of `docs/performance.json`.
+//! `cargo xtask plots`: draws `docs/*.svg` and writes `docs/performance.md` from the rows of
+//! `docs/performance.json`.
 //!
 //! Nothing is drawn by hand, and nothing is drawn that is not in the file: a plot whose rows were
 //! never measured is left out.
@@ -8,16 +9,19 @@ mod chart;
 use serde_json::{Map, Value};
 
 use crate::project::Project;
-use crate::{Outcome, term};
+use crate::{Outcome, report, term};
 use chart::{Bars, Chart, Series};
 
-/// Reads the results and draws.
+/// Reads the results, writes the page and draws.
 pub(crate) fn run(project: &Project) -> Outcome {
     let file = project.root().join("docs/performance.json");
     let text = std::fs::read_to_string(&file)
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let all: Map<String, Value> = serde_json::from_str(&text)
         .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
+    let page = project.root().join("docs/performance.md");
+    std::fs::write(&page, report::page(&all))
+        .map_err(|error| format!("cannot write {}: {error}", page.display()))?;
     draw(project, &all)
 }
 
