@@ -152,6 +152,9 @@ async fn main() -> Result<(), BoxError> {
         telephone.tell(event).await?;
     }
 
+    // In line behind all events: the call is over when this is answered.
+    telephone.ask(Changed(State::Busy)).await?;
+
     // At another telephone the receiver is lifted, and nobody dials.
     let telephone = system.spawn::<Telephone>("hasty", Duration::from_millis(5))?;
     telephone.tell(Event::LiftReceiver).await?;

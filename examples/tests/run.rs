@@ -51,6 +51,16 @@ fn ask_names_every_way_to_stay_without_an_answer() {
 }
 
 #[test]
+fn blocking_work_does_not_hold_the_actor() {
+    let expected = [
+        "a sum is being made, and the clerk answers",
+        "1 + 2 + .. + 100 = 5050",
+        "sums that are being made: 0",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_blocking")), expected);
+}
+
+#[test]
 fn storm_loses_the_jobs_that_kill_and_no_other() {
     let expected = [
         "1000 jobs, 900 done",

@@ -1,0 +1,86 @@
+//! Work that blocks a thread, and an actor that goes on meanwhile.
+//!
+//! A handler that computes for long, or waits for a disk without `.await`, would hold its worker
+//! and all actors behind it. Such work belongs on a thread that may block; a pipe brings what it
+//! comes to back as a message, and gives it up with the incarnation.
+//!
+//! `cargo run -p strowger-examples --bin blocking`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::sync::mpsc;
+
+use strowger::{Actor, ActorSystem, Ask, BoxError, Context, Reply, Request, handlers};
+use tokio::task::{JoinError, spawn_blocking};
+
+/// Asks for the sum of what somebody writes, line by line, until the writer ends.
+struct AddUp(mpsc::Receiver<u64>);
+impl Request for AddUp {
+    type Reply = u64;
+}
+
+/// Asks how many sums are being made.
+struct Busy;
+impl Request for Busy {
+    type Reply = usize;
+}
+
+/// A sum is made, or its thread panicked. The reply goes along, so that nothing is looked up.
+struct Done {
+    sum: Result<u64, JoinError>,
+    reply: Reply<u64>,
+}
+
+struct Clerk;
+
+#[handlers]
+impl Actor for Clerk {
+    type Args = ();
+    type Error = BoxError;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self)
+    }
+
+    async fn add_up(&mut self, ask: Ask<AddUp>, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        let Ask { request, reply } = ask;
+        // Receives without `.await`: the thread waits, whoever else is on it.
+        let work = spawn_blocking(move || request.0.iter().sum());
+        cx.pipe(work, |sum| Done { sum, reply })?;
+        Ok(())
+    }
+
+    async fn done(&mut self, done: Done) -> Result<(), BoxError> {
+        done.reply.send(done.sum?);
+        Ok(())
+    }
+
+    async fn busy(&mut self, _: Busy, cx: &mut Context<Self>) -> usize {
+        cx.pipes()
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let system = ActorSystem::new("example")?;
+    let clerk = system.spawn::<Clerk>("clerk", ())?;
+
+    let (writer, lines) = mpsc::channel();
+    let sum = tokio::spawn({
+        let clerk = clerk.clone();
+        async move { clerk.ask(AddUp(lines)).await }
+    });
+    // The thread waits for lines; the clerk does not.
+    while clerk.ask(Busy).await? == 0 {
+        tokio::task::yield_now().await;
+    }
+    println!("a sum is being made, and the clerk answers");
+
+    for number in 1..=100 {
+        writer.send(number)?;
+    }
+    drop(writer);
+    println!("1 + 2 + .. + 100 = {}", sum.await??);
+    println!("sums that are being made: {}", clerk.ask(Busy).await?);
+    Ok(())
+}
