@@ -1,11 +1,12 @@
 //! `cargo xtask tidy`: what the style guide asks and neither rustc nor clippy checks.
 //!
 //! [`layout`] looks at where files are, [`source`] reads Rust line by line, [`words`] reads every
-//! text, [`packages`] reads `cargo metadata`. A rule is a function from text to findings, so each
-//! is tested on a bad sample.
+//! text, [`quotes`] compares pages with the code that they show, [`packages`] reads `cargo
+//! metadata`. A rule is a function from text to findings, so each is tested on a bad sample.
 
 mod layout;
 mod packages;
+mod quotes;
 mod source;
 mod words;
 
@@ -49,11 +50,20 @@ impl fmt::Display for Finding {
 pub(crate) fn run(project: &Project) -> Outcome {
     let files = project.files()?;
     let mut findings = layout::check(&files);
+    let read = |path: &String| std::fs::read_to_string(project.root().join(path)).ok();
+    let shown: Vec<String> = files
+        .iter()
+        .filter(|path| quotes::is_source(path))
+        .filter_map(read)
+        .collect();
     for path in &files {
         let Ok(text) = std::fs::read_to_string(project.root().join(path)) else {
             continue;
         };
         findings.extend(words::check(path, &text));
+        if quotes::is_page(path) {
+            findings.extend(quotes::check(path, &text, &shown));
+        }
         if path.ends_with(".rs") {
             findings.extend(source::check(path, &text));
         }
