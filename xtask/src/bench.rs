@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value, json};
 
 use crate::project::Project;
-use crate::{Outcome, plots, report, step, term};
+use crate::{Outcome, observe, plots, report, step, term};
 
 /// The parts that can be measured, each with the program of the bench workspace that does it.
 const PARTS: &[(&str, &str)] = &[
@@ -21,6 +21,11 @@ const PEERS: &[&str] = &["tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp"]
 
 /// Measures a part, and keeps the rows when it was measured whole and at length.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    if let Some((part, rest)) = args.split_first()
+        && part == "observe"
+    {
+        return observe::run(project, rest);
+    }
     let wish = Wish::parse(args)?;
     let (part, program) = wish.part;
     let binary = ["--release", "--bin", program];
@@ -203,7 +208,7 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// Replaces the part in `docs/performance.json` and writes the page anew.
-fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
+pub(crate) fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
     let file = project.root().join("docs/performance.json");
     let mut all: Map<String, Value> = std::fs::read_to_string(&file)
         .ok()

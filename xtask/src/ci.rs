@@ -58,10 +58,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
             doc.env("RUSTDOCFLAGS", "-D warnings");
             doc
         }),
-        Step::command("bench", move || {
-            let manifest = ["clippy", "--manifest-path", "bench/Cargo.toml"];
-            cargo(project, &[&manifest[..], &lints].concat())
-        }),
+        Step::command("bench", move || cargo(project, &[BENCH, &lints].concat())),
     ];
     if installed("cargo-deny") {
         let checks = ["deny", "check", "licenses", "bans", "sources"];
@@ -121,6 +118,14 @@ fn proofs(project: &Project) -> [Step<'_>; 4] {
         }),
     ]
 }
+
+/// Checks the bench workspace.
+const BENCH: &[&str] = &[
+    "clippy",
+    "--manifest-path",
+    "bench/Cargo.toml",
+    "--workspace",
+];
 
 /// Three workspaces, one format.
 fn format(project: &Project) -> Result<Option<String>, String> {

@@ -13,6 +13,7 @@ mod gate;
 mod loom;
 mod miri;
 mod mutants;
+mod observe;
 mod picture;
 mod plots;
 mod project;
@@ -46,6 +47,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            for all that begin so; --json: rows only; a whole run goes to
                            docs/performance.json and docs/performance.md is written anew;
                            --resume goes on with one that was cut off)
+  bench observe            what it costs to watch actors, in instructions under callgrind
+                           (--quick, --json as above)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
   plots                    docs/performance.md and docs/*.svg again from docs/performance.json
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)

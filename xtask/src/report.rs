@@ -119,6 +119,20 @@ const UNITS: &[(&str, Says)] = &[
             figures: "Allocations of one operation",
         },
     ),
+    (
+        "instructions",
+        Says {
+            ratios: "How many times fewer instructions `strowger` takes",
+            figures: "Instructions of one operation",
+        },
+    ),
+    (
+        "percent",
+        Says {
+            ratios: "How many times less `strowger` costs",
+            figures: "Percent of the instructions of one operation",
+        },
+    ),
 ];
 
 /// Ours as a ratio to each peer; nothing when there is no ratio.

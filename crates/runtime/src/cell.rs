@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::branch::Branch;
 use crate::event::Event;
 use crate::exit::Exit;
-use crate::info::{ActorInfo, State};
+use crate::info::{ActorInfo, COUNTED, State};
 use crate::mailbox::{Figures, Lanes, Mailbox, MailboxSpec, System};
 use crate::metric::Count;
 use crate::monitor::{MonitorId, Signal};
@@ -303,7 +303,7 @@ impl Node {
     /// Whether somebody may trace this actor; read for each message.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
-        self.marks.load(Ordering::Relaxed) & TRACED != 0
+        COUNTED && self.marks.load(Ordering::Relaxed) & TRACED != 0
     }
 
     pub(crate) fn set_traced(&self, traced: bool) {

@@ -7,6 +7,10 @@ use crate::cell::{ActorId, Phase};
 use crate::exit::Exit;
 use crate::path::Path;
 
+/// Whether figures are kept and actors can be traced: always, except where the compiler was given
+/// `--cfg strowger_uncounted`, which `cargo xtask bench observe` does to measure what they cost.
+pub(crate) const COUNTED: bool = !cfg!(strowger_uncounted);
+
 /// Where an actor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -26,6 +26,15 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          ![Latency of an answer under load, p99](latency-p99.svg)",
     ),
     (
+        "observe",
+        "Watching",
+        "What it costs to watch actors, in instructions of one message on one thread under \
+         callgrind: the difference of two runs with different numbers of messages. `tell` is a \
+         message to a mailbox of 1024, in batches of 512; `ask` is a question with its answer. \
+         `cost_of_figures` is what the figures of every actor cost beside a build without them; \
+         every other cost is beside the figures alone.",
+    ),
+    (
         "pfcp",
         "PFCP codec",
         "A Session Establishment Request with N Create PDR and N Create FAR (94, 302, 562 and 2642 \
@@ -99,6 +108,26 @@ pub(super) const IDS: &[(&str, &str)] = &[
         "latency_p99",
         "the same; one answer of a hundred takes longer",
     ),
+    (
+        "without_figures",
+        "built with `--cfg strowger_uncounted`: no figures, no traces",
+    ),
+    ("with_figures", "as it comes, and nobody watches"),
+    (
+        "with_recorder",
+        "a recorder of the `metrics` facade is installed",
+    ),
+    (
+        "with_subscriber",
+        "a `tracing` subscriber takes warnings, as in a node",
+    ),
+    ("with_events", "somebody is subscribed to events"),
+    (
+        "with_top",
+        "`top` is attached: a reading of a hundred actors for each 100 000 messages, as much as \
+         one of a thousand actors a second at a million messages a second",
+    ),
+    ("with_trace", "somebody traces another actor"),
     (
         "decode_typed",
         "octets to checked, typed reads of every leaf, the cheapest way there is",

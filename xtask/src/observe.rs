@@ -1,0 +1,167 @@
+//! `cargo xtask bench observe`: what it costs to watch actors, in instructions.
+//!
+//! Time is too noisy for a difference of a percent; instructions under callgrind are the same on
+//! every run of a thread that does not wait. The program runs twice with different numbers of
+//! messages, and the difference is what the messages cost.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::project::Project;
+use crate::tools::{Tool, obtain};
+use crate::{bench, report, step, term};
+
+/// Counts instructions.
+const VALGRIND: Tool = Tool {
+    program: "valgrind",
+    version_flag: "--version",
+    package: "valgrind",
+    proves: "watching actors costs under two percent of the instructions of a message",
+};
+
+const PACKAGE: &str = "strowger-bench-observe";
+
+/// Who watches, besides the figures that are always kept.
+const WAYS: [&str; 6] = ["alone", "recorder", "subscriber", "events", "top", "trace"];
+
+const WORKS: [&str; 2] = ["tell", "ask"];
+
+/// Runs every way and makes the rows.
+pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
+    let mut wish = Wish::default();
+    for arg in args {
+        match arg.as_str() {
+            "--quick" => wish.quick = true,
+            "--json" => wish.json = true,
+            other => return Err(format!("`{other}` is not an option of `bench observe`")),
+        }
+    }
+    if !obtain(&VALGRIND) {
+        return Err("valgrind is missing: install it, or run this as root".to_owned());
+    }
+    let counted = build(project, true)?;
+    let uncounted = build(project, false)?;
+    let mut rows = Vec::new();
+    for work in WORKS {
+        let bare = a_message(&uncounted, "alone", work, wish.quick)?;
+        rows.push(figure(&format!("without_figures/{work}"), bare));
+        let mut alone = 0.0;
+        for way in WAYS {
+            let cost = a_message(&counted, way, work, wish.quick)?;
+            let (name, before) = match way {
+                "alone" => ("figures", bare),
+                way => (way, alone),
+            };
+            if way == "alone" {
+                alone = cost;
+            }
+            rows.push(figure(&format!("with_{name}/{work}"), cost));
+            rows.push(share(&format!("cost_of_{name}/{work}"), cost, before));
+        }
+    }
+    for row in rows.iter().filter(|_| wish.json) {
+        term::line(&row.to_string());
+    }
+    if !wish.json {
+        term::line(&report::plain_table(&rows));
+    }
+    if wish.quick {
+        return Ok(());
+    }
+    bench::keep(project, "observe", &rows)
+}
+
+#[derive(Default)]
+struct Wish {
+    quick: bool,
+    json: bool,
+}
+
+/// Builds the program with the figures of actors, or without them in a folder of its own.
+fn build(project: &Project, counted: bool) -> Result<PathBuf, String> {
+    let bench = project.root().join("bench");
+    let target = match counted {
+        true => bench.join("target"),
+        false => bench.join("target/uncounted"),
+    };
+    let mut cargo = project.cargo();
+    cargo.current_dir(&bench);
+    cargo.args(["build", "--release", "--quiet", "--package", PACKAGE]);
+    cargo.arg("--target-dir").arg(&target);
+    if !counted {
+        cargo.env("RUSTFLAGS", "--cfg strowger_uncounted");
+    }
+    step::run(&mut cargo)?;
+    Ok(target.join("release").join(PACKAGE))
+}
+
+/// The instructions of one message.
+fn a_message(program: &Path, way: &str, work: &str, quick: bool) -> Result<f64, String> {
+    // Both are whole numbers of readings by `top`.
+    let (few, many) = match quick {
+        true => (100_000_u32, 200_000),
+        false => (100_000, 600_000),
+    };
+    let least = instructions(program, way, work, few)?;
+    let most = instructions(program, way, work, many)?;
+    Ok((most - least) / f64::from(many - few))
+}
+
+fn instructions(program: &Path, way: &str, work: &str, messages: u32) -> Result<f64, String> {
+    let mut valgrind = Command::new(VALGRIND.program);
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args([way, work, &messages.to_string()]);
+    let shown = step::shown(&valgrind);
+    let output = valgrind
+        .output()
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("`{shown}` ended with {}: {said}", output.status));
+    }
+    collected(&said).ok_or_else(|| format!("`{shown}` counted nothing: {said}"))
+}
+
+/// The number behind `Collected :`.
+fn collected(said: &str) -> Option<f64> {
+    let line = said.lines().find(|line| line.contains("Collected"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+fn figure(id: &str, value: f64) -> Value {
+    row(id, value, "instructions")
+}
+
+fn share(id: &str, cost: f64, before: f64) -> Value {
+    row(id, 100.0 * (cost - before) / before, "percent")
+}
+
+fn row(id: &str, value: f64, unit: &str) -> Value {
+    let value = (value * 100.0).round() / 100.0;
+    json!({ "part": "observe", "id": id, "subject": "strowger", "value": value, "unit": unit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_read_from_what_callgrind_says() {
+        let said = "==7== Events    : Ir\n==7== Collected : 123456\n==7==\n";
+        assert_eq!(collected(said), Some(123_456.0));
+        assert_eq!(collected("==7== killed"), None);
+    }
+
+    #[test]
+    fn a_cost_is_a_share_of_what_was_before() {
+        let row = share("cost_of_top/tell", 103.0, 100.0);
+        assert_eq!(
+            (&row["value"], &row["unit"]),
+            (&json!(3.0), &json!("percent"))
+        );
+    }
+}
