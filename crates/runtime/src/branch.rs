@@ -13,14 +13,20 @@ use crate::path::Key;
 
 /// The table of children of one node.
 #[derive(Default)]
-pub(crate) struct Branch(Mutex<Option<Box<Children>>>);
+pub(crate) struct Branch(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    /// Absent until the first child.
+    children: Option<Box<Children>>,
+    closed: bool,
+    together: bool,
+}
 
 #[derive(Default)]
 struct Children {
     by_key: HashTable<Arc<dyn AnyCell>>,
     next: u64,
-    closed: bool,
-    together: bool,
 }
 
 /// Why a child was not put in the table.
@@ -42,7 +48,8 @@ impl Children {
 impl Branch {
     /// A place in the order for a child that may come back to it.
     pub(crate) fn reserve(&self) -> u64 {
-        self.0.lock().get_or_insert_default().take_place()
+        let mut places = self.0.lock();
+        places.children.get_or_insert_default().take_place()
     }
 
     /// Makes a child for a place, last or one that was reserved, and puts it in if its key is
@@ -55,10 +62,10 @@ impl Branch {
         make: impl FnOnce(u64) -> Arc<C>,
     ) -> Result<Arc<C>, Unfit> {
         let mut guard = self.0.lock();
-        let children = guard.get_or_insert_default();
-        if children.closed {
+        if guard.closed {
             return Err(Unfit::Closed);
         }
+        let children = guard.children.get_or_insert_default();
         let full = children.by_key.len() >= limit;
         // A place that a refused child does not need leaves a gap, which no order minds.
         let place = place.unwrap_or_else(|| children.take_place());
@@ -81,7 +88,9 @@ impl Branch {
 
     pub(crate) fn remove(&self, node: &Node) {
         let mut guard = self.0.lock();
-        let Some(children) = &mut *guard else { return };
+        let Some(children) = &mut guard.children else {
+            return;
+        };
         let found = children
             .by_key
             .find_entry(node.key.hash_code(), |cell| cell.node().id == node.id);
@@ -94,7 +103,7 @@ impl Branch {
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
         let guard = self.0.lock();
-        let by_key = &guard.as_ref()?.by_key;
+        let by_key = &guard.children.as_ref()?.by_key;
         let found = by_key.find(key.hash_code(), |cell| cell.node().key == *key);
         found.cloned()
     }
@@ -102,7 +111,7 @@ impl Branch {
     /// The children in the order of their start.
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
         let guard = self.0.lock();
-        let Some(children) = &*guard else {
+        let Some(children) = &guard.children else {
             return Vec::new();
         };
         let numbered = |cell: &Arc<dyn AnyCell>| (cell.node().place, Arc::clone(cell));
@@ -113,41 +122,43 @@ impl Branch {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0
-            .lock()
+        let places = self.0.lock();
+        places
+            .children
             .as_ref()
             .map_or(0, |children| children.by_key.len())
     }
 
     /// Whether it takes no more children.
     pub(crate) fn is_shut(&self) -> bool {
-        let guard = self.0.lock();
-        guard.as_ref().is_some_and(|children| children.closed)
+        self.0.lock().closed
+    }
+
+    /// Takes no more children if there is none; whether that is so.
+    pub(crate) fn shut_if_none(&self) -> bool {
+        let mut places = self.0.lock();
+        let children = places.children.as_ref();
+        let none = children.is_none_or(|children| children.by_key.is_empty());
+        places.closed |= none;
+        none
     }
 
     /// Takes no more children; returns those there are, in the order of their start.
     pub(crate) fn shut(&self) -> Vec<Arc<dyn AnyCell>> {
-        let mut guard = self.0.lock();
-        guard.get_or_insert_default().closed = true;
-        drop(guard);
+        self.0.lock().closed = true;
         self.all()
     }
 
     /// Says that the children stop all at once, not one after the other.
     pub(crate) fn stop_together(&self) {
-        self.0.lock().get_or_insert_default().together = true;
+        self.0.lock().together = true;
     }
 
     pub(crate) fn stops_together(&self) -> bool {
-        self.0
-            .lock()
-            .as_ref()
-            .is_some_and(|children| children.together)
+        self.0.lock().together
     }
 
     pub(crate) fn open(&self) {
-        if let Some(children) = &mut *self.0.lock() {
-            children.closed = false;
-        }
+        self.0.lock().closed = false;
     }
 }

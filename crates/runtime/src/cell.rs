@@ -1,6 +1,7 @@
 //! What stands behind an address: the part of an actor that survives its restarts.
 
 mod life;
+mod span;
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -229,6 +230,8 @@ impl Owner {
 
 /// The incarnation ends at its next await.
 const KILLED: u8 = 1;
+/// Somebody listens to spans, and this actor has one.
+const SPANNED: u8 = 4;
 /// Somebody traces the actor, or did so a moment ago.
 const TRACED: u8 = 2;
 
@@ -347,6 +350,9 @@ impl Node {
 
     /// Notes the end of an incarnation; returns the links that it had.
     pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
+        if self.marks.load(Ordering::Relaxed) & SPANNED != 0 {
+            drop(self.close_span());
+        }
         let mut life = self.life.lock();
         life.last_exit = LastExit::of(exit);
         let held = life.more.as_mut().map(|more| {

@@ -40,17 +40,37 @@ pub struct Context<A: Actor> {
     incarnation: u32,
     /// Never locked: the mutexes make contexts shareable though messages need not be.
     receiver: Mutex<Receiver<A::Msg>>,
-    timers: Mutex<Timers<A::Msg>>,
+    /// What most incarnations do not have, made when first needed.
+    held: Option<Box<Held<A::Msg>>>,
+    /// Set by the actor itself: end after this hook.
+    pub(crate) exit: Option<Exit>,
+    /// Whether a message is being handled, or was when the hook did not come back.
+    pub(crate) handling: bool,
+}
+
+/// What an incarnation holds besides its mailbox.
+struct Held<M> {
+    timers: Mutex<Timers<M>>,
     since_timers: u32,
     tasks: Vec<OwnedTask>,
     next_task: u64,
     pipes: Pipes,
     monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
     sources: OwnedSources,
-    /// Set by the actor itself: end after this hook.
-    pub(crate) exit: Option<Exit>,
-    /// Whether a message is being handled, or was when the hook did not come back.
-    pub(crate) handling: bool,
+}
+
+impl<M> Default for Held<M> {
+    fn default() -> Self {
+        Self {
+            timers: Mutex::new(Timers::new()),
+            since_timers: 0,
+            tasks: Vec::new(),
+            next_task: 0,
+            pipes: Pipes::new(),
+            monitors: FxHashMap::default(),
+            sources: OwnedSources::default(),
+        }
+    }
 }
 
 struct OwnedTask {
@@ -73,17 +93,15 @@ impl<A: Actor> Context<A> {
         Self {
             incarnation: cell.mailbox.begin(),
             receiver: Mutex::new(Receiver::new(&cell.mailbox)),
-            timers: Mutex::new(Timers::new()),
-            since_timers: 0,
-            tasks: Vec::new(),
-            next_task: 0,
-            pipes: Pipes::new(),
-            monitors: FxHashMap::default(),
-            sources: OwnedSources::default(),
+            held: None,
             exit: None,
             handling: false,
             cell,
         }
+    }
+
+    fn held(&mut self) -> &mut Held<A::Msg> {
+        self.held.get_or_insert_default()
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -202,7 +220,7 @@ impl<A: Actor> Context<A> {
         let AnyRef(target) = actor.into();
         let id = self.cell.node.shared.next_monitor();
         let any = self.any();
-        self.monitors.insert(id, Arc::downgrade(&target));
+        self.held().monitors.insert(id, Arc::downgrade(&target));
         if let Some(exit) = target
             .node()
             .watch(id, Arc::downgrade(&any), self.incarnation)
@@ -215,7 +233,12 @@ impl<A: Actor> Context<A> {
 
     /// Ends a monitor; no [`Signal::Down`] comes from it any more.
     pub fn demonitor(&mut self, id: MonitorId) {
-        if let Some(target) = self.monitors.remove(&id).and_then(|weak| weak.upgrade()) {
+        if let Some(target) = self
+            .held()
+            .monitors
+            .remove(&id)
+            .and_then(|weak| weak.upgrade())
+        {
             target.node().unwatch(id);
         }
     }
@@ -264,7 +287,7 @@ impl<A: Actor> Context<A> {
         A::Msg: Accepts<T>,
     {
         let at = clock::later(self.now(), after);
-        self.timers.get_mut().once(at, A::Msg::wrap(message))
+        self.held().timers.get_mut().once(at, A::Msg::wrap(message))
     }
 
     /// Delivers a message to this incarnation again and again. Ticks that a busy actor missed
@@ -279,12 +302,15 @@ impl<A: Actor> Context<A> {
     {
         let first = clock::later(self.now(), period);
         let make = move || A::Msg::wrap(make());
-        self.timers.get_mut().every(first, period, Box::new(make))
+        self.held()
+            .timers
+            .get_mut()
+            .every(first, period, Box::new(make))
     }
 
     /// Cancels a timer; whether it was still to come.
     pub fn cancel(&mut self, timer: TimerKey) -> bool {
-        self.timers.get_mut().cancel(timer)
+        self.held().timers.get_mut().cancel(timer)
     }
 
     /// Runs a future beside the actor, as a task that ends with the incarnation at the latest.
@@ -298,8 +324,7 @@ impl<A: Actor> Context<A> {
         let name = name.into();
         let cell = Arc::downgrade(&self.any());
         let incarnation = self.incarnation;
-        let number = self.next_task;
-        self.next_task += 1;
+        let number = self.next_task();
         let place = || self.cell.node.path();
         let handle = self.cell.node.shared.scheduler.spawn(place, async move {
             let outcome = run::caught(AssertUnwindSafe(future)).await;
@@ -310,7 +335,7 @@ impl<A: Actor> Context<A> {
             };
             cell.system(news, Some(incarnation));
         });
-        self.tasks.push(OwnedTask {
+        self.held().tasks.push(OwnedTask {
             number,
             name,
             handle,
@@ -334,12 +359,21 @@ impl<A: Actor> Context<A> {
     #[must_use]
     pub fn source<T: Clone + Send + 'static>(&mut self, spec: SourceSpec) -> Source<T> {
         let owner = self.any();
-        Source::new(spec, owner, &mut self.sources)
+        Source::new(spec, owner, &mut self.held().sources)
     }
 
     /// Says why the incarnation is ending, to be told to those who read from it.
     pub(crate) fn explain(&self, exit: &Exit) {
-        self.sources.explain(exit);
+        if let Some(held) = &self.held {
+            held.sources.explain(exit);
+        }
+    }
+
+    /// A number for a task or a pipe.
+    fn next_task(&mut self) -> u64 {
+        let held = self.held();
+        held.next_task += 1;
+        held.next_task
     }
 
     /// Takes the next thing to do: signals first, then timers that are due, then messages.
@@ -357,47 +391,44 @@ impl<A: Actor> Context<A> {
     }
 
     fn poll_any(&mut self, task: &mut std::task::Context<'_>) -> Poll<Next<A::Msg>> {
-        if self.timers.get_mut().is_empty() {
-            return self.receiver.get_mut().poll_next(&self.cell.mailbox, task);
+        let (mailbox, receiver) = (&self.cell.mailbox, self.receiver.get_mut());
+        let Some(held) = &mut self.held else {
+            return receiver.poll_next(mailbox, task);
+        };
+        let timers = held.timers.get_mut();
+        if timers.is_empty() {
+            return receiver.poll_next(mailbox, task);
         }
-        if self.since_timers == 0
-            && !self.cell.mailbox.is_calling()
-            && let Poll::Ready(message) = self.poll_timers(task)
+        if held.since_timers == 0
+            && !mailbox.is_calling()
+            && let Poll::Ready(message) = timers.poll_due(self.cell.node.shared.now(), task)
         {
+            held.since_timers = 1;
             return Poll::Ready(Next::Message(message));
         }
-        let next = self.receiver.get_mut().poll_next(&self.cell.mailbox, task);
+        let next = receiver.poll_next(mailbox, task);
         if next.is_ready() {
-            self.since_timers = (self.since_timers + 1) % TIMER_STRIDE;
+            held.since_timers = (held.since_timers + 1) % TIMER_STRIDE;
             return next;
         }
-        self.since_timers = 0;
-        self.poll_timers(task).map(Next::Message)
-    }
-
-    fn poll_timers(&mut self, task: &mut std::task::Context<'_>) -> Poll<A::Msg> {
-        let due = self
-            .timers
-            .get_mut()
-            .poll_due(self.cell.node.shared.now(), task);
-        if due.is_ready() {
-            self.since_timers = 1;
-        }
-        due
+        let due = timers.poll_due(self.cell.node.shared.now(), task);
+        held.since_timers = u32::from(due.is_ready());
+        due.map(Next::Message)
     }
 
     /// Keeps the books; what the actor is told, unless it is out of date.
     pub(crate) fn signal(&mut self, news: System) -> Option<Signal> {
         match news {
             System::Signal(signal) => match &signal {
-                Signal::Down { id, .. } => self.monitors.remove(id).map(|_| signal),
+                Signal::Down { id, .. } => self.held.as_mut()?.monitors.remove(id).map(|_| signal),
                 Signal::ChildEnded { .. }
                 | Signal::TaskEnded { .. }
                 | Signal::PipePanicked { .. } => Some(signal),
             },
             System::TaskEnded(number) => {
-                let place = self.tasks.iter().position(|task| task.number == number)?;
-                let name = self.tasks.swap_remove(place).name;
+                let tasks = &mut self.held.as_mut()?.tasks;
+                let place = tasks.iter().position(|task| task.number == number)?;
+                let name = tasks.swap_remove(place).name;
                 Some(Signal::TaskEnded { name })
             }
             System::PipePanicked(number, panic) => self.pipe_panicked(number, panic),
@@ -407,26 +438,29 @@ impl<A: Actor> Context<A> {
 
     /// Aborts the incarnation's tasks and sees their end.
     pub(crate) async fn end_tasks(&mut self) {
-        for task in &self.tasks {
+        let Some(held) = &mut self.held else { return };
+        for task in &held.tasks {
             task.handle.abort();
         }
-        self.pipes.values().for_each(TaskHandle::abort);
-        for task in self.tasks.drain(..) {
+        held.pipes.values().for_each(TaskHandle::abort);
+        for task in held.tasks.drain(..) {
             task.handle.await;
         }
-        while let Some((_, pipe)) = self.pipes.pop_first() {
+        while let Some((_, pipe)) = held.pipes.pop_first() {
             pipe.await;
         }
     }
 
     /// Gives back what belongs to the incarnation.
     pub(crate) fn end(self) {
-        for (id, target) in self.monitors {
-            if let Some(target) = target.upgrade() {
-                target.node().unwatch(id);
+        if let Some(held) = self.held {
+            for (id, target) in held.monitors {
+                if let Some(target) = target.upgrade() {
+                    target.node().unwatch(id);
+                }
             }
+            held.timers.into_inner().end();
         }
-        self.timers.into_inner().end();
         self.receiver.into_inner().end(&self.cell.mailbox);
     }
 }

@@ -2,12 +2,11 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::time::Instant;
-use tracing::Instrument;
 
 use crate::actor::Actor;
 use crate::cell::{self, AnyCell, Cell, Kind, Node, Owner, Phase};
@@ -29,17 +28,9 @@ use crate::trace;
 /// Starts an incarnation.
 pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
     cell.node.rise();
-    // A root, or spans would nest for as long as actors start actors. Its fields are only made
-    // when somebody wants the span.
-    let span = tracing::debug_span!(
-        target: "strowger",
-        parent: None,
-        "actor",
-        path = %cell.node.path(),
-        id = %cell.node.id,
-    );
+    cell.node.open_span();
     let place = cell.node.shared.scheduler.admit();
-    let life = incarnation::<A>(Arc::clone(&cell), args).instrument(span);
+    let life = incarnation::<A>(Arc::clone(&cell), args);
     strand::start(cell, Box::pin(life), place);
 }
 
@@ -58,8 +49,10 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
     let mut cx = Context::<A>::new(Arc::clone(&cell));
     let mut value = None;
     let node = &cell.node;
-    let life = live(args, &mut value, &mut cx);
-    let mut exit = guard(node, life).await.unwrap_or_else(|exit| exit);
+    let mut exit = {
+        let life = pin!(Some(live(args, &mut value, &mut cx)));
+        guard(node, life).await.unwrap_or_else(|exit| exit)
+    };
     cx.explain(&exit);
     node.enter(Phase::Stopping);
     if cx.handling && !planted(Bug::DeadLetterUnreported) {
@@ -73,10 +66,13 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
                 exit: exit.clone(),
             });
     }
-    end_children(node).await;
+    // Apart, or every actor that is idle would have room for what few do at their end.
+    if !node.children.shut_if_none() {
+        Box::pin(end_children(node)).await;
+    }
     cx.end_tasks().await;
     if let Some(value) = value {
-        exit = post_stop(value, exit, &mut cx).await;
+        post_stop(value, &exit, &mut cx).await;
         // It may have started more.
         cx.end_tasks().await;
     }
@@ -154,23 +150,21 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
 }
 
 /// Gives the value to `post_stop`, or drops it after a kill or a panic. Panics are logged.
-async fn post_stop<A: Actor>(value: A, exit: Exit, cx: &mut Context<A>) -> Exit {
-    let path = cx.path();
+async fn post_stop<A: Actor>(value: A, exit: &Exit, cx: &mut Context<A>) {
     let cell = cx.cell();
     let lost = matches!(exit, Exit::Panicked(_)) && !A::SURVIVES_PANIC;
     if lost || cell.node.is_killed() {
         discard([value]);
-        return exit;
+        return;
     }
-    let last = async {
+    let last = pin!(Some(async {
         #[cfg(feature = "testing")]
         let _ignored = struck(&cell.node, Hook::PostStop).await;
-        value.post_stop(&exit, cx).await;
-    };
+        value.post_stop(exit, cx).await;
+    }));
     if let Err(Exit::Panicked(message)) = guard(&cell.node, last).await {
-        tracing::error!(%path, panic = %message, "panic in post_stop");
+        tracing::error!(path = %cell.node.path(), panic = %message, "panic in post_stop");
     }
-    exit
 }
 
 /// Where a test may let a hook fail before it runs.
@@ -180,8 +174,12 @@ async fn struck(node: &Node, hook: Hook) -> Result<(), BoxError> {
 }
 
 /// Drives foreign code: a panic becomes an exit, and a kill ends it at its next await.
-pub(crate) async fn guard<T>(node: &Node, future: impl Future<Output = T>) -> Result<T, Exit> {
-    let mut slot = pin!(Some(future));
+///
+/// The future stays where its owner pinned it, or there would be room for it twice.
+pub(crate) async fn guard<F: Future>(
+    node: &Node,
+    mut slot: Pin<&mut Option<F>>,
+) -> Result<F::Output, Exit> {
     let result = poll_fn(|cx| {
         if node.is_killed() {
             return Poll::Ready(Err(Exit::Killed));
@@ -189,6 +187,8 @@ pub(crate) async fn guard<T>(node: &Node, future: impl Future<Output = T>) -> Re
         let Some(future) = slot.as_mut().as_pin_mut() else {
             return Poll::Ready(Err(Exit::Killed));
         };
+        let span = node.span();
+        let _inside = span.as_ref().map(tracing::Span::enter);
         match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
             Ok(Poll::Pending) if node.is_killed() => Poll::Ready(Err(Exit::Killed)),

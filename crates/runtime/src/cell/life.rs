@@ -60,6 +60,8 @@ pub(super) struct More {
     pub(super) ties: Vec<Tie>,
     /// What the actor shows to those who know its type.
     pub(super) attached: Option<Arc<dyn Any + Send + Sync>>,
+    /// In which the incarnation runs.
+    pub(super) span: Option<tracing::Span>,
     /// Who decides about its children where they end.
     pub(super) overseer: Option<Arc<dyn Overseer>>,
 }

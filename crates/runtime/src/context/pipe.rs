@@ -100,11 +100,10 @@ impl<A: Actor> Context<A> {
         F: Future + Send + 'static,
         A::Msg: Accepts<T>,
     {
-        if self.pipes.len() >= A::PIPES {
+        if self.pipes() >= A::PIPES {
             return Err(TooManyPipes { limit: A::PIPES });
         }
-        let number = self.next_task;
-        self.next_task += 1;
+        let number = self.next_task();
         let cell = Arc::downgrade(&self.cell);
         let incarnation = self.incarnation;
         let place = || self.cell.node.path();
@@ -119,7 +118,7 @@ impl<A: Actor> Context<A> {
                     .system(System::PipePanicked(number, panic), Some(incarnation)),
             };
         });
-        self.pipes.insert(number, handle);
+        self.held().pipes.insert(number, handle);
         Ok(PipeId(number))
     }
 
@@ -127,7 +126,7 @@ impl<A: Actor> Context<A> {
     ///
     /// Its future is dropped at its next await.
     pub fn cancel_pipe(&mut self, pipe: PipeId) -> bool {
-        let handle = self.pipes.remove(&pipe.0);
+        let handle = self.held().pipes.remove(&pipe.0);
         if let Some(handle) = &handle {
             handle.abort();
         }
@@ -137,18 +136,18 @@ impl<A: Actor> Context<A> {
     /// How many pipes are in flight.
     #[must_use]
     pub fn pipes(&self) -> usize {
-        self.pipes.len()
+        self.held.as_ref().map_or(0, |held| held.pipes.len())
     }
 
     /// The output of a pipe, unless that was cancelled.
     pub(super) fn piped(&mut self, number: u64, message: A::Msg) -> Option<Next<A::Msg>> {
-        self.pipes.remove(&number)?;
+        self.held.as_mut()?.pipes.remove(&number)?;
         Some(Next::Message(message))
     }
 
     /// Forgets a pipe that panicked; the news for the actor, unless the pipe was cancelled.
     pub(super) fn pipe_panicked(&mut self, number: u64, panic: Arc<str>) -> Option<Signal> {
-        self.pipes.remove(&number)?;
+        self.held.as_mut()?.pipes.remove(&number)?;
         tracing::warn!(path = %self.cell.node.path(), %panic, "panic in a pipe");
         let pipe = PipeId(number);
         Some(Signal::PipePanicked { pipe, panic })

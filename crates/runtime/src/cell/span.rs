@@ -1,0 +1,40 @@
+//! The span of an incarnation.
+
+use std::sync::atomic::Ordering;
+
+use super::{Node, SPANNED};
+
+impl Node {
+    /// Makes the span of an incarnation, if somebody listens: a root, or spans would nest for as
+    /// long as actors start actors.
+    pub(crate) fn open_span(&self) {
+        let span = tracing::debug_span!(
+            target: "strowger",
+            parent: None,
+            "actor",
+            path = %self.path(),
+            id = %self.id,
+            restarts = self.restarts(),
+        );
+        if !span.is_disabled() {
+            self.life.lock().more().span = Some(span);
+            self.marks.fetch_or(SPANNED, Ordering::Relaxed);
+        }
+    }
+
+    /// The span to be in while the incarnation runs; with no listener it costs a look at a word
+    /// that is read anyway.
+    #[inline]
+    pub(crate) fn span(&self) -> Option<tracing::Span> {
+        if self.marks.load(Ordering::Relaxed) & SPANNED == 0 {
+            return None;
+        }
+        self.life.lock().more.as_ref()?.span.clone()
+    }
+
+    /// Ends the span with its incarnation.
+    pub(super) fn close_span(&self) -> Option<tracing::Span> {
+        self.marks.fetch_and(!SPANNED, Ordering::Relaxed);
+        self.life.lock().more.as_mut()?.span.take()
+    }
+}
