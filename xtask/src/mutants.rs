@@ -85,7 +85,8 @@ fn mutants(project: &Project, files: &[&str], short: bool) -> Result<Command, St
         // Linking is most of the work on a change.
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .env("CARGO_INCREMENTAL", "1")
-        .env_remove("CARGO_TARGET_DIR");
+        // One job, so one folder: what others wrote is built once for all changes.
+        .env("CARGO_TARGET_DIR", folder.join("target"));
     command.args([
         "mutants",
         "--package",
@@ -138,6 +139,6 @@ fn installed(project: &Project) -> Result<PathBuf, String> {
 }
 
 fn version(tool: &Path) -> Option<String> {
-    let output = Command::new(tool).arg("--version").output().ok()?;
+    let output = Command::new(tool).args(["mutants", "--version"]).output().ok()?;
     String::from_utf8(output.stdout).ok()
 }
