@@ -139,6 +139,9 @@ fn installed(project: &Project) -> Result<PathBuf, String> {
 }
 
 fn version(tool: &Path) -> Option<String> {
-    let output = Command::new(tool).args(["mutants", "--version"]).output().ok()?;
+    let output = Command::new(tool)
+        .args(["mutants", "--version"])
+        .output()
+        .ok()?;
     String::from_utf8(output.stdout).ok()
 }

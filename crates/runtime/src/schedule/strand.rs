@@ -172,7 +172,8 @@ pub(crate) fn abandon<C: Host>(host: &C) {
         let host = run.host.expect("it was started");
         drop(run);
         // SAFETY: we moved the state to `Running`, and the strand keeps its owner (rule 3).
-        unsafe { host.as_ref() }.finish(Right(()), None);
+        let last = unsafe { host.as_ref() }.finish(Right(()), None);
+        last.tell();
     }
 }
 
@@ -229,8 +230,14 @@ impl Ready {
     pub(crate) fn run(self) -> Option<Self> {
         let host = ManuallyDrop::new(self).0;
         // SAFETY: as in `turn`.
-        let woken = unsafe { host.as_ref() }.turn(Right(()));
-        if woken { Some(Self(host)) } else { None }
+        match unsafe { host.as_ref() }.turn(Right(())) {
+            Turned::Parked => None,
+            Turned::Woken => Some(Self(host)),
+            Turned::Over(last) => {
+                last.tell();
+                None
+            }
+        }
     }
 
     fn queue(self, number: u64) {
@@ -247,7 +254,8 @@ impl Ready {
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        self.turn().give_up(Right(()));
+        let last = self.turn().give_up(Right(()));
+        last.tell();
     }
 }
 
@@ -260,21 +268,45 @@ impl fmt::Debug for Ready {
 /// Proof that the caller is in this module, and has read its rules.
 struct Right(());
 
+/// What a turn came to.
+enum Turned {
+    Parked,
+    /// The state is `Queued` again, for a `Ready` that the caller makes.
+    Woken,
+    Over(Last),
+}
+
+/// The reference that the strand had to its owner, with which the owner takes note of the end.
+///
+/// The owner may be gone after that, so no reference to it may be in use any more: not even the
+/// `&self` of a method that has not returned.
+#[must_use]
+struct Last {
+    host: Arc<dyn Turn>,
+    exit: Option<Exit>,
+}
+
+impl Last {
+    fn tell(self) {
+        self.host.tell_over(self.exit);
+    }
+}
+
 /// A host without its types.
 trait Turn: Send + Sync {
-    /// The state is `Queued`, and the caller had the `Ready`. It is `Queued` again, for a `Ready`
-    /// that the caller makes, if the answer is true.
-    fn turn(&self, right: Right) -> bool;
-    /// The state is `Running` or `Woken`, and the caller moved it there.
-    fn finish(&self, right: Right, exit: Option<Exit>);
     /// The state is `Queued`, and the caller had the `Ready`.
-    fn give_up(&self, right: Right);
+    fn turn(&self, right: Right) -> Turned;
+    /// The state is `Running` or `Woken`, and the caller moved it there.
+    fn finish(&self, right: Right, exit: Option<Exit>) -> Last;
+    /// The state is `Queued`, and the caller had the `Ready`.
+    fn give_up(&self, right: Right) -> Last;
+    fn tell_over(self: Arc<Self>, exit: Option<Exit>);
     fn queue_it(&self, ready: Ready, number: u64);
     fn path(&self) -> Path;
 }
 
 impl<C: Host> Turn for C {
-    fn turn(&self, right: Right) -> bool {
+    fn turn(&self, right: Right) -> Turned {
         let strand = self.strand();
         let mut run = strand.run.lock();
         run.state = State::Running;
@@ -293,8 +325,12 @@ impl<C: Host> Turn for C {
                 let mut run = strand.run.lock();
                 if !self.is_down() {
                     let woken = run.state == State::Woken;
-                    run.state = if woken { State::Queued } else { State::Parked };
-                    return woken;
+                    if woken {
+                        run.state = State::Queued;
+                        return Turned::Woken;
+                    }
+                    run.state = State::Parked;
+                    return Turned::Parked;
                 }
                 None
             }
@@ -302,11 +338,10 @@ impl<C: Host> Turn for C {
             Ok(None) => None,
             Err(payload) => Some(Exit::Panicked(panic_text(payload.as_ref()))),
         };
-        self.finish(right, exit);
-        false
+        Turned::Over(self.finish(right, exit))
     }
 
-    fn finish(&self, _: Right, exit: Option<Exit>) {
+    fn finish(&self, _: Right, exit: Option<Exit>) -> Last {
         let strand = self.strand();
         // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as its own.
         discard(unsafe { strand.exchange(None) });
@@ -315,14 +350,18 @@ impl<C: Host> Turn for C {
         let host = run.host.take().expect("what ran was started");
         drop(run);
         // SAFETY: `start` made the pointer from an `Arc<C>` for this moment.
-        let host = unsafe { Arc::from_raw(host.cast::<C>().as_ptr().cast_const()) };
-        host.over(exit);
+        let host = unsafe { Arc::from_raw(host.as_ptr().cast_const()) };
+        Last { host, exit }
     }
 
     #[cold]
-    fn give_up(&self, right: Right) {
+    fn give_up(&self, right: Right) -> Last {
         self.strand().run.lock().state = State::Running;
-        self.finish(right, None);
+        self.finish(right, None)
+    }
+
+    fn tell_over(self: Arc<Self>, exit: Option<Exit>) {
+        self.over(exit);
     }
 
     fn queue_it(&self, ready: Ready, number: u64) {
