@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger::{
     Actor, ActorRef, ActorSystem, AskError, BoxError, ChildSpec, Context, MailboxSpec, Overflow,
-    Request, SendError, Signal, Strategy, Supervisor, TopicError, handlers,
+    ReadError, Reader, Request, SendError, Signal, Strategy, Supervisor, TopicError, handlers,
 };
 
 pub struct Add(pub u64);
@@ -116,6 +116,14 @@ impl Actor for Gauge {
     async fn handle(&mut self, _: Self::Msg, _: &mut Context<Self>) -> Result<(), TopicError> {
         Ok(())
     }
+}
+
+pub async fn read(mut lines: Reader<u64>) -> Result<u64, ReadError> {
+    let mut sum = 0;
+    while let Some(line) = lines.recv().await {
+        sum += line?; // Each line that is read is credit for another.
+    }
+    Ok(sum)
 }
 
 pub async fn blocking(counter: ActorRef<CounterMessage>) -> Result<(), BoxError> {
