@@ -59,8 +59,8 @@ const WEAKENINGS: &[Weakening] = &[
     Weakening {
         name: "a wake during the turn is noted",
         file: "schedule/strand.rs",
-        from: "State::Running => self.0.state = State::Woken,",
-        to: "State::Running => {}",
+        from: "self.0.state = State::Woken",
+        to: "self.0.state = State::Running",
     },
     Weakening {
         name: "a wake during the turn leads to another",

@@ -45,6 +45,10 @@ impl Toy {
         }))
     }
 
+    fn begin(self: &Arc<Self>, last: u32) {
+        start(Arc::clone(self), self.until(last), 0);
+    }
+
     fn add(&self) {
         let mut number = self.strand.lock();
         *number += 1;
@@ -122,7 +126,7 @@ fn a_lock_lets_one_in_and_shows_what_the_last_one_did() {
 fn no_wake_is_lost_between_the_look_and_the_park() {
     model(|| {
         let toy = Toy::new();
-        start(Arc::clone(&toy), toy.until(1), 0);
+        toy.begin(1);
         let waker = Arc::clone(&toy);
         let waker = thread::spawn(move || waker.add());
         toy.run();
@@ -141,7 +145,7 @@ fn no_wake_is_lost_between_the_look_and_the_park() {
 fn a_body_goes_from_thread_to_thread_and_is_run_by_one() {
     model(|| {
         let toy = Toy::new();
-        start(Arc::clone(&toy), toy.until(2), 0);
+        toy.begin(2);
         let others: Vec<_> = (0..2)
             .map(|_| {
                 let toy = Arc::clone(&toy);
@@ -163,7 +167,7 @@ fn a_body_goes_from_thread_to_thread_and_is_run_by_one() {
 fn what_is_abandoned_ends_once_whoever_wakes_it() {
     model(|| {
         let toy = Toy::new();
-        start(Arc::clone(&toy), toy.until(1), 0);
+        toy.begin(1);
         toy.run();
         let waker = Arc::clone(&toy);
         let waker = thread::spawn(move || {
