@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::actor::Actor;
 use crate::cell::{ActorId, AnyCell, Cell, Phase};
 use crate::event::Event;
 use crate::exit::Exit;
+use crate::expiry::left;
 use crate::info::ActorInfo;
-use crate::mailbox::{Refused, System};
+use crate::mailbox::{Mailbox, Refused, System};
 use crate::metric::Count;
 use crate::path::Path;
 use crate::recipient::{Recipient, Turn};
@@ -57,13 +60,19 @@ pub enum SendError<T> {
     /// if it is.
     #[error("the actor is being drained")]
     Draining(T),
+    /// The message's time to live passed before there was room.
+    #[error("there was no room within the time to live")]
+    Expired(T),
 }
 
 impl<T> SendError<T> {
     /// The message that was not delivered.
     pub fn into_message(self) -> T {
         match self {
-            Self::Closed(message) | Self::Full(message) | Self::Draining(message) => message,
+            Self::Closed(message)
+            | Self::Full(message)
+            | Self::Draining(message)
+            | Self::Expired(message) => message,
         }
     }
 
@@ -73,6 +82,7 @@ impl<T> SendError<T> {
             Self::Closed(message) => SendError::Closed(convert(message)),
             Self::Full(message) => SendError::Full(convert(message)),
             Self::Draining(message) => SendError::Draining(convert(message)),
+            Self::Expired(message) => SendError::Expired(convert(message)),
         }
     }
 }
@@ -83,6 +93,7 @@ impl<T> fmt::Debug for SendError<T> {
             Self::Closed(_) => "Closed",
             Self::Full(_) => "Full",
             Self::Draining(_) => "Draining",
+            Self::Expired(_) => "Expired",
         })
     }
 }
@@ -167,7 +178,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        self.0.send(message)
+        self.0.send(message, None).map(drop)
     }
 
     /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
@@ -182,14 +193,34 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        match self.try_tell(message) {
+        self.deliver(message, None).await.map(drop)
+    }
+
+    /// Sends a message, which is wanted until a time; returns its number in the mailbox.
+    #[inline]
+    pub(crate) async fn deliver<T>(
+        &self,
+        message: T,
+        until: Option<Instant>,
+    ) -> Result<u64, SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        match self.0.send(message, until) {
             Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
                 let mut turn = Turn::new(&*self.0);
-                if !turn.reserve().await {
-                    return Err(self.0.mailbox.refusal(message).into());
+                let placed = match until {
+                    None => Some(turn.reserve().await),
+                    Some(until) => {
+                        let alarms = &self.0.node.shared.alarms;
+                        alarms.within(left(until), turn.reserve()).await
+                    }
+                };
+                match placed {
+                    None => Err(SendError::Expired(message)),
+                    Some(false) => Err(self.0.mailbox.refusal(message).into()),
+                    Some(true) => Ok(self.0.fill(turn.take(), M::wrap(message), until)),
                 }
-                self.0.fill(turn.take(), M::wrap(message));
-                Ok(())
             }
             done => done,
         }
@@ -210,7 +241,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Sends a request and waits for its answer, up to a deadline that covers the wait for room.
     ///
     /// # Errors
-    /// See [`AskError`]; every case is final, and the request may have been handled.
+    /// See [`AskError`]; every case is final, and the request may have been handled: but not after
+    /// this future is done or dropped, if it was not begun before.
     pub async fn ask_within<R: Request>(
         &self,
         request: R,
@@ -221,11 +253,20 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         let (reply, answer) = reply::slot();
         let exchange = async {
-            match self.tell(Ask { request, reply }).await {
-                Ok(()) => wait_for(&answer).await,
+            match self.deliver(Ask { request, reply }, None).await {
+                Ok(number) => {
+                    let mut asked = Asked {
+                        mailbox: &self.0.mailbox,
+                        number: Some(number),
+                    };
+                    let result = wait_for(&answer).await;
+                    asked.number = None;
+                    result
+                }
                 Err(SendError::Closed(_)) => Err(AskError::Closed),
                 Err(SendError::Full(_)) => Err(AskError::Full),
                 Err(SendError::Draining(_)) => Err(AskError::Draining),
+                Err(SendError::Expired(_)) => Err(AskError::TimedOut),
             }
         };
         let mut exchange = pin!(exchange);
@@ -289,6 +330,20 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
+/// A request that waits for its answer. When that is given up, the request need not be handled.
+struct Asked<'a, M> {
+    mailbox: &'a Mailbox<M>,
+    number: Option<u64>,
+}
+
+impl<M> Drop for Asked<'_, M> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.mailbox.abandon(number);
+        }
+    }
+}
+
 async fn wait_for<T>(answer: &Answer<T>) -> Result<T, AskError> {
     poll_fn(|cx| answer.poll(cx)).await.map_err(AskError::from)
 }
@@ -300,26 +355,30 @@ async fn ended(node: &crate::cell::Node) -> Exit {
 
 impl<M: Send + 'static> Cell<M> {
     #[inline]
-    pub(crate) fn send<T>(&self, message: T) -> Result<(), SendError<T>>
+    pub(crate) fn send<T>(&self, message: T, until: Option<Instant>) -> Result<u64, SendError<T>>
     where
         M: Accepts<T>,
     {
-        match self.mailbox.push(message, M::wrap) {
-            Ok(0) => Ok(()),
-            Ok(dropped) => {
-                self.overflowed(dropped);
-                Ok(())
+        match self.mailbox.push(message, until, M::wrap) {
+            Ok(placed) => {
+                if placed.dropped > 0 {
+                    self.overflowed(placed.dropped);
+                }
+                Ok(placed.number)
             }
             Err(refused) => Err(refused.into()),
         }
     }
 
-    /// Puts a message in a place that was reserved. An end in this moment loses it, as it loses
-    /// all that waits.
-    pub(crate) fn fill(&self, ticket: u64, message: M) {
-        if !self.mailbox.fill(ticket, message) {
-            self.lost(1);
-        }
+    /// Puts a message in a place that was reserved; returns its number. An end in this moment
+    /// loses it, as it loses all that waits.
+    pub(crate) fn fill(&self, ticket: u64, message: M, until: Option<Instant>) -> u64 {
+        self.mailbox
+            .fill(ticket, message, until)
+            .unwrap_or_else(|| {
+                self.lost(1);
+                u64::MAX
+            })
     }
 
     /// Reports messages that nobody will handle.

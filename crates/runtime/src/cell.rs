@@ -481,6 +481,7 @@ impl Node {
             capacity: spec.capacity(),
             high_water: figures.high_water,
             dropped: figures.dropped,
+            expired: figures.expired,
             handled: figures.handled,
             busy: figures.busy,
             waited: figures.waited,

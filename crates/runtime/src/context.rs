@@ -18,6 +18,7 @@ use crate::address::{Accepts, ActorRef, AnyRef};
 use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, Link, Node, Owner};
 use crate::clock;
 use crate::exit::Exit;
+use crate::expiry::expired;
 use crate::mailbox::{Next, Receiver, System};
 use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
@@ -385,6 +386,7 @@ impl<A: Actor> Context<A> {
                         return Poll::Ready(next);
                     }
                 }
+                Poll::Ready(Next::Expired(count)) => expired(&self.cell.node, count),
                 next => return next,
             }
         }

@@ -53,6 +53,14 @@ pub enum Event {
         /// Why the actor ended.
         exit: Exit,
     },
+    /// Messages were dropped instead of being handled, because their time to live had passed or
+    /// those who asked had stopped waiting.
+    Expired {
+        /// The actor.
+        path: Path,
+        /// How many messages.
+        count: u64,
+    },
     /// Messages were dropped because there was no room.
     Overflow {
         /// The actor.
@@ -72,6 +80,7 @@ impl Event {
             | Self::Restarted { path, .. }
             | Self::Escalated { path, .. }
             | Self::DeadLetter { path, .. }
+            | Self::Expired { path, .. }
             | Self::Overflow { path, .. } => path,
         }
     }
@@ -85,6 +94,7 @@ impl fmt::Display for Event {
             Self::Restarted { exit, .. } => write!(f, "restarted: {exit}"),
             Self::Escalated { exit, .. } => write!(f, "escalated: {exit}"),
             Self::DeadLetter { count, exit, .. } => write!(f, "dead letters, {count}: {exit}"),
+            Self::Expired { count, .. } => write!(f, "{count} expired"),
             Self::Overflow { count, .. } => write!(f, "overflow, {count} dropped"),
         }
     }

@@ -226,7 +226,7 @@ impl<T: Send + 'static> Group<T> {
                     broadcast.full.push(member.actor());
                     drop(message);
                 }
-                Ok(Err(SendError::Closed(message))) => drop(message),
+                Ok(Err(SendError::Closed(message) | SendError::Expired(message))) => drop(message),
                 Err(payload) => {
                     let panic = panic_text(payload.as_ref());
                     let path = member.actor().path();

@@ -70,6 +70,10 @@ pub struct ActorInfo {
     pub high_water: usize,
     /// How many the overflow rule dropped.
     pub dropped: u64,
+    /// How many were dropped because nobody wanted them any more; see [`Event::Expired`].
+    ///
+    /// [`Event::Expired`]: crate::Event::Expired
+    pub expired: u64,
     /// How many were taken out to be handled.
     pub handled: u64,
     /// How long it was at work, with what its hooks waited for; an estimate from samples while

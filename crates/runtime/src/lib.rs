@@ -92,6 +92,7 @@ mod context;
 mod drain;
 mod event;
 mod exit;
+mod expiry;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod glue;

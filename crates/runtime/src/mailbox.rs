@@ -14,12 +14,15 @@ mod drain;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod receiver;
+mod term;
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::exit::{Exit, discard};
 use crate::info::COUNTED;
@@ -30,6 +33,7 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
 pub(crate) use receiver::Receiver;
+use term::{Term, Terms};
 
 /// What happens to a message for which there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,6 +140,8 @@ pub(crate) enum Next<M> {
     Message(M),
     /// What the pipe of this number came to.
     Piped(u64, M),
+    /// So many messages were not wanted any more, and were dropped.
+    Expired(u64),
 }
 
 /// A mailbox: the half that senders share.
@@ -160,10 +166,23 @@ pub(crate) struct Lanes<M> {
     receiving: bool,
     waiting: Option<Box<Waiting>>,
     incarnation: u32,
+    /// How many messages were ever put in; see `term`.
+    pushed: u64,
+    terms: Option<Box<Terms>>,
+    expired: u64,
     gate: Gate,
     drain: Option<Arc<Drain<M>>>,
     high_water: usize,
     dropped: u64,
+}
+
+/// Where a message was put.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed {
+    /// Its number; see `term`. Meaningless for one that the overflow rule dropped.
+    pub(crate) number: u64,
+    /// How many messages were dropped to obey the overflow rule.
+    pub(crate) dropped: u64,
 }
 
 /// A message beyond the capacity: an answer, or what a pipe came to.
@@ -204,11 +223,18 @@ impl<M> Lanes<M> {
             .is_some_and(|waiting| waiting.granted < waiting.senders.len())
     }
 
-    fn push(&mut self, message: M, batched: usize) {
+    /// Puts a message in; returns its number.
+    fn push(&mut self, message: M, until: Option<Instant>, batched: usize) -> u64 {
+        let number = self.pushed;
+        self.pushed += 1;
+        if let Some(until) = until {
+            self.set_term(number, Term::Until(until));
+        }
         self.user.push_back(message);
         if COUNTED {
             self.high_water = self.high_water.max(self.user.len() + batched);
         }
+        number
     }
 
     /// Gives free places to the senders that have waited longest; returns whom to wake.
@@ -241,6 +267,9 @@ impl<M> Mailbox<M> {
                 receiving: false,
                 waiting: None,
                 incarnation: 0,
+                pushed: 0,
+                terms: None,
+                expired: 0,
                 gate: Gate::Open,
                 drain: None,
                 high_water: 0,
@@ -272,9 +301,13 @@ impl<M> Mailbox<M> {
     }
 
     /// Puts a message in if there is room; `wrap` runs only then, under the lock.
-    /// Returns how many messages were dropped to obey the overflow rule.
     #[inline]
-    pub(crate) fn push<T>(&self, message: T, wrap: impl FnOnce(T) -> M) -> Result<u64, Refused<T>> {
+    pub(crate) fn push<T>(
+        &self,
+        message: T,
+        until: Option<Instant>,
+        wrap: impl FnOnce(T) -> M,
+    ) -> Result<Placed, Refused<T>> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
             return Err(lanes.gate.refuse(message));
@@ -283,12 +316,12 @@ impl<M> Mailbox<M> {
         if lanes.waiting.is_some() || lanes.user.len() + batched >= self.spec.capacity {
             let used = lanes.user.len() + batched + lanes.granted();
             if lanes.has_ungranted() || used >= self.spec.capacity {
-                return self.push_over(lanes, message, wrap);
+                return self.push_over(lanes, message, until, wrap);
             }
         }
-        lanes.push(wrap(message), batched);
+        let number = lanes.push(wrap(message), until, batched);
         rouse(lanes);
-        Ok(0)
+        Ok(Placed { number, dropped: 0 })
     }
 
     #[cold]
@@ -296,8 +329,9 @@ impl<M> Mailbox<M> {
         &self,
         mut lanes: Held<'_, Lanes<M>>,
         message: T,
+        until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<u64, Refused<T>> {
+    ) -> Result<Placed, Refused<T>> {
         // What is displaced is dropped after the lock: its destructor is foreign code.
         let displaced: VecDeque<M> = match self.spec.overflow {
             Overflow::Wait | Overflow::Fail => return Err(Refused::Full(message)),
@@ -305,7 +339,10 @@ impl<M> Mailbox<M> {
                 lanes.dropped += 1;
                 drop(lanes);
                 drop(message);
-                return Ok(1);
+                return Ok(Placed {
+                    number: u64::MAX,
+                    dropped: 1,
+                });
             }
             Overflow::DropOldest => lanes.user.pop_front().into_iter().collect(),
             Overflow::KeepLatest => mem::take(&mut lanes.user),
@@ -313,10 +350,15 @@ impl<M> Mailbox<M> {
         let missed = u64::from(planted(Bug::OverflowMiscounted));
         let count = (displaced.len() as u64).saturating_sub(missed);
         lanes.dropped += count;
-        lanes.push(wrap(message), self.batched());
+        let front = lanes.front(self.batched());
+        lanes.forget_terms(front);
+        let number = lanes.push(wrap(message), until, self.batched());
         rouse(lanes);
         discard(displaced);
-        Ok(count)
+        Ok(Placed {
+            number,
+            dropped: count,
+        })
     }
 
     /// Waits for a place. Ready with `true` when `ticket` holds one, with `false` when messages
@@ -376,11 +418,11 @@ impl<M> Mailbox<M> {
 
     /// Puts a message in the place that `ticket` holds. A mailbox that has closed since drops it,
     /// as it drops all that waits when its actor ends.
-    pub(crate) fn fill(&self, ticket: u64, message: M) -> bool {
+    pub(crate) fn fill(&self, ticket: u64, message: M, until: Option<Instant>) -> Option<u64> {
         let mut lanes = self.lanes.lock();
         if lanes.gate == Gate::Closed {
             drop(lanes);
-            return false;
+            return None;
         }
         if let Some(waiting) = &mut lanes.waiting {
             waiting.remove(ticket);
@@ -388,9 +430,9 @@ impl<M> Mailbox<M> {
                 lanes.waiting = None;
             }
         }
-        lanes.push(message, self.batched());
+        let number = lanes.push(message, until, self.batched());
         rouse(lanes);
-        true
+        Some(number)
     }
 
     /// Gives a place, or a turn, back.
@@ -505,6 +547,7 @@ impl<M> Mailbox<M> {
             depth: lanes.user.len() + lanes.completions.len() + self.batched(),
             high_water: lanes.high_water,
             dropped: lanes.dropped,
+            expired: lanes.expired,
             octets,
             handled: self.handled.load(Ordering::Relaxed),
             busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
@@ -533,6 +576,7 @@ pub(crate) struct Figures {
     pub(crate) depth: usize,
     pub(crate) high_water: usize,
     pub(crate) dropped: u64,
+    pub(crate) expired: u64,
     /// What the lanes take, by capacity.
     pub(crate) octets: usize,
     pub(crate) handled: u64,

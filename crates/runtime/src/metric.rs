@@ -12,6 +12,7 @@ pub(crate) enum Count<'a> {
     Restarted,
     Escalated,
     DeadLetters(u64),
+    Expired(u64),
     Overflow(u64),
 }
 
@@ -21,6 +22,7 @@ const STOPPED: &str = "strowger_actors_stopped_total";
 const RESTARTS: &str = "strowger_actor_restarts_total";
 const ESCALATIONS: &str = "strowger_escalations_total";
 const DEAD_LETTERS: &str = "strowger_dead_letters_total";
+const EXPIRED: &str = "strowger_expired_total";
 const OVERFLOW: &str = "strowger_mailbox_overflow_total";
 
 /// Counts it. Without a recorder this costs a load.
@@ -37,6 +39,10 @@ pub(crate) fn count(turn: Count<'_>) {
         Count::Restarted => counter!(RESTARTS).increment(1),
         Count::Escalated => counter!(ESCALATIONS).increment(1),
         Count::DeadLetters(letters) => counter!(DEAD_LETTERS).increment(letters),
+        Count::Expired(messages) => {
+            counter!(DEAD_LETTERS).increment(messages);
+            counter!(EXPIRED).increment(messages);
+        }
         Count::Overflow(messages) => counter!(OVERFLOW).increment(messages),
     }
 }
@@ -70,6 +76,10 @@ pub(crate) fn describe() {
     describe_counter!(ESCALATIONS, "Supervisors that gave up on a child.");
     describe_counter!(DEAD_LETTERS, "Messages that nobody handled.");
     describe_counter!(
+        EXPIRED,
+        "Of those, messages whose time had passed, or whose asker had gone."
+    );
+    describe_counter!(
         OVERFLOW,
         "Messages that a full mailbox or a full subscriber dropped."
     );
@@ -97,6 +107,7 @@ mod tests {
             RESTARTS,
             ESCALATIONS,
             DEAD_LETTERS,
+            EXPIRED,
             OVERFLOW,
         ];
         assert_eq!(named, all);

@@ -4,9 +4,14 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::address::{Accepts, AnyRef, SendError};
 use crate::cell::Cell;
+use crate::clock;
+use crate::expiry::left;
 use crate::mailbox::Refused;
 
 /// The address of any actor that takes messages of type `T`, whatever else it takes.
@@ -35,7 +40,16 @@ impl<T: Send + 'static> Recipient<T> {
     /// Hands the message back: `Full` without room, `Draining` while the actor is drained, `Closed`
     /// after its end.
     pub fn try_tell(&self, message: T) -> Result<(), SendError<T>> {
-        self.0.try_tell(message)
+        self.0.try_tell(message, None)
+    }
+
+    /// Sends a message that is only wanted for a while, without waiting; see
+    /// [`ActorRef::tell_within`](crate::ActorRef::tell_within).
+    ///
+    /// # Errors
+    /// Hands the message back, as [`Recipient::try_tell`] does.
+    pub fn try_tell_within(&self, message: T, ttl: Duration) -> Result<(), SendError<T>> {
+        self.0.try_tell(message, Some(self.until(ttl)))
     }
 
     /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
@@ -44,17 +58,48 @@ impl<T: Send + 'static> Recipient<T> {
     /// Hands the message back: `Full` if the rule is to fail, `Draining` while the actor is
     /// drained, `Closed` after its end.
     pub async fn tell(&self, message: T) -> Result<(), SendError<T>> {
-        match self.0.try_tell(message) {
+        self.deliver(message, None).await
+    }
+
+    /// Sends a message that is only wanted for a while; waits in turn for room, if the mailbox's
+    /// rule is to wait, for as long; see [`ActorRef::tell_within`](crate::ActorRef::tell_within).
+    ///
+    /// # Errors
+    /// Hands the message back, as [`Recipient::tell`] does, and with `Expired` when its time
+    /// passed before there was room.
+    pub async fn tell_within(&self, message: T, ttl: Duration) -> Result<(), SendError<T>> {
+        let until = self.until(ttl);
+        self.deliver(message, Some(until)).await
+    }
+
+    fn until(&self, ttl: Duration) -> Instant {
+        let AnyRef(cell) = self.actor();
+        clock::later(cell.node().shared.now(), ttl)
+    }
+
+    async fn deliver(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
+        match self.0.try_tell(message, until) {
             Err(SendError::Full(message)) if self.0.waits() => {
                 let mut turn = Turn {
                     line: self.0.line(),
                     ticket: None,
                 };
-                if !turn.reserve().await {
-                    return Err(self.0.refusal().map(|()| message));
+                let placed = match until {
+                    None => Some(turn.reserve().await),
+                    Some(until) => {
+                        let AnyRef(cell) = self.actor();
+                        let alarms = &cell.node().shared.alarms;
+                        alarms.within(left(until), turn.reserve()).await
+                    }
+                };
+                match placed {
+                    None => Err(SendError::Expired(message)),
+                    Some(false) => Err(self.0.refusal().map(|()| message)),
+                    Some(true) => {
+                        self.0.fill(turn.take(), message, until);
+                        Ok(())
+                    }
                 }
-                self.0.fill(turn.take(), message);
-                Ok(())
             }
             done => done,
         }
@@ -147,8 +192,8 @@ impl<L: Line + ?Sized> Drop for Turn<'_, L> {
 
 /// What a recipient holds: a cell that takes `T`, or one behind a conversion.
 trait Tell<T>: Line {
-    fn try_tell(&self, message: T) -> Result<(), SendError<T>>;
-    fn fill(&self, ticket: u64, message: T);
+    fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>>;
+    fn fill(&self, ticket: u64, message: T, until: Option<Instant>);
     fn line(&self) -> &dyn Line;
     fn any(self: Arc<Self>) -> AnyRef;
 }
@@ -158,12 +203,12 @@ where
     M: Accepts<T>,
     T: Send + 'static,
 {
-    fn try_tell(&self, message: T) -> Result<(), SendError<T>> {
-        self.send(message)
+    fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
+        self.send(message, until).map(drop)
     }
 
-    fn fill(&self, ticket: u64, message: T) {
-        Self::fill(self, ticket, M::wrap(message));
+    fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
+        Self::fill(self, ticket, M::wrap(message), until);
     }
 
     fn line(&self) -> &dyn Line {
@@ -203,13 +248,13 @@ impl<T, U> Line for Mapped<T, U> {
 }
 
 impl<T: Send + 'static, U: Send + 'static> Tell<T> for Mapped<T, U> {
-    fn try_tell(&self, message: T) -> Result<(), SendError<T>> {
+    fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         // The place comes first: once converted, the message could not be handed back.
         match self.inner.try_reserve() {
             Err(refused) => Err(SendError::from(refused).map(|()| message)),
             Ok(None) => {
                 // Only an end in this moment refuses it; it is lost as all that waits then.
-                let _lost = self.inner.try_tell((self.convert)(message));
+                let _lost = self.inner.try_tell((self.convert)(message), until);
                 Ok(())
             }
             Ok(Some(ticket)) => {
@@ -218,19 +263,19 @@ impl<T: Send + 'static, U: Send + 'static> Tell<T> for Mapped<T, U> {
                     ticket: Some(ticket),
                 };
                 let converted = (self.convert)(message);
-                self.inner.fill(turn.take(), converted);
+                self.inner.fill(turn.take(), converted, until);
                 Ok(())
             }
         }
     }
 
-    fn fill(&self, ticket: u64, message: T) {
+    fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
         let turn = Turn {
             line: self.inner.line(),
             ticket: Some(ticket),
         };
         let converted = (self.convert)(message);
-        self.inner.fill(turn.take(), converted);
+        self.inner.fill(turn.take(), converted, until);
     }
 
     fn line(&self) -> &dyn Line {

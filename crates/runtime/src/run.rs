@@ -124,6 +124,7 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
                 }
                 result
             }
+            Next::Expired(_) => Ok(()),
             Next::System(System::Stop(exit)) => return exit,
             // Past the panic hook: an ordered panic is no news.
             Next::System(System::Panic(message)) => {

@@ -16,7 +16,9 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
+use crate::clock;
 use crate::path::Path;
 use pool::{Pool, Residents};
 #[cfg(feature = "testing")]
@@ -35,6 +37,16 @@ impl Scheduler {
     /// Runs actors on the tokio runtime that the caller is in.
     pub(crate) fn current() -> Option<Self> {
         Handle::try_current().ok().map(Pool::new).map(Self::Pool)
+    }
+
+    /// The time, for all that runs here.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Self::Pool(_) => clock::now(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.now(),
+        }
     }
 
     /// Begins to run those who live here.

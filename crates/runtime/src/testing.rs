@@ -99,6 +99,7 @@ impl TestSystem {
             Instant::now()
         };
         let queue = RunQueue::new(seed, start);
+        queue.keep_time_of(runtime.handle().clone());
         let scheduler = Scheduler::Seeded(Arc::clone(&queue));
         let settings = ActorSystem::builder("test").seed(seed);
         let system = Some(ActorSystem::with_scheduler(settings, scheduler));

@@ -69,7 +69,7 @@ impl Toy {
     }
 
     fn tell(&self, number: u32) -> bool {
-        self.mailbox.push(number, |number| number).is_ok()
+        self.mailbox.push(number, None, |number| number).is_ok()
     }
 
     fn taken(&self) -> Vec<Option<u32>> {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-use super::{Completed, Gate, Mailbox, Next, System};
+use super::{Completed, Gate, Lanes, Mailbox, Next, System};
 use crate::clock;
 use crate::exit::{Exit, discard};
 use crate::info::COUNTED;
@@ -17,6 +17,9 @@ use crate::sync::Ordering;
 pub(crate) struct Receiver<M> {
     batch: VecDeque<M>,
     handled: u64,
+    /// The number of the first message that waits, and of the first with a term; see `term`.
+    front: u64,
+    term: u64,
     budget: u32,
     meter: Meter,
 }
@@ -30,6 +33,8 @@ impl<M> Receiver<M> {
         Self {
             batch: VecDeque::new(),
             handled,
+            front: 0,
+            term: u64::MAX,
             budget: BUDGET,
             meter: Meter::default(),
         }
@@ -44,8 +49,10 @@ impl<M> Receiver<M> {
             return Poll::Pending;
         }
         if !mailbox.attention.load(Ordering::Relaxed)
+            && self.front != self.term
             && let Some(message) = self.batch.pop_front()
         {
+            self.front += 1;
             mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
             return self.taken(message);
         }
@@ -61,6 +68,7 @@ impl<M> Receiver<M> {
     fn poll_lanes(&mut self, mailbox: &Mailbox<M>) -> Poll<Next<M>> {
         mailbox.handled.store(self.handled, Ordering::Relaxed);
         let measured = if COUNTED { self.meter.lap() } else { None };
+        let mut stale = Vec::new();
         let mut lanes = mailbox.lanes.lock();
         let next = if let Some(system) = lanes.system.pop_front() {
             Some(Next::System(system))
@@ -73,13 +81,23 @@ impl<M> Receiver<M> {
             if self.batch.is_empty() && mailbox.spec.batches() {
                 mem::swap(&mut lanes.user, &mut self.batch);
             }
+            if lanes.terms.is_some() {
+                self.take_stale(&mut lanes, mailbox.spec.batches(), &mut stale);
+            }
             let from = if mailbox.spec.batches() {
                 &mut self.batch
             } else {
                 &mut lanes.user
             };
-            from.pop_front().map(Next::Message)
+            if stale.is_empty() {
+                from.pop_front().map(Next::Message)
+            } else {
+                Some(Next::Expired(stale.len() as u64))
+            }
         };
+        self.front = lanes.front(self.batch.len());
+        lanes.forget_terms(self.front);
+        self.term = lanes.first_term();
         mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
         let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
         mailbox
@@ -91,6 +109,7 @@ impl<M> Receiver<M> {
         }
         lanes.receiving = next.is_none();
         drop(lanes);
+        discard(stale);
         wakers.into_iter().for_each(Waker::wake);
         if let Some((took, weight)) = measured {
             mailbox
@@ -113,6 +132,23 @@ impl<M> Receiver<M> {
                 Poll::Pending
             }
         }
+    }
+
+    /// Takes the messages at the front of the line that nobody wants any more.
+    #[cold]
+    fn take_stale(&mut self, lanes: &mut Lanes<M>, batches: bool, stale: &mut Vec<M>) {
+        let mut front = lanes.front(self.batch.len());
+        while lanes.is_stale(front) {
+            let message = if batches {
+                self.batch.pop_front()
+            } else {
+                lanes.user.pop_front()
+            };
+            stale.extend(message);
+            front += 1;
+        }
+        lanes.expired += stale.len() as u64;
+        lanes.forget_terms(front);
     }
 
     /// Ends the incarnation: what it took out goes back to the front of the line, and what was

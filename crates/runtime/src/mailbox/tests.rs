@@ -11,13 +11,13 @@ use crate::sync::AtomicU64;
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
     match receiver.poll_next(mailbox, &Context::from_waker(Waker::noop())) {
         Poll::Ready(Next::Message(message)) => Some(message),
-        Poll::Ready(Next::System(_) | Next::Piped(..)) => panic!("neither was sent"),
+        Poll::Ready(other) => panic!("{other:?} was not sent"),
         Poll::Pending => None,
     }
 }
 
 fn push(mailbox: &Mailbox<u32>, message: u32) -> bool {
-    mailbox.push(message, |message| message).is_ok()
+    mailbox.push(message, None, |message| message).is_ok()
 }
 
 fn drain(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Vec<u32> {
@@ -129,7 +129,10 @@ fn closed_mailbox_hands_back_and_counts_what_waited() {
     let (mailbox, _) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 1));
     assert_eq!(mailbox.close(), 1);
-    assert!(matches!(mailbox.push(2, |n| n), Err(Refused::Closed(2))));
+    assert!(matches!(
+        mailbox.push(2, None, |n| n),
+        Err(Refused::Closed(2))
+    ));
     assert!(matches!(mailbox.try_reserve(), Err(Refused::Closed(()))));
     assert!(!mailbox.complete(0, 3, None));
 }
@@ -159,7 +162,7 @@ fn waiting_senders_are_served_in_turn_and_before_newcomers() {
         mailbox.poll_reserve(&mut first, &first_waker),
         Poll::Ready(true)
     );
-    assert!(mailbox.fill(first.unwrap(), 1));
+    assert!(mailbox.fill(first.unwrap(), 1, None).is_some());
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
     assert_eq!(
         mailbox.poll_reserve(&mut second, &second_waker),
@@ -223,7 +226,7 @@ fn closing_wakes_those_who_wait_for_room() {
         mailbox.poll_reserve(&mut ticket, &waker),
         Poll::Ready(false)
     );
-    assert!(!mailbox.fill(ticket.unwrap(), 1));
+    assert!(mailbox.fill(ticket.unwrap(), 1, None).is_none());
 }
 
 #[tokio::test]
@@ -321,7 +324,7 @@ proptest! {
                 }
                 Step::Retry(n) if n < waiting.len() => {
                     if mailbox.poll_reserve(&mut waiting[n], Waker::noop()).is_ready() {
-                        mailbox.fill(waiting.remove(n).unwrap(), next);
+                        mailbox.fill(waiting.remove(n).unwrap(), next, None);
                         sent.push_back(next);
                     }
                 }

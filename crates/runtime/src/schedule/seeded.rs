@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Ended;
@@ -120,6 +121,7 @@ struct Queue {
     next_id: u64,
     start: Instant,
     trace: Trace,
+    clock: Option<Handle>,
     /// Wakes the driver, which runs in tokio.
     driver: Option<Waker>,
     residents: Option<Weak<dyn Residents>>,
@@ -140,8 +142,20 @@ impl RunQueue {
                 first: Vec::new(),
             },
             driver: None,
+            clock: None,
             residents: None,
         })))
+    }
+
+    /// Says whose time it is, also for calls from outside of that runtime.
+    pub(crate) fn keep_time_of(&self, clock: Handle) {
+        self.0.lock().clock = Some(clock);
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        let clock = self.0.lock().clock.clone();
+        let _inside = clock.as_ref().map(Handle::enter);
+        Instant::now()
     }
 
     pub(crate) fn open(&self, residents: Weak<dyn Residents>) {

@@ -15,7 +15,6 @@ use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::branch::{Branch, Unfit};
 use crate::cell::{ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
-use crate::clock;
 use crate::event::Events;
 use crate::exit::Exit;
 use crate::mailbox::{Mailbox, MailboxSpec};
@@ -112,7 +111,7 @@ impl Shared {
 
     /// The one clock of the system.
     pub(crate) fn now(&self) -> Instant {
-        clock::now()
+        self.scheduler.now()
     }
 
     pub(crate) fn next_monitor(&self) -> MonitorId {

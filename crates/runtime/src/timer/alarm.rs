@@ -49,7 +49,7 @@ const BATCH: usize = 256;
 impl Alarms {
     pub(crate) fn new(scheduler: Scheduler) -> Arc<Self> {
         Arc::new(Self {
-            start: clock::now(),
+            start: scheduler.now(),
             scheduler,
             state: Mutex::new(State {
                 wheel: Wheel::new(),

@@ -185,7 +185,7 @@ impl<T: Send + Sync + 'static> Stop<T> {
             Ok(()) => Offer::Taken,
             // One that is drained may come back, as one that is full may.
             Err(SendError::Full(_) | SendError::Draining(_)) => Offer::Full,
-            Err(SendError::Closed(_)) => Offer::Gone,
+            Err(SendError::Closed(_) | SendError::Expired(_)) => Offer::Gone,
         }
     }
 }

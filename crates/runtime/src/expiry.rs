@@ -1,0 +1,75 @@
+//! Messages with a time to live.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::address::{Accepts, ActorRef, SendError};
+use crate::cell::Node;
+use crate::clock;
+use crate::event::Event;
+use crate::metric::Count;
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Sends a message that is only wanted for a while; waits in turn for room, if the mailbox's
+    /// rule is to wait, for as long.
+    ///
+    /// A message that the actor has not begun when its time has passed is dropped instead of being
+    /// handled, also after a restart of the actor: reported as [`Event::Expired`] and counted in
+    /// [`ActorInfo::expired`](crate::ActorInfo::expired). Until its turn comes it takes its place.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use strowger::testing::{Order, Puppet, Story, TestSystem};
+    ///
+    /// let system = TestSystem::new(1);
+    /// let probe = system.probe::<Story>();
+    /// let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    /// let second = Duration::from_secs(1);
+    /// puppet.try_tell(Order::Wait(5 * second)).expect("there is room");
+    /// puppet.try_tell_within(Order::Note(1), 4 * second).expect("there is room");
+    /// puppet.try_tell_within(Order::Note(2), 6 * second).expect("there is room");
+    /// system.advance(5 * second);
+    /// assert_eq!(probe.story(), ["/p started", "/p noted 2"]);
+    /// ```
+    ///
+    /// # Errors
+    /// Hands the message back, as [`ActorRef::tell`] does, and with `Expired` when its time passed
+    /// before there was room.
+    pub async fn tell_within<T>(&self, message: T, ttl: Duration) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let until = clock::later(self.0.node.shared.now(), ttl);
+        self.deliver(message, Some(until)).await.map(drop)
+    }
+
+    /// Sends a message that is only wanted for a while, without waiting; see
+    /// [`ActorRef::tell_within`].
+    ///
+    /// # Errors
+    /// Hands the message back, as [`ActorRef::try_tell`] does.
+    pub fn try_tell_within<T>(&self, message: T, ttl: Duration) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let until = clock::later(self.0.node.shared.now(), ttl);
+        self.0.send(message, Some(until)).map(drop)
+    }
+}
+
+/// Until when there is time, for one who waits.
+pub(crate) fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(clock::now())
+}
+
+/// Reports messages that were not wanted any more.
+#[cold]
+pub(crate) fn expired(node: &Node, count: u64) {
+    node.shared
+        .events
+        .emit(Count::Expired(count), || Event::Expired {
+            path: node.path(),
+            count,
+        });
+}

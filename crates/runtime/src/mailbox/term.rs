@@ -1,0 +1,80 @@
+//! Messages that are only wanted for a while.
+//!
+//! The messages of the user lane have numbers, in the order in which they were put in; the number
+//! of the first that waits follows from how many were put in and how many wait. So a message
+//! carries nothing: the few that have a term are in a table by number, and the receiver compares
+//! the number that it takes with the first in the table.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use super::{Lanes, Mailbox};
+use crate::clock;
+use crate::sync::Ordering;
+
+/// Until when a message is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Term {
+    Until(Instant),
+    /// Not any more.
+    Gone,
+}
+
+pub(super) type Terms = BTreeMap<u64, Term>;
+
+impl<M> Lanes<M> {
+    /// The number of the first message that waits.
+    pub(super) fn front(&self, batched: usize) -> u64 {
+        self.pushed - (self.user.len() + batched) as u64
+    }
+
+    pub(super) fn set_term(&mut self, number: u64, term: Term) {
+        self.terms.get_or_insert_default().insert(number, term);
+    }
+
+    /// Forgets the terms of messages that do not wait any more.
+    pub(super) fn forget_terms(&mut self, front: u64) {
+        let Some(terms) = &mut self.terms else { return };
+        while terms
+            .first_key_value()
+            .is_some_and(|(number, _)| *number < front)
+        {
+            terms.pop_first();
+        }
+        if terms.is_empty() {
+            self.terms = None;
+        }
+    }
+
+    /// Whether the message of this number, the first that waits, is not wanted any more.
+    pub(super) fn is_stale(&mut self, front: u64) -> bool {
+        self.forget_terms(front);
+        match self.terms.as_ref().and_then(|terms| terms.get(&front)) {
+            Some(Term::Gone) => true,
+            Some(Term::Until(until)) => clock::now() > *until,
+            None => false,
+        }
+    }
+
+    /// The number of the first message that has a term.
+    pub(super) fn first_term(&self) -> u64 {
+        let first = self
+            .terms
+            .as_ref()
+            .and_then(|terms| terms.first_key_value());
+        first.map_or(u64::MAX, |(number, _)| *number)
+    }
+}
+
+impl<M> Mailbox<M> {
+    /// Takes note that nobody wants a message any more; without effect once it was taken out.
+    pub(crate) fn abandon(&self, number: u64) {
+        let mut lanes = self.lanes.lock();
+        if number >= lanes.front(self.batched()) {
+            lanes.set_term(number, Term::Gone);
+            // Has the receiver look at the table again.
+            self.attention.store(true, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Messages that nobody wants any more are not handled.
+
+use std::time::Duration;
+
+use strowger::testing::{Order, Probe, Puppet, Story, TestSystem};
+use strowger::{
+    Accepts, Actor, ActorRef, Ask, AskError, BoxError, ChildSpec, Context, Event, EventStream,
+    MailboxSpec, Overflow, Recipient, Request, SendError, Strategy, Supervisor,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn puppet(system: &TestSystem, mailbox: MailboxSpec) -> (Probe<Story>, ActorRef<Order>) {
+    let probe = system.probe::<Story>();
+    let child = ChildSpec::new::<Puppet>("p", probe.recipient()).mailbox(mailbox);
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+    let supervisor = system.supervise("s", supervisor);
+    let puppet = supervisor.child::<Order>("p").expect("it started");
+    let _started = probe.story();
+    (probe, puppet)
+}
+
+fn busy(puppet: &ActorRef<Order>, time: Duration) {
+    puppet.try_tell(Order::Wait(time)).expect("there is room");
+}
+
+fn within(puppet: &ActorRef<Order>, number: u64, ttl: Duration) {
+    let sent = puppet.try_tell_within(Order::Note(number), ttl);
+    sent.expect("there is room");
+}
+
+fn expired(events: &mut EventStream) -> u64 {
+    let mut sum = 0;
+    while let Some(event) = events.try_next() {
+        if let Event::Expired { path, count } = event {
+            assert_eq!(path.as_str(), "/s/p");
+            sum += count;
+        }
+    }
+    sum
+}
+
+#[test]
+fn message_not_begun_within_its_time_is_dropped() {
+    let system = TestSystem::new(1);
+    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
+    let mut events = system.events();
+    busy(&puppet, 5 * SECOND);
+    for (number, seconds) in [(1, 9), (2, 4), (3, 3), (4, 9), (5, 4)] {
+        within(&puppet, number, seconds * SECOND);
+    }
+    puppet.try_tell(Order::Note(6)).unwrap();
+    system.advance(5 * SECOND);
+    assert_eq!(
+        probe.story(),
+        ["/s/p noted 1", "/s/p noted 4", "/s/p noted 6"]
+    );
+    assert_eq!(expired(&mut events), 3);
+    let info = puppet.erase().info();
+    assert_eq!((info.expired, info.depth, info.dropped), (3, 0, 0));
+}
+
+#[test]
+fn message_begun_in_time_is_handled_however_long_that_takes() {
+    let system = TestSystem::new(1);
+    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
+    puppet
+        .try_tell_within(Order::Wait(9 * SECOND), SECOND)
+        .unwrap();
+    within(&puppet, 1, 10 * SECOND);
+    system.advance(9 * SECOND);
+    assert_eq!(probe.story(), ["/s/p noted 1"]);
+}
+
+#[test]
+fn time_runs_on_over_restarts() {
+    TestSystem::check(0..20, |system| {
+        let (probe, puppet) = puppet(system, MailboxSpec::DEFAULT);
+        busy(&puppet, SECOND);
+        puppet.try_tell(Order::Fail).unwrap();
+        busy(&puppet, SECOND);
+        within(&puppet, 1, SECOND * 3 / 2);
+        within(&puppet, 2, SECOND * 5 / 2);
+        puppet.try_tell(Order::Fail).unwrap();
+        within(&puppet, 3, SECOND * 3 / 2);
+        within(&puppet, 4, SECOND * 5 / 2);
+        system.advance(5 * SECOND);
+        let mut noted = probe.story();
+        noted.retain(|line| line.contains("noted"));
+        assert_eq!(noted, ["/s/p noted 2", "/s/p noted 4"]);
+    });
+}
+
+#[test]
+fn rules_that_drop_what_waits_keep_the_terms_right() {
+    for rule in [
+        Overflow::DropOldest,
+        Overflow::KeepLatest,
+        Overflow::DropNewest,
+    ] {
+        let system = TestSystem::new(1);
+        let (probe, puppet) = puppet(&system, MailboxSpec::bounded(3).overflow(rule));
+        busy(&puppet, 5 * SECOND);
+        system.run_until_idle();
+        for number in 0..50 {
+            let ttl = if number % 2 == 0 { 4 } else { 6 };
+            within(&puppet, number, ttl * SECOND);
+        }
+        system.advance(6 * SECOND);
+        let expected: &[&str] = match rule {
+            Overflow::DropOldest => &["/s/p noted 47", "/s/p noted 49"],
+            Overflow::KeepLatest => &["/s/p noted 49"],
+            _ => &["/s/p noted 1"],
+        };
+        assert_eq!(probe.story(), expected, "{rule:?}");
+    }
+}
+
+#[test]
+fn wait_for_room_counts_too() {
+    let system = TestSystem::new(1);
+    let (probe, puppet) = puppet(&system, MailboxSpec::bounded(1));
+    busy(&puppet, 5 * SECOND);
+    system.run_until_idle();
+    puppet.try_tell(Order::Note(1)).unwrap();
+    let recipient = puppet.recipient::<Order>();
+    let result = system.run(async {
+        tokio::join!(
+            puppet.tell_within(Order::Note(2), SECOND),
+            recipient.tell_within(Order::Note(3), SECOND),
+            recipient.tell_within(Order::Note(4), 6 * SECOND),
+        )
+    });
+    assert!(matches!(result.0, Err(SendError::Expired(Order::Note(2)))));
+    assert!(matches!(result.1, Err(SendError::Expired(Order::Note(3)))));
+    assert!(result.2.is_ok());
+    assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 4"]);
+}
+
+#[test]
+fn recipients_pass_the_time_on() {
+    let system = TestSystem::new(1);
+    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
+    let mapped = puppet.recipient::<Order>().contramap(Order::Note);
+    busy(&puppet, 5 * SECOND);
+    mapped.try_tell_within(1, SECOND).unwrap();
+    mapped.try_tell_within(2, 9 * SECOND).unwrap();
+    system.advance(5 * SECOND);
+    assert_eq!(probe.story(), ["/s/p noted 2"]);
+}
+
+#[test]
+fn time_that_never_ends_is_no_error() {
+    let system = TestSystem::new(1);
+    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
+    within(&puppet, 1, Duration::MAX);
+    within(&puppet, 2, Duration::ZERO);
+    assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 2"]);
+}
+
+/// Tells which requests it handled, each after a second.
+struct Clerk(Recipient<u32>);
+
+struct Number(u32);
+
+impl Request for Number {
+    type Reply = u32;
+}
+
+enum ClerkMsg {
+    Number(Ask<Number>),
+    Fail,
+}
+
+impl Accepts<Ask<Number>> for ClerkMsg {
+    fn wrap(ask: Ask<Number>) -> Self {
+        Self::Number(ask)
+    }
+}
+
+impl Actor for Clerk {
+    type Msg = ClerkMsg;
+    type Args = Recipient<u32>;
+    type Error = BoxError;
+
+    async fn pre_start(to: Self::Args, _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self(to))
+    }
+
+    async fn handle(&mut self, msg: ClerkMsg, _: &mut Context<Self>) -> Result<(), BoxError> {
+        let ClerkMsg::Number(ask) = msg else {
+            return Err("as ordered".into());
+        };
+        self.0.try_tell(ask.request.0)?;
+        tokio::time::sleep(SECOND).await;
+        ask.reply.send(ask.request.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn request_whose_asker_has_gone_is_not_handled() {
+    let system = TestSystem::new(1);
+    let probe = system.probe::<u32>();
+    let clerk = system.spawn::<Clerk>("clerk", probe.recipient());
+    let ask = |number, within| clerk.ask_within(Number(number), within);
+    let (handled, late, given_up, patient) = system.run(async {
+        tokio::join!(
+            ask(1, SECOND / 2),
+            ask(2, SECOND / 2),
+            tokio::time::timeout(SECOND / 2, ask(3, 9 * SECOND)),
+            ask(4, 9 * SECOND),
+        )
+    });
+    assert_eq!(
+        (handled, late),
+        (Err(AskError::TimedOut), Err(AskError::TimedOut))
+    );
+    assert!(given_up.is_err());
+    assert_eq!(patient, Ok(4));
+    assert_eq!(probe.drain(), [1, 4], "the first was begun, the others not");
+    assert_eq!(clerk.erase().info().expired, 2);
+}
+
+#[test]
+fn asker_that_goes_while_its_request_survives_a_restart_is_remembered() {
+    TestSystem::check(0..20, |system| {
+        let probe = system.probe::<u32>();
+        let child = ChildSpec::new::<Clerk>("clerk", probe.recipient());
+        let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+        let supervisor = system.supervise("s", supervisor);
+        let clerk = supervisor.child::<ClerkMsg>("clerk").expect("it started");
+        let answers = system.run(async {
+            let fail = async { clerk.tell(ClerkMsg::Fail).await.is_ok() };
+            tokio::join!(
+                clerk.ask(Number(1)),
+                clerk.ask_within(Number(2), SECOND / 2),
+                fail,
+                clerk.ask_within(Number(3), SECOND / 2),
+                clerk.ask(Number(4)),
+            )
+        });
+        let late = Err(AskError::TimedOut);
+        assert_eq!(answers, (Ok(1), late, true, late, Ok(4)));
+        assert_eq!(probe.drain(), [1, 4]);
+    });
+}
