@@ -378,7 +378,7 @@ impl<A: Actor> Context<A> {
     }
 
     /// Takes the next thing to do: signals first, then timers that are due, then messages.
-    pub(crate) fn poll_next(&mut self, task: &mut std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+    pub(crate) fn poll_next(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
         loop {
             match self.poll_any(task) {
                 Poll::Ready(Next::Piped(number, message)) => {
@@ -392,7 +392,7 @@ impl<A: Actor> Context<A> {
         }
     }
 
-    fn poll_any(&mut self, task: &mut std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+    fn poll_any(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
         let (mailbox, receiver) = (&self.cell.mailbox, self.receiver.get_mut());
         let Some(held) = &mut self.held else {
             return receiver.poll_next(mailbox, task);
@@ -401,9 +401,10 @@ impl<A: Actor> Context<A> {
         if timers.is_empty() {
             return receiver.poll_next(mailbox, task);
         }
+        let shared = &self.cell.node.shared;
         if held.since_timers == 0
             && !mailbox.is_calling()
-            && let Poll::Ready(message) = timers.poll_due(self.cell.node.shared.now(), task)
+            && let Poll::Ready(message) = timers.poll_due(shared.now(), &shared.alarms, task)
         {
             held.since_timers = 1;
             return Poll::Ready(Next::Message(message));
@@ -413,7 +414,7 @@ impl<A: Actor> Context<A> {
             held.since_timers = (held.since_timers + 1) % TIMER_STRIDE;
             return next;
         }
-        let due = timers.poll_due(self.cell.node.shared.now(), task);
+        let due = timers.poll_due(shared.now(), &shared.alarms, task);
         held.since_timers = u32::from(due.is_ready());
         due.map(Next::Message)
     }
@@ -461,7 +462,7 @@ impl<A: Actor> Context<A> {
                     target.node().unwatch(id);
                 }
             }
-            held.timers.into_inner().end();
+            held.timers.into_inner().end(&self.cell.node.shared.alarms);
         }
         self.receiver.into_inner().end(&self.cell.mailbox);
     }

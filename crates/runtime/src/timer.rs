@@ -1,8 +1,12 @@
 //! Timers of an actor.
 //!
-//! A timer is an entry in its actor's own heap; the actor's receive loop waits for the earliest.
-//! So timers end with the incarnation that set them: there is no task and no message on its way
-//! that could reach the next one.
+//! A timer is an entry in its actor's own heap; the actor's receive loop waits for the earliest,
+//! with one entry in the wheel of the system ([`Alarms`]). So timers end with the incarnation that
+//! set them: there is no task and no message on its way that could reach the next one.
+//!
+//! Timers count in milliseconds: one goes off in the millisecond after its time, or later if the
+//! machine is busy, and never before. Those of one actor go off in the order of their times, and
+//! at equal times as they were set.
 
 mod alarm;
 mod wheel;
@@ -10,18 +14,18 @@ mod wheel;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use crate::clock;
 use crate::exit::discard;
 use crate::planted::{Bug, planted};
 
+use alarm::Alarm;
 pub(crate) use alarm::Alarms;
 
 /// Names a timer of one incarnation.
@@ -56,7 +60,7 @@ pub(crate) struct Timers<M> {
     heap: BinaryHeap<Due>,
     live: FxHashMap<u64, Kind<M>>,
     next_key: u64,
-    sleep: Option<Pin<Box<Sleep>>>,
+    alarm: Option<Alarm>,
 }
 
 impl<M> Timers<M> {
@@ -65,7 +69,7 @@ impl<M> Timers<M> {
             heap: BinaryHeap::new(),
             live: FxHashMap::default(),
             next_key: 0,
-            sleep: None,
+            alarm: None,
         }
     }
 
@@ -109,7 +113,8 @@ impl<M> Timers<M> {
     }
 
     /// Drops all timers, with what they would have sent.
-    pub(crate) fn end(self) {
+    pub(crate) fn end(self, alarms: &Alarms) {
+        alarms.cancel(self.alarm);
         discard(self.live.into_values());
     }
 
@@ -118,10 +123,14 @@ impl<M> Timers<M> {
     }
 
     /// The next message that is due, or pending with the waker set for the earliest timer.
-    pub(crate) fn poll_due(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<M> {
+    pub(crate) fn poll_due(
+        &mut self,
+        now: Instant,
+        alarms: &Arc<Alarms>,
+        cx: &Context<'_>,
+    ) -> Poll<M> {
         loop {
             let Some(due) = self.heap.peek() else {
-                self.sleep = None;
                 return Poll::Pending;
             };
             if !self.live.contains_key(&due.key) {
@@ -130,13 +139,7 @@ impl<M> Timers<M> {
                 return Poll::Ready(self.fire(now));
             } else {
                 let at = due.at;
-                let sleep = self
-                    .sleep
-                    .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-                if sleep.deadline() != at {
-                    sleep.as_mut().reset(at);
-                }
-                if sleep.as_mut().poll(cx).is_pending() {
+                if alarms.poll_at(&mut self.alarm, at, cx).is_pending() {
                     return Poll::Pending;
                 }
                 return Poll::Ready(self.fire(at));

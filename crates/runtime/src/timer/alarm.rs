@@ -86,6 +86,53 @@ impl Alarms {
         .await
     }
 
+    /// Waits until a time, again and again with one alarm, which [`Alarms::cancel`] takes back.
+    pub(super) fn poll_at(
+        self: &Arc<Self>,
+        alarm: &mut Option<Alarm>,
+        at: Instant,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
+        if let Some(set) = alarm.take_if(|set| set.at != at) {
+            self.cancel(Some(set));
+        }
+        match alarm {
+            Some(set) => {
+                let polled = self.poll(set.key, cx);
+                if polled.is_ready() {
+                    *alarm = None;
+                }
+                polled
+            }
+            None => {
+                let key = self.set(at, cx.waker().clone());
+                *alarm = Some(Alarm { at, key });
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(super) fn cancel(&self, alarm: Option<Alarm>) {
+        if let Some(alarm) = alarm {
+            let waker = self.state.lock().wheel.remove(alarm.key);
+            drop(waker);
+        }
+    }
+
+    /// Ready when the alarm has gone off.
+    fn poll(&self, key: Key, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        let Some(waker) = state.wheel.get_mut(key) else {
+            return Poll::Ready(());
+        };
+        if !waker.will_wake(cx.waker()) {
+            let before = mem::replace(waker, cx.waker().clone());
+            drop(state);
+            drop(before);
+        }
+        Poll::Pending
+    }
+
     fn set(self: &Arc<Self>, at: Instant, waker: Waker) -> Key {
         let at = self.since_start(at);
         let mut state = self.state.lock();
@@ -217,6 +264,13 @@ impl Drop for Run {
     }
 }
 
+/// An alarm that is set for a time.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    at: Instant,
+    key: Key,
+}
+
 /// A limit for one who waits; taken back when dropped.
 #[derive(Debug)]
 pub(crate) struct Deadline<'a> {
@@ -241,20 +295,8 @@ impl Deadline<'_> {
                 self.state = Limit::Armed(self.alarms.set(at, cx.waker().clone()));
                 return Poll::Pending;
             }
-            Limit::Armed(key) => {
-                let mut state = self.alarms.state.lock();
-                if let Some(waker) = state.wheel.get_mut(key) {
-                    let before = if waker.will_wake(cx.waker()) {
-                        None
-                    } else {
-                        Some(mem::replace(waker, cx.waker().clone()))
-                    };
-                    drop(state);
-                    drop(before);
-                    return Poll::Pending;
-                }
-            }
-            Limit::Passed => {}
+            Limit::Armed(key) if self.alarms.poll(key, cx).is_pending() => return Poll::Pending,
+            Limit::Armed(_) | Limit::Passed => {}
         }
         self.state = Limit::Passed;
         Poll::Ready(())
