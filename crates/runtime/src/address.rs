@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::metric::Count;
 use crate::path::Path;
 use crate::recipient::{Recipient, Turn};
 use crate::reply::{self, Answer, Ask, Request, Unanswered};
+use crate::ring::{self, Asking};
 use crate::supervision::DynamicRef;
 
 /// Says that an actor's message type takes messages of type `T`.
@@ -109,7 +111,7 @@ impl<T> From<Refused<T>> for SendError<T> {
 }
 
 /// Why a request brought no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// The actor has ended.
@@ -130,6 +132,15 @@ pub enum AskError {
     /// The actor panicked before it answered.
     #[error("the actor panicked before it answered")]
     Panicked,
+    /// The answer would have to wait for the asker, which waits for it inside a hook.
+    ///
+    /// Ask from a task ([`Context::pipe`](crate::Context::pipe)), or have the answer come as a
+    /// message ([`Context::lane`](crate::Context::lane)): then the asker goes on meanwhile.
+    #[error("the ask would wait for itself: {}", ring::show(.path))]
+    Ring {
+        /// The actors, each of which waits for the next: from the asker back to the asker.
+        path: Arc<[Path]>,
+    },
 }
 
 impl From<Unanswered> for AskError {
@@ -252,9 +263,12 @@ impl<M: Send + 'static> ActorRef<M> {
         M: Accepts<Ask<R>>,
     {
         let (reply, answer) = reply::slot();
+        // Until it is in the mailbox, it comes after all that is.
+        let placed = AtomicU64::new(u64::MAX);
         let exchange = async {
             match self.deliver(Ask { request, reply }, None).await {
                 Ok(number) => {
+                    placed.store(number, Ordering::Relaxed);
                     let mut asked = Asked {
                         mailbox: &self.0.mailbox,
                         number: Some(number),
@@ -272,9 +286,13 @@ impl<M: Send + 'static> ActorRef<M> {
         let mut exchange = pin!(exchange);
         // The clock is read, and the deadline set, only if the first poll is not the last.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
-        poll_fn(|cx| match exchange.as_mut().poll(cx) {
-            Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending => deadline.poll(cx).map(|()| Err(AskError::TimedOut)),
+        let mut asking = Asking::new(&self.0.node);
+        poll_fn(|cx| {
+            if let Poll::Ready(result) = exchange.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            asking.pending(placed.load(Ordering::Relaxed), || answer.open())?;
+            deadline.poll(cx).map(|()| Err(AskError::TimedOut))
         })
         .await
     }

@@ -58,6 +58,7 @@ pub(crate) trait AnyCell: Send + Sync {
     fn node(&self) -> &Node;
     fn system(&self, system: System, incarnation: Option<u32>) -> bool;
     fn incarnation(&self) -> u32;
+    fn floor(&self) -> Option<u64>;
     fn figures(&self) -> Figures;
     fn spec(&self) -> MailboxSpec;
     fn close(&self) -> u64;
@@ -81,6 +82,10 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn incarnation(&self) -> u32 {
         self.mailbox.incarnation()
+    }
+
+    fn floor(&self) -> Option<u64> {
+        self.mailbox.floor()
     }
 
     fn figures(&self) -> Figures {

@@ -406,6 +406,7 @@ impl<A: Actor> Context<A> {
             && !mailbox.is_calling()
             && let Poll::Ready(message) = timers.poll_due(shared.now(), &shared.alarms, task)
         {
+            mailbox.step_aside();
             held.since_timers = 1;
             return Poll::Ready(Next::Message(message));
         }
@@ -416,6 +417,9 @@ impl<A: Actor> Context<A> {
         }
         let due = timers.poll_due(shared.now(), &shared.alarms, task);
         held.since_timers = u32::from(due.is_ready());
+        if due.is_ready() {
+            mailbox.step_aside();
+        }
         due.map(Next::Message)
     }
 

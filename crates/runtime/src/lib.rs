@@ -106,6 +106,7 @@ mod planted;
 mod recipient;
 mod registry;
 mod reply;
+mod ring;
 mod run;
 mod schedule;
 mod splitmix;

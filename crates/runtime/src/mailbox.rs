@@ -166,6 +166,8 @@ pub(crate) struct Lanes<M> {
     receiving: bool,
     waiting: Option<Box<Waiting>>,
     incarnation: u32,
+    /// Whether what the receiver took last was not a message of the user lane.
+    aside: bool,
     /// How many messages were ever put in; see `term`.
     pushed: u64,
     terms: Option<Box<Terms>>,
@@ -267,6 +269,7 @@ impl<M> Mailbox<M> {
                 receiving: false,
                 waiting: None,
                 incarnation: 0,
+                aside: true,
                 pushed: 0,
                 terms: None,
                 expired: 0,
@@ -530,6 +533,7 @@ impl<M> Mailbox<M> {
         if lanes.gate == Gate::Drained {
             lanes.gate = Gate::Open;
         }
+        lanes.aside = true;
         lanes.incarnation
     }
 

@@ -177,6 +177,17 @@ impl<T> Slot<T> {
     }
 }
 
+/// Whether an answer is still to come, without its type.
+pub(crate) trait Open: Send + Sync {
+    fn is_open(&self) -> bool;
+}
+
+impl<T: Send> Open for Slot<T> {
+    fn is_open(&self) -> bool {
+        matches!(*self.0.lock(), State::Empty(_))
+    }
+}
+
 /// The waiting side of a slot. Dropping it discards the answer.
 pub(crate) struct Answer<T>(Arc<Slot<T>>);
 
@@ -184,6 +195,13 @@ pub(crate) struct Answer<T>(Arc<Slot<T>>);
 pub(crate) fn slot<T>() -> (Reply<T>, Answer<T>) {
     let slot = Arc::new(Slot(Mutex::new(State::Empty(None))));
     (Reply(Target::Slot(Arc::clone(&slot))), Answer(slot))
+}
+
+impl<T: Send + 'static> Answer<T> {
+    /// The place where the answer arrives.
+    pub(crate) fn open(&self) -> Arc<dyn Open> {
+        Arc::<Slot<T>>::clone(&self.0)
+    }
 }
 
 impl<T> Answer<T> {

@@ -20,6 +20,7 @@ use crate::mailbox::{Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::planted::{Bug, planted};
+use crate::ring;
 use crate::schedule::strand;
 #[cfg(feature = "testing")]
 use crate::testing::Hook;
@@ -190,7 +191,7 @@ pub(crate) async fn guard<F: Future>(
         };
         let span = node.span();
         let _inside = span.as_ref().map(tracing::Span::enter);
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+        match catch_unwind(AssertUnwindSafe(|| ring::inside(node, || future.poll(cx)))) {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
             Ok(Poll::Pending) if node.is_killed() => Poll::Ready(Err(Exit::Killed)),
             Ok(Poll::Pending) => Poll::Pending,

@@ -70,6 +70,7 @@ impl<M> Receiver<M> {
         let measured = if COUNTED { self.meter.lap() } else { None };
         let mut stale = Vec::new();
         let mut lanes = mailbox.lanes.lock();
+        lanes.aside = true;
         let next = if let Some(system) = lanes.system.pop_front() {
             Some(Next::System(system))
         } else if let Some(Completed { message, pipe }) = lanes.completions.pop_front() {
@@ -90,7 +91,9 @@ impl<M> Receiver<M> {
                 &mut lanes.user
             };
             if stale.is_empty() {
-                from.pop_front().map(Next::Message)
+                let message = from.pop_front();
+                lanes.aside = message.is_none();
+                message.map(Next::Message)
             } else {
                 Some(Next::Expired(stale.len() as u64))
             }
@@ -100,9 +103,11 @@ impl<M> Receiver<M> {
         self.term = lanes.first_term();
         mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
         let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
+        // The next one of the batch is looked at under the lock, to say that it is one.
+        let aside = lanes.aside && !self.batch.is_empty();
         mailbox
             .attention
-            .store(lanes.needs_attention(), Ordering::Relaxed);
+            .store(lanes.needs_attention() || aside, Ordering::Relaxed);
         if next.is_none() && lanes.gate != Gate::Open {
             drop(lanes);
             return Poll::Ready(Next::System(System::Stop(Exit::Shutdown)));

@@ -77,4 +77,25 @@ impl<M> Mailbox<M> {
             self.attention.store(true, Ordering::Relaxed);
         }
     }
+
+    /// The number of the first message that the actor owes an answer to: of the one that it is
+    /// at, or else of the first that waits. `None` while it waits for messages itself.
+    pub(crate) fn floor(&self) -> Option<u64> {
+        let lanes = self.lanes.lock();
+        let front = lanes.front(self.batched());
+        if lanes.receiving {
+            None
+        } else {
+            Some(front - u64::from(!lanes.aside))
+        }
+    }
+
+    /// Takes note that the actor is at something else than a message of the user lane.
+    pub(crate) fn step_aside(&self) {
+        let mut lanes = self.lanes.lock();
+        lanes.aside = true;
+        lanes.receiving = false;
+        drop(lanes);
+        self.attention.store(true, Ordering::Relaxed);
+    }
 }

@@ -21,6 +21,7 @@ use crate::mailbox::{Mailbox, MailboxSpec};
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
 use crate::registry::Registry;
+use crate::ring::Waits;
 use crate::run;
 use crate::schedule::Scheduler;
 use crate::schedule::pool::Residents;
@@ -73,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) scheduler: Scheduler,
     pub(crate) alarms: Arc<Alarms>,
+    pub(crate) waits: Waits,
     pub(crate) ask_deadline: Duration,
     pub(crate) root: Branch,
     pub(crate) events: Arc<Events>,
@@ -94,6 +96,7 @@ impl Shared {
         Self {
             name: settings.name,
             alarms: Alarms::new(scheduler.clone()),
+            waits: Waits::default(),
             scheduler,
             ask_deadline: settings.ask_deadline,
             root: Branch::default(),
@@ -240,7 +243,7 @@ impl Shared {
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
 
-    pub(super) fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
         self.table.lock().get(id)
     }
 

@@ -1,0 +1,360 @@
+//! Rings of asks: named at once, and only where there is one.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use strowger::testing::TestSystem;
+use strowger::{
+    Accepts, Actor, ActorRef, Ask, AskError, BoxError, Completion, Context, Lane, MailboxSpec,
+    Reply, Request,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Outcome = Result<(), AskError>;
+type Peers = Arc<OnceLock<Vec<ActorRef<Msg>>>>;
+
+/// Asks the first of these actors, inside its hook, to walk on along the others.
+#[derive(Clone)]
+struct Walk(Vec<usize>);
+
+impl Request for Walk {
+    type Reply = Outcome;
+}
+
+/// Waits, and then walks on.
+struct After(Duration, Vec<usize>);
+
+impl Request for After {
+    type Reply = Outcome;
+}
+
+/// Walks beside the actor.
+struct Beside(Vec<usize>);
+
+impl Request for Beside {
+    type Reply = Outcome;
+}
+
+/// Answers first and walks then.
+struct Answered(Vec<usize>);
+
+impl Request for Answered {
+    type Reply = Outcome;
+}
+
+/// Is answered by a pipe, after a second.
+struct Later;
+
+impl Request for Later {
+    type Reply = Outcome;
+}
+
+/// Asks an actor `Later`, inside its hook.
+struct AskLater(usize);
+
+impl Request for AskLater {
+    type Reply = Outcome;
+}
+
+/// Has an actor walk on, with the answer in a lane.
+struct Lanes(usize, Vec<usize>);
+
+impl Request for Lanes {
+    type Reply = Outcome;
+}
+
+enum Msg {
+    Walk(Ask<Walk>),
+    After(Ask<After>),
+    Beside(Ask<Beside>),
+    Answered(Ask<Answered>),
+    Later(Ask<Later>),
+    AskLater(Ask<AskLater>),
+    Lanes(Ask<Lanes>),
+    Piped(Reply<Outcome>, Outcome),
+    Completed(Completion<Outcome>),
+}
+
+macro_rules! accepts {
+    ($($request:ident)*) => {$(
+        impl Accepts<Ask<$request>> for Msg {
+            fn wrap(ask: Ask<$request>) -> Self {
+                Self::$request(ask)
+            }
+        }
+    )*};
+}
+
+accepts!(Walk After Beside Answered Later AskLater Lanes);
+
+impl Accepts<Completion<Outcome>> for Msg {
+    fn wrap(completion: Completion<Outcome>) -> Self {
+        Self::Completed(completion)
+    }
+}
+
+struct Walker {
+    peers: Peers,
+    lane: Lane<Outcome>,
+    waiting: Option<Reply<Outcome>>,
+}
+
+async fn walk(peers: Peers, mut way: Vec<usize>) -> Outcome {
+    if way.is_empty() {
+        return Ok(());
+    }
+    let next = way.remove(0);
+    peers.wait()[next].ask(Walk(way)).await?
+}
+
+impl Actor for Walker {
+    type Msg = Msg;
+    type Args = Peers;
+    type Error = BoxError;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(2);
+
+    async fn pre_start(peers: Peers, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        let (lane, waiting) = (cx.lane(), None);
+        Ok(Self {
+            peers,
+            lane,
+            waiting,
+        })
+    }
+
+    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        let peers = Arc::clone(&self.peers);
+        match msg {
+            Msg::Walk(ask) => ask.reply.send(walk(peers, ask.request.0).await),
+            Msg::After(ask) => {
+                tokio::time::sleep(ask.request.0).await;
+                ask.reply.send(walk(peers, ask.request.1).await);
+            }
+            Msg::Beside(ask) => {
+                cx.pipe(walk(peers, ask.request.0), |end| Msg::Piped(ask.reply, end))?;
+            }
+            Msg::Answered(ask) => {
+                ask.reply.send(Ok(()));
+                walk(peers, ask.request.0).await?;
+            }
+            Msg::Later(ask) => {
+                let answer = async move {
+                    tokio::time::sleep(SECOND).await;
+                    ask.reply.send(Ok(()));
+                };
+                cx.pipe(answer, |()| Msg::Piped(Reply::ignored(), Ok(())))?;
+            }
+            Msg::AskLater(ask) => {
+                let answer = peers.wait()[ask.request.0].ask(Later).await;
+                ask.reply.send(answer.and_then(|answer| answer));
+            }
+            Msg::Lanes(ask) => {
+                let Lanes(next, way) = ask.request;
+                let (request, reply) = (Walk(way), self.lane.reply(0));
+                self.waiting = Some(ask.reply);
+                peers.wait()[next]
+                    .tell(Ask { request, reply })
+                    .await
+                    .map_err(|_| "gone")?;
+            }
+            Msg::Piped(reply, outcome) => reply.send(outcome),
+            Msg::Completed(completion) => {
+                let waiting = self.waiting.take().ok_or("nobody waits")?;
+                waiting.send(completion.result.map_err(|_| AskError::Dropped)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn walkers(system: &TestSystem, count: usize) -> Vec<ActorRef<Msg>> {
+    let peers = Peers::default();
+    let spawn = |number: usize| system.spawn::<Walker>(number.to_string(), Arc::clone(&peers));
+    let all: Vec<_> = (0..count).map(spawn).collect();
+    let _first = peers.set(all.clone());
+    all
+}
+
+fn ring(outcome: Result<Outcome, AskError>) -> Vec<String> {
+    match outcome.and_then(|outcome| outcome) {
+        Err(AskError::Ring { path }) => path.iter().map(ToString::to_string).collect(),
+        other => panic!("{other:?} is no ring"),
+    }
+}
+
+#[test]
+fn ring_is_named_at_once() {
+    TestSystem::check(0..20, |system| {
+        let actors = walkers(system, 3);
+        let two = system.run(actors[0].ask(Walk(vec![1, 0])));
+        assert_eq!(ring(two), ["/1", "/0", "/1"]);
+        let three = system.run(actors[0].ask(Walk(vec![1, 2, 0])));
+        assert_eq!(ring(three), ["/2", "/0", "/1", "/2"]);
+        let one = system.run(actors[0].ask(Walk(vec![0])));
+        assert_eq!(ring(one), ["/0", "/0"]);
+        assert_eq!(system.elapsed(), Duration::ZERO);
+        assert_eq!(system.run(actors[0].ask(Walk(vec![1, 2]))), Ok(Ok(())));
+    });
+}
+
+#[test]
+fn text_shows_the_way() {
+    let system = TestSystem::new(1);
+    let actors = walkers(&system, 2);
+    let outcome = system.run(actors[0].ask(Walk(vec![1, 0])));
+    let error = outcome.and_then(|outcome| outcome).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the ask would wait for itself: /1 -> /0 -> /1"
+    );
+}
+
+#[test]
+fn of_two_asks_that_meet_one_goes_on() {
+    TestSystem::check(0..50, |system| {
+        let actors = walkers(system, 2);
+        let (one, two) = system.run(async {
+            tokio::join!(
+                actors[0].ask(After(SECOND, vec![1])),
+                actors[1].ask(After(SECOND, vec![0]))
+            )
+        });
+        let rings = [one, two]
+            .into_iter()
+            .filter(|outcome| *outcome != Ok(Ok(())));
+        assert_eq!(rings.map(ring).count(), 1);
+        assert_eq!(system.elapsed(), SECOND);
+    });
+}
+
+#[test]
+fn ring_through_a_full_mailbox_is_seen() {
+    let system = TestSystem::new(1);
+    let actors = walkers(&system, 2);
+    let outcomes = system.run(async {
+        tokio::join!(
+            actors[0].ask(After(SECOND, vec![1])),
+            actors[1].ask(After(2 * SECOND, vec![0])),
+            actors[1].ask(Walk(vec![])),
+            actors[1].ask(Walk(vec![])),
+        )
+    });
+    assert_eq!(ring(outcomes.1), ["/1", "/0", "/1"]);
+    assert_eq!((outcomes.0, outcomes.2), (Ok(Ok(())), Ok(Ok(()))));
+    assert_eq!(system.elapsed(), 2 * SECOND);
+}
+
+#[test]
+fn asks_beside_the_actor_do_not_hold_it() {
+    TestSystem::check(0..20, |system| {
+        let actors = walkers(system, 2);
+        assert_eq!(system.run(actors[0].ask(Beside(vec![1, 0]))), Ok(Ok(())));
+        assert_eq!(system.run(actors[0].ask(Lanes(1, vec![0]))), Ok(Ok(())));
+    });
+}
+
+#[test]
+fn ask_that_was_answered_is_no_wait() {
+    TestSystem::check(0..20, |system| {
+        let actors = walkers(system, 2);
+        let outcome = system.run(actors[0].ask(Answered(vec![1])));
+        assert_eq!(outcome, Ok(Ok(())));
+        assert!(actors[0].is_alive());
+    });
+}
+
+#[test]
+fn request_that_was_put_off_is_not_owed() {
+    TestSystem::check(0..20, |system| {
+        let actors = walkers(system, 2);
+        // 0 waits for what a pipe of 1 answers; 1 then waits for 0.
+        let (one, two) = system.run(async {
+            let walk = async {
+                tokio::time::sleep(SECOND / 2).await;
+                actors[1].ask(Walk(vec![0])).await
+            };
+            tokio::join!(actors[0].ask(AskLater(1)), walk)
+        });
+        assert_eq!((one, two), (Ok(Ok(())), Ok(Ok(()))));
+    });
+}
+
+#[test]
+fn ask_after_a_ring_finds_nothing_left_of_it() {
+    let system = TestSystem::new(1);
+    let actors = walkers(&system, 2);
+    for _ in 0..3 {
+        assert_eq!(ring(system.run(actors[0].ask(Walk(vec![1, 0])))).len(), 3);
+        assert_eq!(system.run(actors[1].ask(Walk(vec![0]))), Ok(Ok(())));
+    }
+}
+
+/// Runs all walks at once.
+fn all_at_once(system: &TestSystem, walks: &[Vec<usize>]) -> Vec<Outcome> {
+    let actors = walkers(system, 6);
+    let ask = |walk: &Vec<usize>| {
+        let (first, way) = (actors[walk[0]].clone(), walk[1..].to_vec());
+        Box::pin(async move { first.ask(Walk(way)).await.and_then(|end| end) })
+    };
+    let mut asks: Vec<Pin<Box<dyn Future<Output = Outcome>>>> =
+        walks.iter().map(|walk| ask(walk) as _).collect();
+    let mut ends = vec![None; asks.len()];
+    system.run(poll_fn(move |cx| {
+        for (ask, end) in asks.iter_mut().zip(&mut ends) {
+            if end.is_none()
+                && let Poll::Ready(outcome) = ask.as_mut().poll(cx)
+            {
+                *end = Some(outcome);
+            }
+        }
+        if ends.iter().all(Option::is_some) {
+            Poll::Ready(ends.drain(..).flatten().collect())
+        } else {
+            Poll::Pending
+        }
+    }))
+}
+
+fn walk_along() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..6_usize, 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever graph of asks: no ring waits for its deadline.
+    #[test]
+    fn no_ring_is_missed(
+        seed in any::<u64>(),
+        walks in prop::collection::vec(walk_along(), 1..6),
+    ) {
+        let system = TestSystem::new(seed);
+        for outcome in all_at_once(&system, &walks) {
+            let right = matches!(outcome, Ok(()) | Err(AskError::Ring { .. }));
+            prop_assert!(right, "{outcome:?}");
+        }
+        prop_assert_eq!(system.elapsed(), Duration::ZERO);
+    }
+
+    /// Where all walk upward, there is no ring.
+    #[test]
+    fn no_ring_is_seen_where_there_is_none(
+        seed in any::<u64>(),
+        mut walks in prop::collection::vec(walk_along(), 1..6),
+    ) {
+        for walk in &mut walks {
+            walk.sort_unstable();
+            walk.dedup();
+        }
+        let system = TestSystem::new(seed);
+        for outcome in all_at_once(&system, &walks) {
+            prop_assert_eq!(outcome, Ok(()));
+        }
+    }
+}
