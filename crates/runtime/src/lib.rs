@@ -49,10 +49,16 @@
 //!   has not handled counts. What happens beyond is the actor's choice: [`Overflow`].
 //! - **A refused message comes back** as the caller gave it: [`SendError`].
 //! - **Signals overtake** messages: a stop, a [`Signal::Down`], the end of a child or a task.
-//! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer.
+//! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer. An ask inside a hook whose
+//!   answer would wait for the asker fails at once, and names the ring: [`AskError::Ring`].
+//! - **What nobody wants is not handled**: a message whose time to live has passed
+//!   ([`ActorRef::tell_within`]), a request whose asker has gone.
+//! - **Long work need not hold the actor**: a [pipe](Context::pipe) runs beside it, and its output
+//!   comes as a message.
+//! - **A drained actor loses nothing**: what it did not handle comes back ([`ActorRef::drain`]).
 //! - **Incarnations do not overlap**: children end first, then tasks, then `post_stop` runs, and
-//!   only then does the next `pre_start`. What belongs to one (timers, tasks, monitors, links,
-//!   lanes, streams) never reaches the next.
+//!   only then does the next `pre_start`. What belongs to one (timers, tasks, pipes, monitors,
+//!   links, lanes, streams) never reaches the next.
 //! - **Nothing outlives its owner**: children end with their parent, all with their system.
 //!
 //! # One to many
