@@ -13,9 +13,7 @@ use crate::cell::{self, AnyCell, Cell, Kind, Node, Owner, Phase};
 use crate::clock;
 use crate::context::Context;
 use crate::event::Event;
-#[cfg(feature = "testing")]
-use crate::exit::BoxError;
-use crate::exit::{Exit, discard, panic_text};
+use crate::exit::{BoxError, Exit, discard, panic_text};
 use crate::mailbox::{Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
@@ -107,48 +105,57 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
         if cx.node().is_killed() {
             return Exit::Killed;
         }
-        let result = match poll_fn(|task| cx.poll_next(task)).await {
-            Next::Message(message) | Next::Piped(_, message) => {
-                cx.handling = true;
-                #[cfg(feature = "testing")]
-                if let Err(error) = struck(cx.node(), Hook::Handle).await {
-                    return Exit::failed(error);
-                }
-                let traced = match cx.node().is_traced() {
-                    true => trace::begin::<A>(cx.cell_ref(), &message),
-                    false => None,
-                };
-                let result = actor.handle(message, cx).await;
-                cx.handling = result.is_err();
-                if let Some(began) = traced {
-                    trace::end(cx.node(), *began, result.is_err());
-                }
-                result
-            }
-            Next::Expired(_) => Ok(()),
+        // Taken apart before the actor works on it: there would be room for both meanwhile.
+        let message = match poll_fn(|task| cx.poll_next(task)).await {
+            Next::Message(message) | Next::Piped(_, message) => message,
+            Next::Expired(_) => continue,
             Next::System(System::Stop(exit)) => return exit,
             // Past the panic hook: an ordered panic is no news.
             Next::System(System::Panic(message)) => {
                 resume_unwind(Box::new(String::from(&*message)))
             }
-            Next::System(news) => match cx.signal(news) {
-                Some(signal) => {
-                    #[cfg(feature = "testing")]
-                    if let Err(error) = struck(cx.node(), Hook::Signal).await {
-                        return Exit::failed(error);
-                    }
-                    if cx.node().is_traced() {
-                        trace::signal(cx.node(), &signal);
-                    }
-                    actor.signal(signal, cx).await
+            Next::System(news) => {
+                // Boxed, because signals are rare, and an idle actor would have room for one.
+                if let Some(signal) = cx.signal(news)
+                    && let Err(error) = Box::pin(hear(actor, signal, cx)).await
+                {
+                    return Exit::failed(error);
                 }
-                None => Ok(()),
-            },
+                continue;
+            }
         };
+        cx.handling = true;
+        #[cfg(feature = "testing")]
+        if let Err(error) = struck(cx.node(), Hook::Handle).await {
+            return Exit::failed(error);
+        }
+        let traced = match cx.node().is_traced() {
+            true => trace::begin::<A>(cx.cell_ref(), &message),
+            false => None,
+        };
+        let result = actor.handle(message, cx).await;
+        cx.handling = result.is_err();
+        if let Some(began) = traced {
+            trace::end(cx.node(), *began, result.is_err());
+        }
         if let Err(error) = result {
             return Exit::failed(error);
         }
     }
+}
+
+/// Tells the actor its news.
+async fn hear<A: Actor>(
+    actor: &mut A,
+    signal: Signal,
+    cx: &mut Context<A>,
+) -> Result<(), BoxError> {
+    #[cfg(feature = "testing")]
+    struck(cx.node(), Hook::Signal).await?;
+    if cx.node().is_traced() {
+        trace::signal(cx.node(), &signal);
+    }
+    actor.signal(signal, cx).await.map_err(Into::into)
 }
 
 /// Gives the value to `post_stop`, or drops it after a kill or a panic. Panics are logged.
