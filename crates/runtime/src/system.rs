@@ -76,9 +76,7 @@ impl Builder {
     /// # Errors
     /// Outside of a runtime, and in a program that aborts on panic.
     pub fn build(self) -> Result<ActorSystem, BuildError> {
-        if cfg!(panic = "abort") {
-            return Err(BuildError::PanicAborts);
-        }
+        can_unwind(cfg!(panic = "unwind"))?;
         let scheduler = Scheduler::current().ok_or(BuildError::NoRuntime)?;
         Ok(ActorSystem::with_scheduler(self, scheduler))
     }
@@ -386,8 +384,30 @@ fn branch(cell: Arc<dyn AnyCell>) -> TreeNode {
     }
 }
 
+/// Refuses a program in which a panic is the end of all actors: nothing could be restarted.
+const fn can_unwind(unwinds: bool) -> Result<(), BuildError> {
+    if unwinds {
+        Ok(())
+    } else {
+        Err(BuildError::PanicAborts)
+    }
+}
+
 impl fmt::Debug for ActorSystem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ActorSystem({})", self.shared.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_aborts_on_panic_is_refused_with_what_to_change() {
+        let refused = can_unwind(false).expect_err("nothing could be restarted");
+        let text = refused.to_string();
+        assert!(text.contains("panic = \"abort\"") && text.contains("panic = \"unwind\""));
+        assert!(can_unwind(cfg!(panic = "unwind")).is_ok());
     }
 }
