@@ -31,6 +31,10 @@ pub trait Actor: Sized + Send + 'static {
     /// How many pipes may be in flight; see [`Context::pipe`].
     const PIPES: usize = 1024;
 
+    /// Whether the actor gets a thread of its own, so that its hooks may block. The thread ends
+    /// with the incarnation; futures, timers and tasks of tokio work on it as elsewhere.
+    const BLOCKING: bool = false;
+
     /// Whether `post_stop` may see the value after a panic. If not, the value is dropped.
     const SURVIVES_PANIC: bool = false;
 

@@ -263,10 +263,22 @@ impl<M: Send + 'static> ActorRef<M> {
         M: Accepts<Ask<R>>,
     {
         let (reply, answer) = reply::slot();
+        let sent = self.0.send_here(Ask { request, reply });
+        if sent.is_ok()
+            && let Some(result) = answer.take()
+        {
+            return result.map_err(AskError::from);
+        }
         // Until it is in the mailbox, it comes after all that is.
         let placed = AtomicU64::new(u64::MAX);
         let exchange = async {
-            match self.deliver(Ask { request, reply }, None).await {
+            let sent = match sent {
+                Err(SendError::Full(ask)) if self.0.mailbox.spec().waits() => {
+                    self.deliver(ask, None).await
+                }
+                sent => sent,
+            };
+            match sent {
                 Ok(number) => {
                     placed.store(number, Ordering::Relaxed);
                     let mut asked = Asked {
@@ -378,6 +390,32 @@ impl<M: Send + 'static> Cell<M> {
         M: Accepts<T>,
     {
         match self.mailbox.push(message, until, M::wrap) {
+            Ok(placed) => {
+                if placed.dropped > 0 {
+                    self.overflowed(placed.dropped);
+                }
+                Ok(placed.number)
+            }
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    /// Sends a message; an idle actor handles it here and now, on the caller's stack, if this is a
+    /// place for that.
+    #[inline]
+    fn send_here<T>(&self, message: T) -> Result<u64, SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let scheduler = &self.node.shared.scheduler;
+        if !scheduler.may_visit() {
+            return self.send(message, None);
+        }
+        let (put, idle) = self.mailbox.offer(message, M::wrap);
+        if let Some((ready, place)) = idle {
+            scheduler.visit(ready, place);
+        }
+        match put {
             Ok(placed) => {
                 if placed.dropped > 0 {
                     self.overflowed(placed.dropped);

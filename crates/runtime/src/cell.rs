@@ -1,5 +1,6 @@
 //! What stands behind an address: the part of an actor that survives its restarts.
 
+mod id;
 mod life;
 mod span;
 
@@ -15,37 +16,19 @@ use crate::branch::Branch;
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::info::{ActorInfo, COUNTED, State};
-use crate::mailbox::{Figures, Lanes, Mailbox, MailboxSpec, System};
+use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
 use crate::metric::Count;
 use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
-use crate::run;
-use crate::schedule::strand::{self, Host, Ready, Strand};
+use crate::schedule::strand;
 use crate::supervision::{Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
+pub use id::ActorId;
 pub(crate) use life::Link;
 use life::{LastExit, Life, More, PhaseWait, Watcher};
-
-/// Identifies an actor in its system for as long as its address is valid.
-///
-/// The slot is used again after the actor's end, with another generation; so an identifier never
-/// names two actors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ActorId {
-    /// The place in the system's table.
-    pub slot: u32,
-    /// How often that place was used before.
-    pub generation: u32,
-}
-
-impl std::fmt::Display for ActorId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.slot, self.generation)
-    }
-}
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct Cell<M> {
@@ -64,6 +47,8 @@ pub(crate) trait AnyCell: Send + Sync {
     fn close(&self) -> u64;
     /// An estimate of what it takes, in octets.
     fn memory(&self, figures: &Figures) -> usize;
+    /// A number that changes with every message that is taken.
+    fn progress(&self) -> u64;
     /// Ends the incarnation at its next await.
     fn kill(&self);
     /// Ends an incarnation that nobody will run any more.
@@ -105,6 +90,10 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
         size_of::<Self>() + counts + figures.octets + (self.node.kind)().task
     }
 
+    fn progress(&self) -> u64 {
+        self.mailbox.progress()
+    }
+
     fn kill(&self) {
         if self.node.kill() {
             self.mailbox.strand().wake();
@@ -117,38 +106,6 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
-    }
-}
-
-impl<M: Send + 'static> Host for Cell<M> {
-    type Data = Lanes<M>;
-
-    fn strand(&self) -> &Strand<Lanes<M>> {
-        self.mailbox.strand()
-    }
-
-    fn queue(&self, ready: Ready, place: u64) {
-        self.node.shared.scheduler.push(ready, place);
-    }
-
-    fn is_down(&self) -> bool {
-        self.node.shared.scheduler.is_down()
-    }
-
-    fn path(&self) -> Path {
-        self.node.path()
-    }
-
-    fn over(self: Arc<Self>, exit: Option<Exit>) {
-        let scheduler = self.node.shared.scheduler.clone();
-        let cell: Arc<dyn AnyCell> = self;
-        match exit {
-            Some(exit) => run::settle(&cell, &exit),
-            // Its tokio runtime is going down.
-            None => finish(&cell, &Exit::Killed),
-        }
-        drop(cell);
-        scheduler.release();
     }
 }
 

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -61,6 +62,13 @@ pub enum Event {
         /// How many messages.
         count: u64,
     },
+    /// A hook holds its worker: others wait for it. Told once for each time, while it lasts.
+    LongHandler {
+        /// The actor.
+        path: Path,
+        /// How long it had held its worker when that was seen.
+        held: Duration,
+    },
     /// Messages were dropped because there was no room.
     Overflow {
         /// The actor.
@@ -81,6 +89,7 @@ impl Event {
             | Self::Escalated { path, .. }
             | Self::DeadLetter { path, .. }
             | Self::Expired { path, .. }
+            | Self::LongHandler { path, .. }
             | Self::Overflow { path, .. } => path,
         }
     }
@@ -95,6 +104,7 @@ impl fmt::Display for Event {
             Self::Escalated { exit, .. } => write!(f, "escalated: {exit}"),
             Self::DeadLetter { count, exit, .. } => write!(f, "dead letters, {count}: {exit}"),
             Self::Expired { count, .. } => write!(f, "{count} expired"),
+            Self::LongHandler { held, .. } => write!(f, "holds its worker for {held:?}"),
             Self::Overflow { count, .. } => write!(f, "overflow, {count} dropped"),
         }
     }

@@ -14,6 +14,7 @@ mod drain;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod receiver;
+mod spec;
 mod term;
 
 use std::collections::VecDeque;
@@ -28,92 +29,16 @@ use crate::exit::{Exit, discard};
 use crate::info::COUNTED;
 use crate::monitor::Signal;
 use crate::planted::{Bug, planted};
-use crate::schedule::strand::{Held, Strand};
+use crate::schedule::strand::{Held, Ready, Strand};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
 pub(crate) use receiver::Receiver;
+pub use spec::{MailboxSpec, Overflow};
 use term::{Term, Terms};
 
-/// What happens to a message for which there is no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Overflow {
-    /// `tell` waits for room, in turn; `try_tell` fails.
-    #[default]
-    Wait,
-    /// Both fail and hand the message back.
-    Fail,
-    /// The new message is dropped.
-    DropNewest,
-    /// The message that has waited longest is dropped.
-    DropOldest,
-    /// All that waits is dropped in favour of the new message.
-    KeepLatest,
-}
-
-/// How much may wait for an actor, and what happens beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MailboxSpec {
-    capacity: usize,
-    overflow: Overflow,
-}
-
-impl MailboxSpec {
-    /// Room for 1024 messages, then senders wait.
-    pub const DEFAULT: Self = Self::bounded(1024);
-
-    /// Room for `capacity` messages, at least one.
-    #[must_use]
-    pub const fn bounded(capacity: usize) -> Self {
-        let capacity = if capacity == 0 { 1 } else { capacity };
-        Self {
-            capacity,
-            overflow: Overflow::Wait,
-        }
-    }
-
-    /// No bound: memory is the limit. Only for senders that something else bounds.
-    #[must_use]
-    pub const fn unbounded() -> Self {
-        Self {
-            capacity: usize::MAX,
-            overflow: Overflow::Wait,
-        }
-    }
-
-    /// Says what happens to a message for which there is no room.
-    #[must_use]
-    pub const fn overflow(mut self, overflow: Overflow) -> Self {
-        self.overflow = overflow;
-        self
-    }
-
-    /// The number of messages that may wait; `None` without a bound.
-    #[must_use]
-    pub const fn capacity(&self) -> Option<usize> {
-        if self.capacity == usize::MAX {
-            None
-        } else {
-            Some(self.capacity)
-        }
-    }
-
-    /// Rules that drop what waits must reach all of it, so nothing may be taken out ahead.
-    const fn batches(self) -> bool {
-        matches!(self.overflow, Overflow::Wait | Overflow::Fail)
-    }
-
-    pub(crate) const fn waits(self) -> bool {
-        matches!(self.overflow, Overflow::Wait)
-    }
-}
-
-impl Default for MailboxSpec {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
+/// An actor that waits for messages: the right to run it, and where it belongs.
+pub(crate) type Idle = (Ready, u64);
 
 /// What overtakes every message.
 #[derive(Debug)]
@@ -164,6 +89,8 @@ pub(crate) struct Lanes<M> {
     user: VecDeque<M>,
     /// Whether the actor waits for something to be put in.
     receiving: bool,
+    /// Whether it runs on the stack of one who asks, for one message.
+    visited: bool,
     waiting: Option<Box<Waiting>>,
     incarnation: u32,
     /// Whether what the receiver took last was not a message of the user lane.
@@ -254,6 +181,10 @@ impl<M> Lanes<M> {
         wakers
     }
 
+    fn has_work(&self) -> bool {
+        !(self.system.is_empty() && self.completions.is_empty() && self.user.is_empty())
+    }
+
     fn needs_attention(&self) -> bool {
         !self.system.is_empty() || !self.completions.is_empty() || self.has_ungranted()
     }
@@ -267,6 +198,7 @@ impl<M> Mailbox<M> {
                 completions: VecDeque::new(),
                 user: VecDeque::new(),
                 receiving: false,
+                visited: false,
                 waiting: None,
                 incarnation: 0,
                 aside: true,
@@ -311,6 +243,35 @@ impl<M> Mailbox<M> {
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
     ) -> Result<Placed, Refused<T>> {
+        self.put(message, until, wrap, rouse)
+    }
+
+    /// Puts a message in as `push` does. An actor that waits for one is not woken but given to the
+    /// caller, who runs it for this one message or queues it where it belongs.
+    #[inline]
+    pub(crate) fn offer<T>(
+        &self,
+        message: T,
+        wrap: impl FnOnce(T) -> M,
+    ) -> (Result<Placed, Refused<T>>, Option<Idle>) {
+        let mut claimed = None;
+        let put = self.put(message, None, wrap, |mut lanes| {
+            if mem::take(&mut lanes.receiving) {
+                lanes.visited = true;
+                claimed = lanes.claim();
+            }
+        });
+        (put, claimed)
+    }
+
+    #[inline(always)]
+    fn put<T>(
+        &self,
+        message: T,
+        until: Option<Instant>,
+        wrap: impl FnOnce(T) -> M,
+        then: impl FnOnce(Held<'_, Lanes<M>>),
+    ) -> Result<Placed, Refused<T>> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
             return Err(lanes.gate.refuse(message));
@@ -323,7 +284,7 @@ impl<M> Mailbox<M> {
             }
         }
         let number = lanes.push(wrap(message), until, batched);
-        rouse(lanes);
+        then(lanes);
         Ok(Placed { number, dropped: 0 })
     }
 
@@ -535,6 +496,18 @@ impl<M> Mailbox<M> {
         }
         lanes.aside = true;
         lanes.incarnation
+    }
+
+    /// Notes how long the actor was at work, and how long the first of its next messages waited.
+    fn note(&self, busy: u64, waited: u64) {
+        self.busy.fetch_add(busy, Ordering::Relaxed);
+        self.waited.store(waited, Ordering::Relaxed);
+    }
+
+    /// A number that changes with every message that is taken.
+    pub(crate) fn progress(&self) -> u64 {
+        let batched = self.batched() as u64;
+        self.handled.load(Ordering::Relaxed) ^ batched.rotate_right(16)
     }
 
     pub(crate) fn incarnation(&self) -> u32 {

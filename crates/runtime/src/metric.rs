@@ -14,6 +14,7 @@ pub(crate) enum Count<'a> {
     DeadLetters(u64),
     Expired(u64),
     Overflow(u64),
+    LongHandler,
 }
 
 const ACTORS: &str = "strowger_actors";
@@ -24,6 +25,7 @@ const ESCALATIONS: &str = "strowger_escalations_total";
 const DEAD_LETTERS: &str = "strowger_dead_letters_total";
 const EXPIRED: &str = "strowger_expired_total";
 const OVERFLOW: &str = "strowger_mailbox_overflow_total";
+const LONG_HANDLERS: &str = "strowger_long_handlers_total";
 
 /// Counts it. Without a recorder this costs a load.
 pub(crate) fn count(turn: Count<'_>) {
@@ -43,6 +45,7 @@ pub(crate) fn count(turn: Count<'_>) {
             counter!(DEAD_LETTERS).increment(messages);
             counter!(EXPIRED).increment(messages);
         }
+        Count::LongHandler => counter!(LONG_HANDLERS).increment(1),
         Count::Overflow(messages) => counter!(OVERFLOW).increment(messages),
     }
 }
@@ -83,6 +86,7 @@ pub(crate) fn describe() {
         OVERFLOW,
         "Messages that a full mailbox or a full subscriber dropped."
     );
+    describe_counter!(LONG_HANDLERS, "Hooks that held their worker too long.");
 }
 
 #[cfg(test)]
@@ -109,6 +113,7 @@ mod tests {
             DEAD_LETTERS,
             EXPIRED,
             OVERFLOW,
+            LONG_HANDLERS,
         ];
         assert_eq!(named, all);
     }

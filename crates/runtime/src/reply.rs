@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
+use crate::schedule::strand::Lock;
 
 /// A message that is answered.
 ///
@@ -152,7 +152,7 @@ impl<T> fmt::Debug for Lane<T> {
 }
 
 /// Where one who asks waits for the answer.
-struct Slot<T>(Mutex<State<T>>);
+struct Slot<T>(Lock<State<T>>);
 
 enum State<T> {
     Empty(Option<Waker>),
@@ -193,7 +193,7 @@ pub(crate) struct Answer<T>(Arc<Slot<T>>);
 
 /// Makes a reply and the place where its answer arrives.
 pub(crate) fn slot<T>() -> (Reply<T>, Answer<T>) {
-    let slot = Arc::new(Slot(Mutex::new(State::Empty(None))));
+    let slot = Arc::new(Slot(Lock::new(State::Empty(None))));
     (Reply(Target::Slot(Arc::clone(&slot))), Answer(slot))
 }
 
@@ -205,6 +205,18 @@ impl<T: Send + 'static> Answer<T> {
 }
 
 impl<T> Answer<T> {
+    /// The answer, if it is there already.
+    pub(crate) fn take(&self) -> Option<Result<T, Unanswered>> {
+        let mut state = self.0.0.lock();
+        if !matches!(&*state, State::Settled(_)) {
+            return None;
+        }
+        match mem::replace(&mut *state, State::Gone) {
+            State::Settled(result) => Some(result),
+            State::Empty(_) | State::Gone => None,
+        }
+    }
+
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
         let mut state = self.0.0.lock();
         match mem::replace(&mut *state, State::Gone) {
@@ -227,6 +239,8 @@ impl<T> Drop for Answer<T> {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
+
     use super::*;
 
     fn poll<T>(answer: &Answer<T>) -> Poll<Result<T, Unanswered>> {

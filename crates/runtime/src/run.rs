@@ -14,23 +14,81 @@ use crate::clock;
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::{BoxError, Exit, discard, panic_text};
-use crate::mailbox::{Next, System};
+use crate::mailbox::{Idle, Lanes, Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
+use crate::path::Path;
 use crate::planted::{Bug, planted};
 use crate::ring;
-use crate::schedule::strand;
+use crate::schedule::strand::{self, Host, Mark, Ready, Strand};
 #[cfg(feature = "testing")]
 use crate::testing::Hook;
 use crate::trace;
 
 /// Starts an incarnation.
-pub(crate) fn launch<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) {
+pub(crate) fn launch<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
+    if let Some((ready, place)) = prepare::<A>(cell, args) {
+        cell.node.shared.scheduler.push(ready, place);
+    }
+}
+
+/// Starts an incarnation; it may have its first turn here and now, on the caller's stack.
+pub(crate) fn launch_here<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
+    if let Some((ready, place)) = prepare::<A>(cell, args) {
+        cell.node.shared.scheduler.begin(ready, place);
+    }
+}
+
+fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
     cell.node.rise();
     cell.node.open_span();
-    let place = cell.node.shared.scheduler.admit();
-    let life = incarnation::<A>(Arc::clone(&cell), args);
-    strand::start(cell, Box::pin(life), place);
+    let scheduler = &cell.node.shared.scheduler;
+    let place = match A::BLOCKING {
+        true => scheduler.admit_blocking(|| cell.node.path()),
+        false => scheduler.admit(),
+    };
+    let life = incarnation::<A>(Arc::clone(cell), args);
+    let ready = strand::start(cell, Box::pin(life), place)?;
+    Some((ready, place))
+}
+
+impl<M: Send + 'static> Host for Cell<M> {
+    type Data = Lanes<M>;
+
+    fn strand(&self) -> &Strand<Lanes<M>> {
+        self.mailbox.strand()
+    }
+
+    fn queue(&self, ready: Ready, place: u64) {
+        self.node.shared.scheduler.push(ready, place);
+    }
+
+    fn is_down(&self) -> bool {
+        self.node.shared.scheduler.is_down()
+    }
+
+    fn path(&self) -> Path {
+        self.node.path()
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            system: Arc::as_ptr(&self.node.shared).addr(),
+            actor: self.node.id.to_bits(),
+        }
+    }
+
+    fn over(self: Arc<Self>, exit: Option<Exit>, place: u64) {
+        let scheduler = self.node.shared.scheduler.clone();
+        let any: Arc<dyn AnyCell> = self;
+        match exit {
+            Some(exit) => settle(&any, &exit),
+            // Its tokio runtime is going down.
+            None => cell::finish(&any, &Exit::Killed),
+        }
+        drop(any);
+        scheduler.release(place);
+    }
 }
 
 /// What is the same for all actors of this type.

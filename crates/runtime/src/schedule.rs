@@ -76,10 +76,49 @@ impl Scheduler {
         }
     }
 
-    /// Takes note that an incarnation is over.
-    pub(crate) fn release(&self) {
+    /// As `admit`, for an incarnation that gets a thread of its own.
+    pub(crate) fn admit_blocking(&self, path: impl FnOnce() -> Path) -> u64 {
         match self {
-            Self::Pool(pool) => pool.release(),
+            Self::Pool(pool) => pool.admit_blocking(&path()),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.admit(),
+        }
+    }
+
+    /// Whether an actor may run here and now, on the stack of one who asks it or starts it.
+    #[inline]
+    pub(crate) fn may_visit(&self) -> bool {
+        match self {
+            Self::Pool(pool) => pool.may_visit(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => false,
+        }
+    }
+
+    /// Runs an actor here and now.
+    #[inline]
+    pub(crate) fn visit(&self, ready: Ready, place: u64) {
+        match self {
+            Self::Pool(pool) => pool.visit(ready, place),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.push(ready, place),
+        }
+    }
+
+    /// Gives a new incarnation its first turn, here and now if this is a place for that.
+    pub(crate) fn begin(&self, ready: Ready, place: u64) {
+        match self {
+            Self::Pool(pool) if pool.may_visit() => pool.visit(ready, place),
+            Self::Pool(pool) => pool.push(ready, place),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.push(ready, place),
+        }
+    }
+
+    /// Takes note that an incarnation is over.
+    pub(crate) fn release(&self, place: u64) {
+        match self {
+            Self::Pool(pool) => pool.release(place),
             #[cfg(feature = "testing")]
             Self::Seeded(_) => {}
         }

@@ -46,6 +46,7 @@ pub enum BuildError {
 pub struct Builder {
     name: Arc<str>,
     ask_deadline: Duration,
+    handler_limit: Duration,
     seed: u64,
     topic_limits: TopicLimits,
 }
@@ -54,6 +55,16 @@ impl Builder {
     /// How long [`ActorRef::ask`] waits; five seconds unless set.
     pub const fn ask_deadline(mut self, deadline: Duration) -> Self {
         self.ask_deadline = deadline;
+        self
+    }
+
+    /// How long a hook may hold its worker before [`Event::LongHandler`](crate::Event::LongHandler)
+    /// tells of it; 50 milliseconds unless set.
+    ///
+    /// What counts is the time without an await that has to wait. Actors that have a thread of
+    /// their own ([`Actor::BLOCKING`]) have no limit.
+    pub const fn handler_limit(mut self, limit: Duration) -> Self {
+        self.handler_limit = limit;
         self
     }
 
@@ -130,6 +141,7 @@ impl ActorSystem {
         Builder {
             name: name.into(),
             ask_deadline: Duration::from_secs(5),
+            handler_limit: Duration::from_millis(50),
             seed: RandomState::new().hash_one(()),
             topic_limits: TopicLimits::DEFAULT,
         }

@@ -12,7 +12,7 @@ use ::loom::thread;
 use super::{Lanes, Mailbox, MailboxSpec, Next, Receiver, System};
 use crate::exit::Exit;
 use crate::path::Path;
-use crate::schedule::strand::{Body, Host, Ready, Strand, start};
+use crate::schedule::strand::{Body, Host, Mark, Ready, Strand, start};
 
 /// An actor that is nothing but its mailbox.
 struct Toy {
@@ -30,7 +30,8 @@ impl Toy {
             queue: Mutex::new(VecDeque::new()),
             taken: Mutex::new(Vec::new()),
         });
-        start(Arc::clone(&toy), toy.body(all), 0);
+        let ready = start(&toy, toy.body(all), 0).expect("it is off");
+        toy.queue(ready, 0);
         toy
     }
 
@@ -97,7 +98,11 @@ impl Host for Toy {
         Path::root()
     }
 
-    fn over(self: Arc<Self>, _: Option<Exit>) {}
+    fn mark(&self) -> Mark {
+        Mark::default()
+    }
+
+    fn over(self: Arc<Self>, _: Option<Exit>, _: u64) {}
 }
 
 #[test]

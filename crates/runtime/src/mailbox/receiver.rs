@@ -43,12 +43,8 @@ impl<M> Receiver<M> {
     /// Takes the next thing to do. Pending when there is none, or when it is another's turn.
     #[inline]
     pub(crate) fn poll_next(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
-        if self.budget == 0 {
-            self.budget = BUDGET;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        if !mailbox.attention.load(Ordering::Relaxed)
+        if self.budget > 0
+            && !mailbox.attention.load(Ordering::Relaxed)
             && self.front != self.term
             && let Some(message) = self.batch.pop_front()
         {
@@ -56,7 +52,7 @@ impl<M> Receiver<M> {
             mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
             return self.taken(message);
         }
-        self.poll_lanes(mailbox)
+        self.poll_lanes(mailbox, cx)
     }
 
     fn taken(&mut self, message: M) -> Poll<Next<M>> {
@@ -65,11 +61,16 @@ impl<M> Receiver<M> {
         Poll::Ready(Next::Message(message))
     }
 
-    fn poll_lanes(&mut self, mailbox: &Mailbox<M>) -> Poll<Next<M>> {
+    fn poll_lanes(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
         mailbox.handled.store(self.handled, Ordering::Relaxed);
         let measured = if COUNTED { self.meter.lap() } else { None };
         let mut stale = Vec::new();
         let mut lanes = mailbox.lanes.lock();
+        if self.is_spent(&mut lanes) {
+            drop(lanes);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         lanes.aside = true;
         let next = if let Some(system) = lanes.system.pop_front() {
             Some(Next::System(system))
@@ -85,13 +86,11 @@ impl<M> Receiver<M> {
             if lanes.terms.is_some() {
                 self.take_stale(&mut lanes, mailbox.spec.batches(), &mut stale);
             }
-            let from = if mailbox.spec.batches() {
-                &mut self.batch
-            } else {
-                &mut lanes.user
-            };
             if stale.is_empty() {
-                let message = from.pop_front();
+                let message = match mailbox.spec.batches() {
+                    true => self.batch.pop_front(),
+                    false => lanes.user.pop_front(),
+                };
                 lanes.aside = message.is_none();
                 message.map(Next::Message)
             } else {
@@ -117,12 +116,8 @@ impl<M> Receiver<M> {
         discard(stale);
         wakers.into_iter().for_each(Waker::wake);
         if let Some((took, weight)) = measured {
-            mailbox
-                .busy
-                .fetch_add(took.saturating_mul(weight), Ordering::Relaxed);
-            mailbox
-                .waited
-                .store(if next.is_some() { took } else { 0 }, Ordering::Relaxed);
+            let waited = if next.is_some() { took } else { 0 };
+            mailbox.note(took.saturating_mul(weight), waited);
         }
         match next {
             Some(Next::Message(message)) => self.taken(message),
@@ -137,6 +132,18 @@ impl<M> Receiver<M> {
                 Poll::Pending
             }
         }
+    }
+
+    /// Whether it is another's turn, though there is more to do.
+    fn is_spent(&mut self, lanes: &mut Lanes<M>) -> bool {
+        if mem::take(&mut lanes.visited) {
+            self.budget = 1;
+        }
+        let spent = self.budget == 0 && (lanes.has_work() || !self.batch.is_empty());
+        if spent {
+            self.budget = BUDGET;
+        }
+        spent
     }
 
     /// Takes the messages at the front of the line that nobody wants any more.

@@ -8,26 +8,41 @@
 
 mod monitor;
 mod seat;
+mod solo;
+mod visit;
+mod watch;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
-use tokio::runtime::Handle;
+use parking_lot::Mutex;
+use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
 use super::strand::Ready;
+use crate::path::Path;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use seat::{Dispatcher, Seat};
+use solo::Solos;
 
-/// All that live in a system, for the one moment in which they are ended from below.
+/// All that live in a system, as its dispatchers and the monitor see them.
 pub(crate) trait Residents: Send + Sync {
     /// Ends every incarnation that waits.
     fn abandon(&self);
+    /// How long a hook may hold its worker.
+    fn handler_limit(&self) -> Duration;
+    /// A number that changes with every message that an actor takes.
+    fn progress(&self, actor: u64) -> Option<u64>;
+    /// Reports a hook that holds its worker.
+    fn held(&self, actor: u64, held: Duration);
 }
 
 /// The dispatchers of one system.
 pub(crate) struct Pool {
     handle: Handle,
     seats: Box<[Seat]>,
+    /// The runtime, if a thread that dispatches for it does nothing else.
+    runtime: Option<Id>,
     /// How many of the seats are not in reserve.
     workers: usize,
     /// Where the next actor goes that no dispatcher starts.
@@ -41,12 +56,16 @@ pub(crate) struct Pool {
     /// All dispatchers have left: nobody runs anything.
     down: AtomicBool,
     residents: OnceLock<Weak<dyn Residents>>,
+    /// The threads of those that have one of their own.
+    solos: Mutex<Solos>,
 }
 
 impl Pool {
     pub(crate) fn new(handle: Handle) -> Arc<Self> {
         let workers = handle.metrics().num_workers();
+        let many = handle.runtime_flavor() == RuntimeFlavor::MultiThread;
         Arc::new(Self {
+            runtime: many.then(|| handle.id()),
             handle,
             seats: (0..2 * workers).map(Seat::new).collect(),
             workers,
@@ -56,6 +75,7 @@ impl Pool {
             closed: AtomicBool::new(false),
             down: AtomicBool::new(false),
             residents: OnceLock::new(),
+            solos: Mutex::default(),
         })
     }
 
@@ -83,8 +103,46 @@ impl Pool {
         (number % self.workers) as u64
     }
 
+    /// A place for an incarnation on a thread of its own, or among the others if there is none.
+    pub(crate) fn admit_blocking(&self, path: &Path) -> u64 {
+        let place = self.solos.lock().start(path, &self.handle);
+        match place {
+            Ok(place) => {
+                self.live.fetch_add(1, Ordering::Relaxed);
+                place
+            }
+            Err(error) => {
+                tracing::error!(%path, %error, "no thread for a blocking actor");
+                self.admit()
+            }
+        }
+    }
+
+    /// Whether this is a place where an actor may run on the stack of another.
+    #[inline]
+    pub(crate) fn may_visit(&self) -> bool {
+        visit::may(|runtime| {
+            seat::here(self, |seat| seat.is_some())
+                || self.runtime.is_some() && runtime == self.runtime
+        })
+    }
+
+    /// Runs an actor on the caller's stack.
+    #[inline]
+    pub(crate) fn visit(&self, ready: Ready, place: u64) {
+        if solo::is_solo(place) {
+            return self.push(ready, place);
+        }
+        if let Some(again) = visit::on_this_stack(ready) {
+            self.push(again, place);
+        }
+    }
+
     /// An incarnation is over.
-    pub(crate) fn release(&self) {
+    pub(crate) fn release(&self, place: u64) {
+        if solo::is_solo(place) {
+            self.solos.lock().end(place);
+        }
         // With the store in `close`, one of the two sees what the other did.
         if self.live.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
             self.call_all();
@@ -114,6 +172,9 @@ impl Pool {
     /// Queues an actor: here, if this thread dispatches for the pool, else at its own dispatcher.
     #[inline]
     pub(crate) fn push(&self, ready: Ready, home: u64) {
+        if solo::is_solo(home) {
+            return self.push_solo(ready, home);
+        }
         let home = usize::try_from(home).unwrap_or(0);
         let left = seat::here(self, |seat| match seat {
             Some(seat) => seat.push_here(ready, home),
@@ -138,12 +199,23 @@ impl Pool {
         }
     }
 
+    #[cold]
+    fn push_solo(&self, ready: Ready, place: u64) {
+        let solo = self.solos.lock().get(place);
+        // Without its thread nobody runs it: dropped, it ends.
+        if let Some(solo) = solo {
+            solo.push(ready);
+        }
+    }
+
     fn leave(&self) {
         if self.seated.fetch_sub(1, Ordering::SeqCst) > 1 {
             return;
         }
         self.down.store(true, Ordering::SeqCst);
         self.seats.iter().for_each(Seat::clear);
+        let solos = self.solos.lock().end_all();
+        drop(solos);
         if let Some(residents) = self.residents.get().and_then(Weak::upgrade) {
             residents.abandon();
         }

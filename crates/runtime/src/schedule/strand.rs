@@ -61,7 +61,7 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
     fn strand(&self) -> &Strand<Self::Data>;
 
     /// Puts the right to run where somebody will use it.
-    fn queue(&self, ready: Ready, number: u64);
+    fn queue(&self, ready: Ready, place: u64);
 
     /// Whether nobody will run anything any more.
     fn is_down(&self) -> bool;
@@ -69,8 +69,19 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
     /// Where the actor lives, for traces.
     fn path(&self) -> Path;
 
-    /// Takes note that the incarnation is gone; without an exit, it was dropped on its way.
-    fn over(self: Arc<Self>, exit: Option<Exit>);
+    /// Who it is, for those who watch it run.
+    fn mark(&self) -> Mark;
+
+    /// Takes note that the incarnation at this place is gone; without an exit, it was dropped on
+    /// its way.
+    fn over(self: Arc<Self>, exit: Option<Exit>, place: u64);
+}
+
+/// An actor without its types: the address of what its system shares, and its identifier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) system: usize,
+    pub(crate) actor: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +105,7 @@ unsafe impl<T: Send> Sync for Strand<T> {}
 struct Run<T> {
     state: State,
     /// The place that the scheduler gave to the incarnation.
-    number: u64,
+    place: u64,
     /// The owner, while the strand holds a reference to it.
     host: Option<NonNull<dyn Turn>>,
     data: T,
@@ -107,7 +118,7 @@ impl<T> Strand<T> {
     pub(crate) fn new(data: T) -> Self {
         let run = Run {
             state: State::Off,
-            number: 0,
+            place: 0,
             host: None,
             data,
         };
@@ -139,27 +150,27 @@ impl<T> Strand<T> {
     }
 }
 
-/// Starts an incarnation: it is queued, and its strand keeps its owner alive until it is over.
+/// Starts an incarnation: returns the right to run it. The strand keeps its owner alive until the
+/// incarnation is over.
 ///
-/// Does nothing when the last one is not over, which its owner sees to.
-#[expect(clippy::needless_pass_by_value, reason = "a copy of it is kept")]
-pub(crate) fn start<C: Host>(host: Arc<C>, body: Body, number: u64) {
+/// There is none while the last one is not over, which its owner sees to.
+pub(crate) fn start<C: Host>(host: &Arc<C>, body: Body, place: u64) -> Option<Ready> {
     let strand = host.strand();
     let mut run = strand.run.lock();
     if run.state != State::Off {
         drop(run);
         drop(body);
-        return;
+        return None;
     }
-    let turn: *const dyn Turn = Arc::into_raw(Arc::<C>::clone(&host));
+    let turn: *const dyn Turn = Arc::into_raw(Arc::<C>::clone(host));
     run.host = NonNull::new(turn.cast_mut());
-    run.number = number;
+    run.place = place;
     run.state = State::Queued;
     let ready = Ready(run.host.expect("made from a reference"));
     drop(run);
     // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
     drop(unsafe { strand.exchange(Some(body)) });
-    host.queue(ready, number);
+    Some(ready)
 }
 
 /// Ends an incarnation that waits, because nobody will run it any more. One that is queued ends
@@ -199,17 +210,27 @@ impl<T> DerefMut for Held<'_, T> {
 impl<T> Held<'_, T> {
     /// Gives the strand a turn, and the lock back.
     #[inline]
-    pub(crate) fn wake(mut self) {
+    pub(crate) fn wake(self) {
+        if let Some((ready, place)) = self.claim() {
+            ready.queue(place);
+        }
+    }
+
+    /// Gives the strand a turn, and the lock back: returns the right to run it, and where it
+    /// belongs, if it was parked.
+    #[inline]
+    pub(crate) fn claim(mut self) -> Option<(Ready, u64)> {
         match self.0.state {
             State::Parked => {
                 self.0.state = State::Queued;
-                let number = self.0.number;
-                let ready = Ready(self.0.host.expect("what is parked was started"));
-                drop(self);
-                ready.queue(number);
+                let host = self.0.host.expect("what is parked was started");
+                Some((Ready(host), self.0.place))
             }
-            State::Running => self.0.state = State::Woken,
-            State::Off | State::Queued | State::Woken => {}
+            State::Running => {
+                self.0.state = State::Woken;
+                None
+            }
+            State::Off | State::Queued | State::Woken => None,
         }
     }
 }
@@ -240,15 +261,19 @@ impl Ready {
         }
     }
 
-    fn queue(self, number: u64) {
+    fn queue(self, place: u64) {
         let host = self.0;
         // SAFETY: as in `turn`; and who wakes a strand has a reference of its own.
-        unsafe { host.as_ref() }.queue_it(self, number);
+        unsafe { host.as_ref() }.queue_it(self, place);
     }
 
     #[cfg(feature = "testing")]
     pub(crate) fn path(&self) -> Path {
         self.turn().path()
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        self.turn().mark()
     }
 }
 
@@ -284,11 +309,12 @@ enum Turned {
 struct Last {
     host: Arc<dyn Turn>,
     exit: Option<Exit>,
+    place: u64,
 }
 
 impl Last {
     fn tell(self) {
-        self.host.tell_over(self.exit);
+        self.host.tell_over(self.exit, self.place);
     }
 }
 
@@ -300,9 +326,10 @@ trait Turn: Send + Sync {
     fn finish(&self, right: Right, exit: Option<Exit>) -> Last;
     /// The state is `Queued`, and the caller had the `Ready`.
     fn give_up(&self, right: Right) -> Last;
-    fn tell_over(self: Arc<Self>, exit: Option<Exit>);
-    fn queue_it(&self, ready: Ready, number: u64);
+    fn tell_over(self: Arc<Self>, exit: Option<Exit>, place: u64);
+    fn queue_it(&self, ready: Ready, place: u64);
     fn path(&self) -> Path;
+    fn mark(&self) -> Mark;
 }
 
 impl<C: Host> Turn for C {
@@ -348,10 +375,11 @@ impl<C: Host> Turn for C {
         let mut run = strand.run.lock();
         run.state = State::Off;
         let host = run.host.take().expect("what ran was started");
+        let place = run.place;
         drop(run);
         // SAFETY: `start` made the pointer from an `Arc<C>` for this moment.
         let host = unsafe { Arc::from_raw(host.as_ptr().cast_const()) };
-        Last { host, exit }
+        Last { host, exit, place }
     }
 
     #[cold]
@@ -360,16 +388,20 @@ impl<C: Host> Turn for C {
         self.finish(right, None)
     }
 
-    fn tell_over(self: Arc<Self>, exit: Option<Exit>) {
-        self.over(exit);
+    fn tell_over(self: Arc<Self>, exit: Option<Exit>, place: u64) {
+        self.over(exit, place);
     }
 
-    fn queue_it(&self, ready: Ready, number: u64) {
-        self.queue(ready, number);
+    fn queue_it(&self, ready: Ready, place: u64) {
+        self.queue(ready, place);
     }
 
     fn path(&self) -> Path {
         Host::path(self)
+    }
+
+    fn mark(&self) -> Mark {
+        Host::mark(self)
     }
 }
 

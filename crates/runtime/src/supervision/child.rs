@@ -142,6 +142,6 @@ impl<A: Actor> Make for Maker<A> {
             .into_any()
             .downcast()
             .expect("the cell was made by this maker");
-        run::launch::<A>(cell, self.0.clone());
+        run::launch::<A>(&cell, self.0.clone());
     }
 }

@@ -159,7 +159,7 @@ struct Kept<A: Actor> {
 impl<A: Actor> Kept<A> {
     fn relaunch(&mut self) {
         restarted(&self.cell.node);
-        run::launch::<A>(Arc::clone(&self.cell), self.args.clone());
+        run::launch::<A>(&self.cell, self.args.clone());
         self.fact.running = true;
     }
 }
@@ -203,7 +203,7 @@ impl<A: Actor> DynamicRef<A> {
         let cell = shared.cell::<DynamicActor<A>>(owner, key, &settings)?;
         cell.node.started();
         attach(&cell, &table);
-        run::launch::<DynamicActor<A>>(Arc::clone(&cell), Arc::clone(&table));
+        run::launch::<DynamicActor<A>>(&cell, Arc::clone(&table));
         Ok(Self { cell, table })
     }
 
@@ -284,7 +284,7 @@ impl<A: Actor> DynamicRef<A> {
         let child = shared.cell::<A>(owner, &key.into(), &table.settings)?;
         child.node.started();
         if temporary {
-            run::launch::<A>(Arc::clone(&child), args);
+            run::launch_here::<A>(&child, args);
         } else {
             let mut fact = Child::new(table.restart);
             fact.running = true;
@@ -296,7 +296,7 @@ impl<A: Actor> DynamicRef<A> {
             };
             // In the table before it can end, so that its exit finds it.
             table.state.lock().children.insert(child.node.id, kept);
-            run::launch::<A>(Arc::clone(&child), first);
+            run::launch_here::<A>(&child, first);
         }
         Ok(ActorRef(child))
     }

@@ -15,9 +15,10 @@ use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::branch::{Branch, Unfit};
 use crate::cell::{ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
-use crate::event::Events;
+use crate::event::{Event, Events};
 use crate::exit::Exit;
 use crate::mailbox::{Mailbox, MailboxSpec};
+use crate::metric::Count;
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
 use crate::registry::Registry;
@@ -76,6 +77,7 @@ pub(crate) struct Shared {
     pub(crate) alarms: Arc<Alarms>,
     pub(crate) waits: Waits,
     pub(crate) ask_deadline: Duration,
+    handler_limit: Duration,
     pub(crate) root: Branch,
     pub(crate) events: Arc<Events>,
     topic_limits: TopicLimits,
@@ -99,6 +101,7 @@ impl Shared {
             waits: Waits::default(),
             scheduler,
             ask_deadline: settings.ask_deadline,
+            handler_limit: settings.handler_limit,
             root: Branch::default(),
             events: Arc::default(),
             topic_limits: settings.topic_limits,
@@ -205,7 +208,7 @@ impl Shared {
         };
         let cell = self.cell::<A>(owner, key, &settings)?;
         cell.node.started();
-        run::launch::<A>(Arc::clone(&cell), args);
+        run::launch_here::<A>(&cell, args);
         Ok(ActorRef(cell))
     }
 
@@ -223,7 +226,7 @@ impl Shared {
         };
         let cell = self.cell::<SupervisorActor>(owner, key, &settings)?;
         cell.node.started();
-        run::launch::<SupervisorActor>(Arc::clone(&cell), Arc::new(supervisor));
+        run::launch::<SupervisorActor>(&cell, Arc::new(supervisor));
         let node = &cell.node;
         node.reached(|phase| matches!(phase, Phase::Running | Phase::Ended))
             .await;
@@ -293,6 +296,24 @@ impl Residents for Shared {
     fn abandon(&self) {
         let all = self.table.lock().all();
         all.iter().for_each(|cell| cell.abandon());
+    }
+
+    fn handler_limit(&self) -> Duration {
+        self.handler_limit
+    }
+
+    fn progress(&self, actor: u64) -> Option<u64> {
+        Some(self.get(ActorId::from_bits(actor))?.progress())
+    }
+
+    fn held(&self, actor: u64, held: Duration) {
+        let Some(cell) = self.get(ActorId::from_bits(actor)) else {
+            return;
+        };
+        let path = cell.node().path();
+        tracing::warn!(%path, ?held, "a handler holds its worker");
+        self.events
+            .emit(Count::LongHandler, || Event::LongHandler { path, held });
     }
 }
 

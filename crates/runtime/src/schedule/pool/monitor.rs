@@ -2,18 +2,20 @@
 //!
 //! While any of them works, it looks every millisecond: a dispatcher with work that made no step
 //! since the last look is held by a handler, and all that it has is given to one that is parked;
-//! one that has had several actors waiting at two looks shares half. When nothing works for a
-//! while it sleeps until something does, and when no pool is left it ends.
+//! one that has had several actors waiting at two looks shares half. A hook that holds any thread
+//! of a system over the limit of that system is reported. When nothing works for a while the
+//! monitor sleeps until something does, and when no pool is left it ends.
 
 use std::sync::atomic::AtomicBool as Flag;
 use std::sync::{Arc, Weak};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::Pool;
 use super::seat::Look;
+use super::watch::{self, Glance};
 use crate::sync::{AtomicBool, Ordering};
 
 const PERIOD: Duration = Duration::from_millis(1);
@@ -22,7 +24,7 @@ const PERIOD: Duration = Duration::from_millis(1);
 const QUIET: u32 = 50;
 
 /// While it sleeps, it still sees to it after this time that the pools are there.
-const DEEP: Duration = Duration::from_secs(10);
+const DEEP: Duration = Duration::from_secs(1);
 
 // Not that of `crate::sync`: a static outlives every model.
 static ASLEEP: Flag = Flag::new(false);
@@ -74,6 +76,7 @@ fn wake() {
 
 fn run() {
     let mut watched: Vec<(Weak<Pool>, Vec<Look>)> = Vec::new();
+    let mut held = Vec::new();
     let mut quiet = 0;
     loop {
         let mut monitor = MONITOR.lock();
@@ -91,6 +94,7 @@ fn run() {
                 working |= inspect(&pool, before);
             }
         }
+        working |= inspect_threads(&watched, &mut held);
         quiet = if working { 0 } else { quiet + 1 };
         if quiet < QUIET {
             thread::sleep(PERIOD);
@@ -136,5 +140,48 @@ fn inspect(pool: &Pool, before: &mut Vec<Look>) -> bool {
         }
     }
     *before = looks;
+    working
+}
+
+/// What one thread was last seen at.
+#[derive(Debug, Default)]
+struct Hold {
+    glance: Glance,
+    progress: u64,
+    since: Option<Instant>,
+    reported: bool,
+}
+
+/// Looks at what all threads run; whether any of them runs an actor.
+fn inspect_threads(watched: &[(Weak<Pool>, Vec<Look>)], holds: &mut Vec<Hold>) -> bool {
+    let mut working = false;
+    for (number, glance) in watch::glances().enumerate() {
+        if holds.len() == number {
+            holds.push(Hold::default());
+        }
+        let hold = &mut holds[number];
+        working |= glance != hold.glance;
+        if glance.mark.system == 0 || glance != hold.glance {
+            *hold = Hold {
+                glance,
+                ..Hold::default()
+            };
+            continue;
+        }
+        working = true;
+        let systems = watched.iter().filter_map(|(pool, _)| pool.upgrade());
+        let mut systems = systems.filter_map(|pool| pool.residents.get()?.upgrade());
+        let system = systems.find(|system| Arc::as_ptr(system).addr() == glance.mark.system);
+        let Some(system) = system else { continue };
+        let progress = system.progress(glance.mark.actor).unwrap_or_default();
+        let now = Instant::now();
+        let since = *hold.since.get_or_insert(now);
+        if progress != hold.progress {
+            (hold.progress, hold.since, hold.reported) = (progress, Some(now), false);
+        } else if !hold.reported && now - since >= system.handler_limit() {
+            hold.reported = true;
+            system.held(glance.mark.actor, now - since);
+        }
+    }
     working
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::{Pool, monitor};
+use super::{Pool, monitor, visit, watch};
 use crate::schedule::strand::{Current, Lock, Ready};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -173,7 +173,7 @@ impl Seat {
             drop(queue);
             turns += 1;
             self.turns.store(turns, Ordering::Relaxed);
-            let again = ready.run();
+            let again = watch::during(ready.mark(), || ready.run());
             if self.stuck.load(Ordering::Relaxed) {
                 self.stuck.store(false, Ordering::Relaxed);
             }
@@ -235,6 +235,7 @@ impl Future for Dispatcher {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let seat = &self.pool.seats[self.number];
         monitor::begin(&seat.busy);
+        visit::welcome(self.pool.runtime);
         let polled = Current::enter(&HERE, &*self, || seat.dispatch(&self.pool, cx));
         seat.busy.store(false, Ordering::Relaxed);
         polled

@@ -10,7 +10,7 @@ use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Body, Host, Lock, Ready, Strand, abandon, start};
+use super::{Body, Host, Lock, Mark, Ready, Strand, abandon, start};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -46,7 +46,8 @@ impl Toy {
     }
 
     fn begin(self: &Arc<Self>, last: u32) {
-        start(Arc::clone(self), self.until(last), 0);
+        let ready = start(self, self.until(last), 0).expect("it is off");
+        self.queue(ready, 0);
     }
 
     fn add(&self) {
@@ -97,7 +98,11 @@ impl Host for Toy {
         Path::root()
     }
 
-    fn over(self: Arc<Self>, exit: Option<Exit>) {
+    fn mark(&self) -> Mark {
+        Mark::default()
+    }
+
+    fn over(self: Arc<Self>, exit: Option<Exit>, _: u64) {
         let counter = if exit.is_some() {
             &self.ended
         } else {

@@ -1,0 +1,65 @@
+//! Actors on the stacks of others.
+//!
+//! One who asks an actor that is idle runs it, for that one message: no queue is crossed and no
+//! thread woken. So does one who starts an actor, for its first turn. An actor that runs is never
+//! entered again, the depth is bounded, and from time to time the queue is used all the same, so
+//! that one who only asks lets others run.
+
+use std::cell::Cell;
+
+use tokio::runtime::Id;
+
+use super::watch;
+use crate::schedule::strand::Ready;
+
+const DEPTH: u32 = 8;
+
+/// After so many visits one goes through the queue.
+const ROW: u32 = 128;
+
+struct Visits {
+    depth: Cell<u32>,
+    left: Cell<u32>,
+    /// The runtime for which this thread works.
+    runtime: Cell<Option<Id>>,
+}
+
+thread_local! {
+    static VISITS: Visits = const {
+        Visits {
+            depth: Cell::new(0),
+            left: Cell::new(ROW),
+            runtime: Cell::new(None),
+        }
+    };
+}
+
+/// Notes that this thread works for a runtime.
+pub(super) fn welcome(runtime: Option<Id>) {
+    VISITS.with(|visits| visits.runtime.set(runtime));
+}
+
+/// Whether a visit is due and possible on this stack, of which `fits` knows the runtime.
+#[inline]
+pub(super) fn may(fits: impl FnOnce(Option<Id>) -> bool) -> bool {
+    let may = VISITS.try_with(|visits| {
+        if visits.depth.get() >= DEPTH || !fits(visits.runtime.get()) {
+            return false;
+        }
+        let left = visits.left.get();
+        visits.left.set(if left == 0 { ROW } else { left - 1 });
+        left > 0
+    });
+    may.unwrap_or(false)
+}
+
+/// Runs an actor; returns it if it was woken meanwhile.
+#[inline]
+pub(super) fn on_this_stack(ready: Ready) -> Option<Ready> {
+    VISITS.with(|visits| {
+        visits.depth.set(visits.depth.get() + 1);
+        let again = watch::during(ready.mark(), || ready.run());
+        visits.depth.set(visits.depth.get() - 1);
+        again
+    })
+}
