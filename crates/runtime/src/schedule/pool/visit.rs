@@ -15,7 +15,7 @@ use crate::schedule::strand::Ready;
 const DEPTH: u32 = 8;
 
 /// After so many visits one goes through the queue.
-const ROW: u32 = 128;
+const ROW: u32 = 1024;
 
 struct Visits {
     depth: Cell<u32>,
