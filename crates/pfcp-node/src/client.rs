@@ -124,7 +124,7 @@ impl From<AskError> for ClientError {
 }
 
 /// What an actor that asks `peer` in our place left unsaid.
-pub(crate) fn unanswered(error: AskError, peer: SocketAddr) -> ClientError {
+pub(crate) fn unanswered(error: &AskError, peer: SocketAddr) -> ClientError {
     match error {
         AskError::TimedOut => ClientError::NoAnswer { peer },
         AskError::Full => ClientError::Busy,
@@ -222,7 +222,7 @@ impl Client {
         let answer = self.actor.ask_within(request, self.patience).await;
         Ok(Association {
             client: self.clone(),
-            id: answer.map_err(|error| unanswered(error, peer))??,
+            id: answer.map_err(|error| unanswered(&error, peer))??,
             peer,
         })
     }
@@ -241,7 +241,7 @@ impl Client {
             body,
         };
         let answer = self.actor.ask_within(request, self.patience).await;
-        let octets = answer.map_err(|error| unanswered(error, peer))??;
+        let octets = answer.map_err(|error| unanswered(&error, peer))??;
         Message::decode(&octets).map_err(|error| ClientError::Answer { peer, error })
     }
 }
@@ -319,7 +319,7 @@ impl Association {
         };
         let client = &self.client;
         let released = client.actor.ask_within(request, client.patience).await;
-        released.map_err(|error| unanswered(error, self.peer))?
+        released.map_err(|error| unanswered(&error, self.peer))?
     }
 }
 

@@ -135,7 +135,7 @@ impl Load {
             patience,
         };
         let begun = handle.actor.ask_within(actor::Begin, patience).await;
-        begun.map_err(|error| unanswered(error, to))??;
+        begun.map_err(|error| unanswered(&error, to))??;
         Ok(handle)
     }
 }
@@ -178,7 +178,7 @@ impl LoadHandle {
     /// When the load has ended, or the peer does not answer.
     pub async fn modify(&self, seid: Seid) -> Result<Option<Cause>, ClientError> {
         let answer = self.actor.ask_within(Probe { seid }, self.patience).await;
-        answer.map_err(|error| unanswered(error, self.to))?
+        answer.map_err(|error| unanswered(&error, self.to))?
     }
 
     /// Ends the load: nothing new is begun, answers are waited for, sessions are deleted unless
