@@ -10,7 +10,7 @@ use std::mem;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::branch::Branch;
 use crate::event::Event;
@@ -289,14 +289,18 @@ impl Node {
         lives
     }
 
-    /// Makes the node ready for another incarnation.
-    pub(crate) fn rise(&self) {
+    /// Makes the node ready for another incarnation; false when the actor has ended.
+    pub(crate) fn rise(&self) -> bool {
         let mut life = self.life.lock();
+        if life.over {
+            return false;
+        }
         self.marks.fetch_and(!KILLED, Ordering::Release);
         life.restarts += u32::from(life.phase == Phase::Down);
         life.phase = Phase::Starting;
         drop(life);
         self.children.open();
+        true
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
@@ -457,11 +461,28 @@ impl Node {
 
 /// Ends an actor for good: its address is closed, its names are free, all who watch are told.
 pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
-    let node = cell.node();
-    let mut life = node.life.lock();
-    if life.over {
-        return;
+    let life = cell.node().life.lock();
+    if !life.over {
+        conclude(cell, life, exit);
     }
+}
+
+/// Ends an actor for good whose incarnation is down; false when another has begun meanwhile.
+pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
+    let life = cell.node().life.lock();
+    if life.over {
+        return true;
+    }
+    let down = life.phase == Phase::Down;
+    if down {
+        let exit = life.last_exit.get().unwrap_or(Exit::Shutdown);
+        conclude(cell, life, &exit);
+    }
+    down
+}
+
+fn conclude(cell: &Arc<dyn AnyCell>, mut life: MutexGuard<'_, Life>, exit: &Exit) {
+    let node = cell.node();
     life.over = true;
     life.last_exit = LastExit::of(exit);
     // What it held may lead back to it; and nobody is told twice.

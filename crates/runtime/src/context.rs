@@ -466,7 +466,7 @@ impl<A: Actor> Context<A> {
                     target.node().unwatch(id);
                 }
             }
-            held.timers.into_inner().end(&self.cell.node.shared.alarms);
+            held.timers.into_inner().end();
         }
         self.receiver.into_inner().end(&self.cell.mailbox);
     }

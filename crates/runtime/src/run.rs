@@ -40,7 +40,9 @@ pub(crate) fn launch_here<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
 }
 
 fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
-    cell.node.rise();
+    if !cell.node.rise() {
+        return None;
+    }
     cell.node.open_span();
     let scheduler = &cell.node.shared.scheduler;
     let place = match A::BLOCKING {
@@ -310,6 +312,10 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
             node.enter(Phase::Down);
             let overseer = parent.node().overseer();
             if overseer.is_some_and(|one| one.child_down(parent.node(), cell, exit)) {
+                // It may have been asked to stop just before it was there again.
+                if parent.node().children.is_shut() {
+                    ask_to_stop(cell, parent.node().is_killed());
+                }
                 return;
             }
             if !parent.system(System::Signal(ended()), Some(*incarnation)) {
@@ -334,7 +340,7 @@ async fn end_children(node: &Node) {
     for child in children.iter().rev() {
         if node.children.stops_together() {
             await_down(child, since, || node.is_killed()).await;
-            finish_down(child).await;
+            finish_down(node, child).await;
         } else {
             end_child(node, child).await;
         }
@@ -344,12 +350,14 @@ async fn end_children(node: &Node) {
 /// Ends one child for good: stops it, and kills it when its limit passes or its parent is killed.
 pub(crate) async fn end_child(parent: &Node, child: &Arc<dyn AnyCell>) {
     down_child(parent, child).await;
-    finish_down(child).await;
+    finish_down(parent, child).await;
 }
 
-async fn finish_down(child: &Arc<dyn AnyCell>) {
-    let exit = child.node().last_exit().unwrap_or(Exit::Shutdown);
-    cell::finish(child, &exit);
+async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
+    // Where it ended, its restart may have been decided before its parent took no more children.
+    while !cell::finish_down(child) {
+        down_child(parent, child).await;
+    }
     // Somebody else may be at it.
     child.node().reached(|phase| phase == Phase::Ended).await;
 }

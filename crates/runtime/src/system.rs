@@ -343,6 +343,11 @@ impl ActorSystem {
     }
 
     #[cfg(feature = "testing")]
+    pub(crate) fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.shared)
+    }
+
+    #[cfg(feature = "testing")]
     pub(crate) fn faults(&self) -> &crate::testing::Faults {
         &self.shared.faults
     }

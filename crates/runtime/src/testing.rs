@@ -247,6 +247,17 @@ impl TestSystem {
         report
     }
 
+    /// Drops the system; whether nothing of it is left.
+    ///
+    /// Something is left while an address or anything else that leads to its actors is held: by
+    /// the caller, or in a ring by actors that hold each other.
+    #[must_use]
+    pub fn leaves_nothing(self) -> bool {
+        let shared = self.system().downgrade();
+        drop(self);
+        shared.strong_count() == 0
+    }
+
     /// Which actor ran when, up to now. The same for the same seed and the same calls.
     #[must_use]
     pub fn trace(&self) -> Trace {

@@ -113,8 +113,8 @@ impl<M> Timers<M> {
     }
 
     /// Drops all timers, with what they would have sent.
-    pub(crate) fn end(self, alarms: &Alarms) {
-        alarms.cancel(self.alarm);
+    pub(crate) fn end(self) {
+        drop(self.alarm);
         discard(self.live.into_values());
     }
 

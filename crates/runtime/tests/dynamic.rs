@@ -1,5 +1,6 @@
 //! Supervisors of many children of one kind, that come and go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
@@ -304,4 +305,37 @@ fn ten_thousand_children_come_and_go() {
     dynamic.stop();
     system.run(dynamic.stopped());
     assert_eq!(probe.drain().len(), 10_000);
+}
+
+#[test]
+fn child_that_waits_for_its_restart_is_gone_with_its_system() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| {
+        d.restart(Restart::Permanent)
+            .backoff(Backoff::new(SECOND, 4 * SECOND))
+            .intensity(9, SECOND)
+    });
+    // The first restart comes at once, the second after a wait.
+    for _ in 0..2 {
+        tell(&dynamic, "c1", Order::Panic);
+        system.run_until_idle();
+    }
+    drop((dynamic, probe));
+    assert!(system.leaves_nothing());
+}
+
+#[test]
+fn arguments_of_children_end_with_their_supervisor() {
+    let system = TestSystem::new(1);
+    let (dynamic, probe) = three(&system, |d| d.restart(Restart::Permanent));
+    let held = Arc::new(());
+    let inside = Arc::clone(&held);
+    let recipient = probe.recipient().contramap(move |story: Story| {
+        let _inside = &inside;
+        story
+    });
+    dynamic.start_child("c3", recipient).expect("a new key");
+    dynamic.stop();
+    system.run(dynamic.stopped());
+    assert_eq!(Arc::strong_count(&held), 1);
 }

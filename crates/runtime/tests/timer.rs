@@ -139,3 +139,13 @@ fn time_beyond_the_clock_never_comes() {
     system.advance(10 * SECOND);
     assert_eq!(probe.story(), ["/p started", "/p noted 2"]);
 }
+
+#[test]
+fn actor_with_a_timer_to_come_is_gone_with_its_system() {
+    let system = TestSystem::new(1);
+    let probe = system.probe::<u64>();
+    let clock = system.spawn::<Clock>("clock", probe.recipient());
+    system.advance(SECOND);
+    drop((clock, probe));
+    assert!(system.leaves_nothing());
+}

@@ -391,6 +391,7 @@ impl<A: Actor> Actor for DynamicActor<A> {
     async fn pre_start(table: Arc<Table<A>>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
         attach(&cx.cell(), &table);
         table.renew();
+        table.forget();
         cx.node().oversee(Arc::<Table<A>>::clone(&table));
         cx.node().children.stop_together();
         Ok(Self(table))
@@ -421,11 +422,26 @@ impl<A: Actor> Actor for DynamicActor<A> {
 }
 
 impl<A: Actor> Table<A> {
-    /// Forgets the children of an earlier incarnation. Those that callers started since stay.
+    /// Forgets the restarts of an earlier incarnation.
     fn renew(&self) {
+        self.state.lock().policy = self.fresh.clone();
+    }
+
+    /// Forgets the children that have ended with an incarnation. Those that callers started since
+    /// stay.
+    fn forget(&self) {
         let mut state = self.state.lock();
-        state.policy = self.fresh.clone();
-        state.children.retain(|_, kept| !kept.cell.node.is_over());
+        let over = |_: &ActorId, kept: &mut Kept<A>| kept.cell.node.is_over();
+        let ended: Vec<_> = state.children.extract_if(over).collect();
+        drop(state);
+        drop(ended);
+    }
+}
+
+impl<A: Actor> Drop for DynamicActor<A> {
+    fn drop(&mut self) {
+        // Arguments may lead back to the table.
+        self.0.forget();
     }
 }
 

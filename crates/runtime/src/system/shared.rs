@@ -14,7 +14,7 @@ use super::{Builder, ShutdownReport};
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::branch::{Branch, Unfit};
-use crate::cell::{ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
+use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
 use crate::event::{Event, Events};
 use crate::exit::Exit;
 use crate::mailbox::{Mailbox, MailboxSpec};
@@ -295,7 +295,11 @@ impl Shared {
 impl Residents for Shared {
     fn abandon(&self) {
         let all = self.table.lock().all();
-        all.iter().for_each(|cell| cell.abandon());
+        for cell in &all {
+            cell.abandon();
+            // Between two incarnations there is none to drop, and nobody will start the next.
+            cell::finish_down(cell);
+        }
     }
 
     fn handler_limit(&self) -> Duration {

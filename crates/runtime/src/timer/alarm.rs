@@ -86,36 +86,32 @@ impl Alarms {
         .await
     }
 
-    /// Waits until a time, again and again with one alarm, which [`Alarms::cancel`] takes back.
+    /// Waits until a time, again and again with one alarm.
     pub(super) fn poll_at(
         self: &Arc<Self>,
         alarm: &mut Option<Alarm>,
         at: Instant,
         cx: &Context<'_>,
     ) -> Poll<()> {
-        if let Some(set) = alarm.take_if(|set| set.at != at) {
-            self.cancel(Some(set));
-        }
+        drop(alarm.take_if(|set| set.at != at));
         match alarm {
             Some(set) => {
                 let polled = self.poll(set.key, cx);
                 if polled.is_ready() {
+                    set.armed = false;
                     *alarm = None;
                 }
                 polled
             }
             None => {
-                let key = self.set(at, cx.waker().clone());
-                *alarm = Some(Alarm { at, key });
+                *alarm = Some(Alarm {
+                    at,
+                    key: self.set(at, cx.waker().clone()),
+                    alarms: Arc::clone(self),
+                    armed: true,
+                });
                 Poll::Pending
             }
-        }
-    }
-
-    pub(super) fn cancel(&self, alarm: Option<Alarm>) {
-        if let Some(alarm) = alarm {
-            let waker = self.state.lock().wheel.remove(alarm.key);
-            drop(waker);
         }
     }
 
@@ -264,11 +260,24 @@ impl Drop for Run {
     }
 }
 
-/// An alarm that is set for a time.
+/// An alarm that is set for a time; taken back when dropped, also with an incarnation that nobody
+/// runs to its end: the waker in the wheel leads back to the wheel.
 #[derive(Debug)]
 pub(super) struct Alarm {
     at: Instant,
     key: Key,
+    alarms: Arc<Alarms>,
+    /// Whether it has not gone off yet.
+    armed: bool,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if self.armed {
+            let waker = self.alarms.state.lock().wheel.remove(self.key);
+            drop(waker);
+        }
+    }
 }
 
 /// A limit for one who waits; taken back when dropped.

@@ -96,8 +96,10 @@ fn storms(seeds: Range<u64>) -> Result<(Counts, u64, u64), u64> {
                 break;
             }
             let run = || {
-                let (_, books) = storm(&TestSystem::new(seed));
+                let system = TestSystem::new(seed);
+                let (_, books) = storm(&system);
                 books.check();
+                assert!(system.leaves_nothing(), "seed {seed} leaks actors");
                 books
             };
             let Ok(books) = catch_unwind(AssertUnwindSafe(run)) else {
@@ -199,6 +201,18 @@ fn one_seed_gives_the_same_storm_twice() {
         let second = storm(&TestSystem::new(seed));
         assert_eq!(first.1, second.1, "seed {seed}");
         assert_eq!(first.0, second.0, "seed {seed}");
+    }
+}
+
+/// Whatever its actors are about: waiting for a restart, starting, stopping, hanging.
+#[test]
+fn nothing_is_left_of_a_system_that_is_dropped_in_the_middle_of_a_storm() {
+    let seeds = if cfg!(miri) { 0..2 } else { 0..100 };
+    for seed in seeds {
+        let steps = usize::try_from(seed).expect("small") % STEPS;
+        let system = TestSystem::new(seed);
+        Storm::new(&system).cut_off(steps);
+        assert!(system.leaves_nothing(), "seed {seed} leaks actors");
     }
 }
 

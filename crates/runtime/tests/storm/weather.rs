@@ -73,7 +73,8 @@ impl<'a> Storm<'a> {
         }
     }
 
-    pub(crate) fn run(mut self) -> Books {
+    /// Starts those who send, and who say when they are done.
+    fn begin(&self) -> Probe<u32> {
         let end = self.system.probe();
         for name in 0..SENDERS {
             let args = (
@@ -84,6 +85,19 @@ impl<'a> Storm<'a> {
             );
             self.system.spawn::<Sender>(format!("sender-{name}"), args);
         }
+        end
+    }
+
+    /// Leaves in the middle of it, after so many steps.
+    pub(crate) fn cut_off(mut self, steps: usize) {
+        let _end = self.begin();
+        for _ in 0..steps {
+            self.step();
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Books {
+        let end = self.begin();
         for _ in 0..STEPS {
             self.step();
         }
