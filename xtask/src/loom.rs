@@ -72,7 +72,7 @@ const WEAKENINGS: &[Weakening] = &[
         name: "who finds the actor receiving wakes it",
         file: "mailbox.rs",
         from: "    if lanes.receiving {",
-        to: "    if lanes.closed {",
+        to: "    if lanes.visited {",
     },
     Weakening {
         name: "the receiver says that it waits",
