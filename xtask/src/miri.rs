@@ -166,7 +166,14 @@ fn valgrind(project: &Project) -> Step<'_> {
     Step::new("valgrind", "cargo xtask miri", || {
         let mut cargo = project.cargo();
         cargo.args(["test", "--locked", "-p", "strowger", "--lib"]);
-        cargo.args(["--test", "lifecycle", "--test", "hanging"]);
+        cargo.args([
+            "--test",
+            "lifecycle",
+            "--test",
+            "hanging",
+            "--test",
+            "storm",
+        ]);
         let binaries = binaries::build(&mut cargo)?;
         for binary in &binaries {
             step::run(&mut under_valgrind(binary))?;
@@ -184,8 +191,10 @@ fn under_valgrind(binary: &Binary) -> Command {
         "--fair-sched=yes",
     ];
     let mut command = binary.under("valgrind", &flags);
-    if !["lifecycle", "hanging"].contains(&binary.name.as_str()) {
-        command.args(UNITS);
-    }
+    match binary.name.as_str() {
+        "lifecycle" | "hanging" => &mut command,
+        "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg("no_letter"),
+        _ => command.args(UNITS),
+    };
     command
 }
