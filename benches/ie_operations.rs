@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use strowger_benches::criterion;
-use strowger_pfcp::{
-    ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, FarId, Ie, Message, NodeId, Pdi, PdrId, Seid,
-    Sequence, SessionEstablishmentRequest, SourceInterface,
+use strowger_pfcp::ie::{
+    ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, FarId, NodeId, Pdi, PdrId, SourceInterface,
 };
+use strowger_pfcp::message::SessionEstablishmentRequest;
+use strowger_pfcp::{Ie, Message, Seid, Sequence};
 
 const NODE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// Type and length of an element.

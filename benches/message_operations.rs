@@ -5,10 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use strowger_benches::criterion;
-use strowger_pfcp::{
-    ApplyAction, CreateFar, CreatePdr, FTeid, HeartbeatRequest, Index, Interfaces, Message,
-    MessageView, Pdi, Seid, Sequence, SessionEstablishmentRequest, SourceInterface, validate,
-};
+use strowger_pfcp::ie::{ApplyAction, CreateFar, CreatePdr, FTeid, Pdi, SourceInterface};
+use strowger_pfcp::message::{HeartbeatRequest, SessionEstablishmentRequest};
+use strowger_pfcp::{Index, Interfaces, Message, MessageView, Seid, Sequence, validate};
 
 const NODE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 

@@ -9,7 +9,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::{ApplyAction, FarId, SessionModificationRequest, UpdateFar};
+use strowger_pfcp::ie::{ApplyAction, FarId, UpdateFar};
+use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, Rules, SessionFilter};
 
 #[tokio::main]

@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use strowger_pfcp::{Tlvs, frames};
+use strowger_pfcp::frames;
+use strowger_pfcp::wire::Tlvs;
 
 fuzz_target!(|datagram: &[u8]| {
     let mut octets = 0;

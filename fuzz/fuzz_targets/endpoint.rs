@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
-use strowger_pfcp::{
-    Endpoint, EndpointConfig, Event, MessageType, NoAllocator, NodeName, Recovery, Role, RuleSet,
-    frames,
-};
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::endpoint::{Endpoint, EndpointConfig, Event, Role};
+use strowger_pfcp::session::{NoAllocator, RuleSet};
+use strowger_pfcp::{MessageType, frames};
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

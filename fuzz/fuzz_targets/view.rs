@@ -4,8 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use strowger_pfcp::validate::findings;
+use strowger_pfcp::wire::Part;
 use strowger_pfcp::{
-    Index, Interfaces, MessageView, Part, Rejection, findings, frames, from_json, to_json, validate,
+    Index, Interfaces, MessageView, Rejection, frames, from_json, to_json, validate,
 };
 
 fuzz_target!(|datagram: &[u8]| {

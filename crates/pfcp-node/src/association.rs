@@ -7,7 +7,8 @@ use std::time::Duration;
 use strowger::{
     Actor, ActorRef, Backoff, Context, Dynamic, DynamicRef, Restart, Shutdown, StartError,
 };
-use strowger_pfcp::{NodeName, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::NodeName;
 
 use crate::session::{Session, SessionArgs, SessionMsg};
 use crate::store::Owner;

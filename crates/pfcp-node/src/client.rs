@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::{ActorRef, ActorSystem, AskError, Recipient, StartError};
-use strowger_pfcp::{
-    AssociationId, Body, Cause, CreatedPdr, Error, IeType, Message, MessageType, Network, NodeName,
-    Seid, Sequence, SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
+use strowger_pfcp::association::{AssociationId, NodeName};
+use strowger_pfcp::endpoint::Network;
+use strowger_pfcp::ie::{Cause, CreatedPdr};
+use strowger_pfcp::message::{
+    Body, SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
     SessionEstablishmentResponse, SessionModificationRequest, SessionModificationResponse,
 };
+use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 
 pub use rules::Rules;
 
@@ -444,8 +447,8 @@ pub(crate) fn body_of(body: impl Into<Body>) -> Result<Vec<u8>, Error> {
 /// An establishment without the names that the client adds.
 pub(crate) fn empty_establishment(
     name: &NodeName,
-    f_seid: strowger_pfcp::FSeid,
+    f_seid: strowger_pfcp::ie::FSeid,
 ) -> Result<SessionEstablishmentRequest, Error> {
-    let node = <strowger_pfcp::NodeId as strowger_pfcp::Ie>::decode(name.value())?;
+    let node = <strowger_pfcp::ie::NodeId as strowger_pfcp::Ie>::decode(name.value())?;
     Ok(SessionEstablishmentRequest::new(node, f_seid))
 }

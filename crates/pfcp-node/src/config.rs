@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_pfcp::Network;
+use strowger_pfcp::endpoint::Network;
 
 /// The configuration of a node; [`Default`] is a node on the loopback.
 ///

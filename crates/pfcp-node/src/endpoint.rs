@@ -20,10 +20,12 @@ use rustc_hash::FxHashMap;
 use strowger::{
     Accepts, Actor, ActorRef, Completion, Context, Exit, Lane, MailboxSpec, Signal, TimerKey,
 };
-use strowger_pfcp::{
-    AnswerLimits, AssociationId, Discard, Endpoint as Protocol, EndpointConfig, EndpointStats,
-    Event, Retransmission, Role, Seid,
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::endpoint::{
+    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, Role,
 };
+use strowger_pfcp::transaction::{AnswerLimits, Retransmission};
 
 use crate::association::Members;
 use crate::session::{Done, SessionMsg};

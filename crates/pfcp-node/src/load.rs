@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{ActorRef, ActorSystem};
-use strowger_pfcp::{Cause, NodeName, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::NodeName;
+use strowger_pfcp::ie::Cause;
 
 pub use figures::LoadFigures;
 

@@ -8,7 +8,10 @@ use std::time::{Duration, SystemTime};
 use strowger::{
     ActorSystem, Backoff, ChildSpec, Exit, Path, StartError, Strategy, Supervisor, SupervisorRef,
 };
-use strowger_pfcp::{Cause, Discard, NodeName, Recovery, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::endpoint::Discard;
+use strowger_pfcp::ie::Cause;
 
 use crate::association::{key_of, session_key};
 use crate::config::{ConfigError, NodeConfig};

@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use strowger_pfcp::{Network, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::endpoint::Network;
 
 use crate::config::Pools;
 

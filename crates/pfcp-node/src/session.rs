@@ -11,7 +11,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
-use strowger_pfcp::{Cause, Change, Frame, Refusal, RuleSet, Seid};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::session::{Change, Refusal, RuleSet};
+use strowger_pfcp::{Frame, Seid};
 
 use crate::shared::{Shared, add};
 use crate::store::{Owner, SessionRecord};

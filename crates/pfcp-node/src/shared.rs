@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use strowger_pfcp::{Cause, Discard, EndpointStats, NodeName, Recovery, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::endpoint::{Discard, EndpointStats};
+use strowger_pfcp::ie::Cause;
 
 use crate::config::NodeConfig;
 use crate::pool::Pool;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use strowger_pfcp::{NodeName, Recovery, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::{NodeName, Recovery};
 
 /// To whom a session belongs.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use strowger_pfcp::{Body, Message, frames};
+use strowger_pfcp::message::Body;
+use strowger_pfcp::{Message, frames};
 use strowger_pfcp_node::{Capture, CaptureWriter};
 
 /// The number of PFCP frames that tshark sees in each capture, quotations in ICMP errors included,

@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::{
-    Cause, Discard, Elements, Frame, Header, IeType, Message, MessageType, NodeName, PdrId,
-    Precedence, Recovery, Seid, Sequence, SessionModificationRequest, UpdatePdr, message,
-};
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::endpoint::{Discard, Elements, message};
+use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::message::SessionModificationRequest;
+use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, Session};
 use tokio::net::UdpSocket;
 
@@ -245,9 +246,9 @@ async fn a_repeated_request_gets_the_same_octets_and_is_done_once() {
 fn establishment(number: u8, sequence: Sequence) -> Vec<u8> {
     let ue: IpAddr = Ipv4Addr::new(10, 60, 0, number).into();
     let rules = Rules::with_tunnel(1000 + u32::from(number), Ipv4Addr::LOCALHOST, ue);
-    let node = strowger_pfcp::NodeId::fqdn("smf.example.org");
+    let node = strowger_pfcp::ie::NodeId::fqdn("smf.example.org");
     let f_seid = (Seid(number.into()), IpAddr::from([127, 0, 0, 7]));
-    let request = strowger_pfcp::SessionEstablishmentRequest::new(node, f_seid)
+    let request = strowger_pfcp::message::SessionEstablishmentRequest::new(node, f_seid)
         .create_pdrs(rules.pdrs().to_vec())
         .create_fars(rules.fars().to_vec());
     Message::session(Seid(0), sequence, request)

@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::{Cause, PdrId, Precedence, RemovePdr, SessionModificationRequest, UpdatePdr};
+use strowger_pfcp::ie::{Cause, PdrId, Precedence, RemovePdr, UpdatePdr};
+use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{
     Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
     SessionFilter,

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use strowger_pfcp::{
-    Allocator, Cause, FTeid, Frame, Header, IeType, MessageType, RuleSet, Seid, UeWish, frames,
-};
+use strowger_pfcp::ie::{Cause, FTeid};
+use strowger_pfcp::session::{Allocator, RuleSet, UeWish};
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, frames};
 use strowger_pfcp_node::Capture;
 
 /// Gives the next tunnel and the next address.

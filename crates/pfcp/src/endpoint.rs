@@ -1,6 +1,6 @@
 //! One node on the N4 interface, without I/O: octets and time in, octets and events out.
 //!
-//! An endpoint joins [transactions](crate::Requests), [associations](crate::Associations) and
+//! An endpoint joins [transactions](crate::transaction), [associations](crate::association) and
 //! heartbeats. It answers what concerns the node itself; what concerns a session is an [`Event`]
 //! for whoever owns the sessions.
 

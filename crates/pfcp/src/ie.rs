@@ -4,10 +4,16 @@
 //!
 //! ```text
 //!                       row: number, name, fields or members
-//!                      /                |                   \\
+//!                      /                |                   \
 //!     owned value (FTeid)    view (borrows the octets)    Descriptor (data)
 //!     built, kept, encoded   read without allocation      checks, text, JSON, validation
 //! ```
+//!
+//! The index has every element of TS 29.244 V19.5.0 by family and name. A grouped element has a
+//! view of its own beside it: `CreatePdr` and `CreatePdrView`. The numbers are the constants of
+//! [`IeType`], the facts as data are in [`descriptor`].
+//!
+#![doc = include_str!("../INDEX.md")]
 
 mod access;
 mod address;
@@ -16,7 +22,7 @@ mod cause;
 pub(crate) mod condition;
 mod control;
 mod describe;
-pub(crate) mod descriptor;
+pub mod descriptor;
 pub(crate) mod element;
 pub(crate) mod field;
 #[cfg(feature = "serde")]
@@ -68,10 +74,7 @@ pub use control::{
     QuotaValidityTime, RdsConfigurationInformation, SmfChangeReason, SrrId, TraceInformation,
     VendorSpecificNodeReportType,
 };
-pub use describe::{canonical, describe};
-pub use descriptor::{
-    Descriptor, Field, Group, Interfaces, Kind, Leaf, Member, Presence, Span, When,
-};
+pub use descriptor::Interfaces;
 pub use element::Ie;
 pub use group::{
     AccessAvailabilityControlInformation, AccessAvailabilityControlInformationView,
@@ -227,3 +230,7 @@ pub use usage::{
     VolumeThreshold,
 };
 pub use value::{Value, Values};
+
+pub(crate) use descriptor::{
+    Descriptor, Field, Group, Kind, Leaf, Member, Presence, When, describe,
+};

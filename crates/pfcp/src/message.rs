@@ -45,7 +45,8 @@ pub(crate) use body::table;
 /// it gives the same octets.
 ///
 /// ```
-/// use strowger_pfcp::{HeartbeatRequest, Message, Sequence};
+/// use strowger_pfcp::message::HeartbeatRequest;
+/// use strowger_pfcp::{Message, Sequence};
 ///
 /// let message = Message::node(Sequence::new(1), HeartbeatRequest::new(0xe81f_e7b4));
 /// let octets = message.encode()?;

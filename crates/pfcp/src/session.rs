@@ -39,10 +39,12 @@ use reference::is_whole;
 /// ```
 /// use std::net::IpAddr;
 ///
-/// use strowger_pfcp::{
-///     ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, FarId, Frame, Message, NoAllocator, NodeId,
-///     Pdi, RuleSet, Seid, Sequence, SessionEstablishmentRequest, SourceInterface,
+/// use strowger_pfcp::ie::{
+///     ApplyAction, CreateFar, CreatePdr, FarId, FSeid, FTeid, NodeId, Pdi, SourceInterface,
 /// };
+/// use strowger_pfcp::message::SessionEstablishmentRequest;
+/// use strowger_pfcp::session::{NoAllocator, RuleSet};
+/// use strowger_pfcp::{Frame, Message, Seid, Sequence};
 ///
 /// let address = IpAddr::from([127, 0, 0, 7]);
 /// let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(7, address));

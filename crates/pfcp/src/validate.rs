@@ -5,7 +5,8 @@
 //! or repeated are findings without a cause: they are kept and ignored, TS 29.244 §7.6.
 //!
 //! ```
-//! use strowger_pfcp::{Cause, IeType, Index, Interfaces, MessageView, validate};
+//! use strowger_pfcp::ie::Cause;
+//! use strowger_pfcp::{IeType, Index, Interfaces, MessageView, validate};
 //!
 //! let octets = [0x20, 5, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 1, 2, 3, 4];
 //! let mut index = Index::new();

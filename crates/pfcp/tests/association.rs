@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::{
-    Cause, Discard, Elements, Endpoint, EndpointConfig, Event, Frame, Header, IeType, MessageType,
-    NodeName, Recovery, Role, Seid, Sequence, Transmit, message,
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::endpoint::{
+    Discard, Elements, Endpoint, EndpointConfig, Event, Role, Transmit, message,
 };
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 
 #[expect(
     clippy::disallowed_methods,

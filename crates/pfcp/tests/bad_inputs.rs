@@ -6,11 +6,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::Value;
-use strowger_pfcp::{
-    Cause, Elements, Endpoint, EndpointConfig, Event, Frame, Header, IeType, MessageType,
-    NoAllocator, Recovery, Refusal, Role, RuleSet, Seid, Sequence, TransactionId, answer_header,
-    message,
+use strowger_pfcp::association::Recovery;
+use strowger_pfcp::endpoint::{
+    Elements, Endpoint, EndpointConfig, Event, Role, answer_header, message,
 };
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::session::{NoAllocator, Refusal, RuleSet};
+use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 
 const PEER: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 7)),

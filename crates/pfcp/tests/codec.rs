@@ -4,6 +4,8 @@
 mod framing;
 #[path = "codec/generated.rs"]
 mod generated;
+#[path = "codec/index.rs"]
+mod index;
 #[cfg(feature = "serde")]
 #[path = "codec/json.rs"]
 mod json;

@@ -4,11 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::{Just, Strategy, any, prop, proptest};
 use proptest::{prop_assert, prop_assert_eq, prop_oneof};
-use strowger_pfcp::{
-    Allocator, Cause, Change, FTeid, FailedRuleId, FarId, Frame, Header, IeType, MessageType,
-    NoAllocator, PdrId, QerId, Refusal, RuleId, RuleKind, RuleSet, Seid, Sequence, UeWish, UrrId,
-    message,
+use strowger_pfcp::endpoint::message;
+use strowger_pfcp::ie::{Cause, FTeid, FailedRuleId, FarId, PdrId, QerId, UrrId};
+use strowger_pfcp::session::{
+    Allocator, Change, NoAllocator, Refusal, RuleId, RuleKind, RuleSet, UeWish,
 };
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 
 fn tlv(ie: IeType, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(value.len()).expect("a short value");

@@ -9,11 +9,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::{
-    AssociationId, Cause, Elements, Endpoint, EndpointConfig, Event, Frame, IeType, MessageType,
-    NoAllocator, Recovery, RequestId, Role, RuleSet, Seid, Sequence, TransactionId, answer_header,
-    message,
+use strowger_pfcp::association::{AssociationId, Recovery};
+use strowger_pfcp::endpoint::{
+    Elements, Endpoint, EndpointConfig, Event, Role, answer_header, message,
 };
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::session::{NoAllocator, RuleSet};
+use strowger_pfcp::transaction::{RequestId, TransactionId};
+use strowger_pfcp::{Frame, IeType, MessageType, Seid, Sequence};
 
 const SEEDS: u64 = 400;
 const SESSIONS: u64 = 24;

@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::{
-    Admission, AnswerLimits, Answers, Due, Frame, Header, MessageType, Requests, Retransmission,
-    Seid, Sequence, message,
-};
+use strowger_pfcp::endpoint::message;
+use strowger_pfcp::transaction::{Admission, AnswerLimits, Answers, Due, Requests, Retransmission};
+use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
 const T1: Duration = Duration::from_secs(3);
 
@@ -48,7 +47,7 @@ fn admit(answers: &mut Answers, now: Instant, octets: &[u8]) -> Admission {
     answers.admit(now, peer(1), &Frame::decode(octets).expect("a message"))
 }
 
-fn new(admission: Admission) -> strowger_pfcp::TransactionId {
+fn new(admission: Admission) -> strowger_pfcp::transaction::TransactionId {
     match admission {
         Admission::New(id) => id,
         other => panic!("{other:?} is not new"),

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use strowger_pfcp::{
-    ApplyAction, Body, BodyView, CreateFar, CreatePdr, FSeid, HeartbeatRequest, Index, Interfaces,
-    Message, MessageView, NodeId, Pdi, Seid, Sequence, SessionEstablishmentRequest,
-    SourceInterface, validate,
-};
+use strowger_pfcp::ie::{ApplyAction, CreateFar, CreatePdr, FSeid, NodeId, Pdi, SourceInterface};
+use strowger_pfcp::message::{Body, BodyView, HeartbeatRequest, SessionEstablishmentRequest};
+use strowger_pfcp::{Index, Interfaces, Message, MessageView, Seid, Sequence, validate};
 
 use crate::codec::Codec;
 use crate::message::{self, fold};

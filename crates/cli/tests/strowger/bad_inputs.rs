@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use strowger_pfcp::{Cause, Frame, IeType, Seid};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Frame, IeType, Seid};
 
 use crate::captures::left_out;
 use crate::peer::{Peer, f_seid_of, value};

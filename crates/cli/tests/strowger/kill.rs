@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use serde_json::Value;
-use strowger_pfcp::{Cause, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::ie::Cause;
 
 use crate::peer::Peer;
 use crate::running::Running;

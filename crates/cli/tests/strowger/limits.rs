@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use strowger_pfcp::{
+use strowger_pfcp::ie::{
     ApplyAction, Cause, CreateFar, CreatePdr, CreateQer, CreateUrr, FTeid, Gate, GateStatus,
-    MeasurementMethod, NodeId, Pdi, ReportingTriggers, SessionEstablishmentRequest,
-    SourceInterface,
+    MeasurementMethod, NodeId, Pdi, ReportingTriggers, SourceInterface,
 };
+use strowger_pfcp::message::SessionEstablishmentRequest;
 
 use crate::peer::{Peer, STARTED};
 use crate::running::Running;

@@ -7,7 +7,8 @@ use std::fmt::Display;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-use strowger_pfcp::{Cause, IeType, MessageType, Seid};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{IeType, MessageType, Seid};
 use strowger_pfcp_node::Capture;
 
 use self::mutate::{Mutator, Random};

@@ -4,11 +4,12 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use strowger_pfcp::{
-    AssociationSetupRequest, Body, Cause, FSeid, Frame, HeartbeatRequest, IeType, Message,
-    MessageType, NodeId, PdrId, Precedence, Seid, Sequence, SessionDeletionRequest,
-    SessionEstablishmentRequest, SessionModificationRequest, UpdatePdr,
+use strowger_pfcp::ie::{Cause, FSeid, NodeId, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::message::{
+    AssociationSetupRequest, Body, HeartbeatRequest, SessionDeletionRequest,
+    SessionEstablishmentRequest, SessionModificationRequest,
 };
+use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::Rules;
 
 /// The longest that anything is waited for.

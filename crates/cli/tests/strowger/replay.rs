@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use strowger_pfcp::{Cause, Header, MessageType, Seid, Sequence};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::CaptureWriter;
 
 use crate::binary::{fed, strowger};

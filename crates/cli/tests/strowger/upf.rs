@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
-use strowger_pfcp::{Cause, Header, MessageType, Seid, frames};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Header, MessageType, Seid, frames};
 
 /// Answers on a socket of loopback until it is dropped.
 pub(crate) struct Upf {

@@ -7,11 +7,13 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger::{Accepts, Actor, Ask, Context, MailboxSpec, Reply, Request, TimerKey};
-use strowger_pfcp::{
-    AssociationId, Cause, Elements, Endpoint as Protocol, EndpointConfig, Event, Frame,
-    MessageType, NodeName, Recovery, RequestId, Retransmission, Role, Seid, TransactionId,
-    answer_header, message,
+use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
+use strowger_pfcp::endpoint::{
+    Elements, Endpoint as Protocol, EndpointConfig, Event, Role, answer_header, message,
 };
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::transaction::{RequestId, Retransmission, TransactionId};
+use strowger_pfcp::{Frame, MessageType, Seid};
 
 use super::{ClientConfig, ClientError, SessionReport};
 use crate::socket::{Batch, Sockets};
@@ -256,7 +258,7 @@ impl ClientActor {
             .request(now, *peer, *message_type, *seid, body)
         {
             Ok(request) => _ = self.waiting.insert(request, reply),
-            Err(strowger_pfcp::RequestError::Message(error)) => {
+            Err(strowger_pfcp::endpoint::RequestError::Message(error)) => {
                 reply.send(Err(ClientError::Request(error)));
             }
             Err(_) => reply.send(Err(ClientError::Busy)),

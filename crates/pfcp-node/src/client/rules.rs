@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use strowger_pfcp::{
-    ApplyAction, CreateFar, CreatePdr, CreateQer, CreateUrr, DestinationInterface, Error, FSeid,
-    FTeid, FarId, ForwardingParameters, NodeName, Pdi, PdrId, Precedence,
-    SessionEstablishmentRequest, SourceInterface, UeIpAddress,
+use strowger_pfcp::Error;
+use strowger_pfcp::association::NodeName;
+use strowger_pfcp::ie::{
+    ApplyAction, CreateFar, CreatePdr, CreateQer, CreateUrr, DestinationInterface, FSeid, FTeid,
+    FarId, ForwardingParameters, Pdi, PdrId, Precedence, SourceInterface, UeIpAddress,
 };
+use strowger_pfcp::message::SessionEstablishmentRequest;
 
 use super::{body_of, empty_establishment};
 

@@ -2,7 +2,7 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use strowger_pfcp::Network;
+use strowger_pfcp::endpoint::Network;
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Network>, D::Error> {
     let texts = Vec::<String>::deserialize(input)?;

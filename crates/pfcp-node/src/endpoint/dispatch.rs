@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use strowger::{Completion, SendError, StartError};
-use strowger_pfcp::{AssociationId, Cause, Frame, MessageType, Refusal, Seid, TransactionId};
+use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::session::Refusal;
+use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::{Frame, MessageType, Seid};
 
 use super::{Endpoint, Entry, Pending};
 use crate::session::{Done, Outcome, SessionArgs, Task, Work, refusal_message};

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use strowger::Context;
-use strowger_pfcp::{Association, AssociationId, Seid};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::{Association, AssociationId};
 
 use super::{Endpoint, Entry};
 use crate::association::Members;

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use strowger::{Accepts, Actor, Ask, Context, MailboxSpec, Reply, Request, TimerKey};
-use strowger_pfcp::{
-    AssociationId, Cause, Endpoint as Protocol, EndpointConfig, Event, Frame, IeType, MessageType,
-    NodeName, Recovery, RequestId, Retransmission, Role, Seid,
-};
+use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
+use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, Role};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::transaction::{RequestId, Retransmission};
+use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
 use super::requests::Sessions;
 use super::{LoadFigures, LoadPlan, Pace};
@@ -176,7 +177,7 @@ impl Actor for LoadActor {
         } = args;
         let local = sockets.address(0);
         let mut protocol = EndpointConfig::new(Role::ControlPlane, name.clone(), recovery);
-        protocol.allowed = vec![strowger_pfcp::Network::host(plan.to.ip())];
+        protocol.allowed = vec![strowger_pfcp::endpoint::Network::host(plan.to.ip())];
         protocol.retransmission = Retransmission {
             t1: plan.t1,
             n1: plan.n1,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use strowger_pfcp::Cause;
+use strowger_pfcp::ie::Cause;
 
 /// Figures of a load.
 #[derive(Clone, Debug)]

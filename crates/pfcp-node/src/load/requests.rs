@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use strowger_pfcp::{
-    Error, FSeid, NodeName, PdrId, Precedence, Seid, SessionModificationRequest, UpdatePdr,
-};
+use strowger_pfcp::association::NodeName;
+use strowger_pfcp::ie::{FSeid, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::message::SessionModificationRequest;
+use strowger_pfcp::{Error, Seid};
 
 use crate::client::{Rules, body_of};
 

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use strowger_pfcp::{
-    Cause, Elements, Frame, IeType, MessageType, Refusal, RuleKind, RuleSet, Seid, answer_header,
-    message,
-};
+use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
+use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
 use crate::pool::Claim;
 use crate::shared::Shared;

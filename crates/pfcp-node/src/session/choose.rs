@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use strowger_pfcp::{Allocator, Cause, FTeid, Seid, UeWish};
+use strowger_pfcp::Seid;
+use strowger_pfcp::ie::{Cause, FTeid};
+use strowger_pfcp::session::{Allocator, UeWish};
 
 use crate::shared::Shared;
 

@@ -7,12 +7,12 @@ use std::str::FromStr;
 /// A network: an address and how many of its leading bits count.
 ///
 /// ```
-/// use strowger_pfcp::Network;
+/// use strowger_pfcp::endpoint::Network;
 ///
 /// let loopback: Network = "127.0.0.0/8".parse()?;
 /// assert!(loopback.contains("127.3.2.1".parse().unwrap()));
 /// assert!("127.0.0.0/33".parse::<Network>().is_err());
-/// # Ok::<(), strowger_pfcp::NetworkError>(())
+/// # Ok::<(), strowger_pfcp::endpoint::NetworkError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {

@@ -1,6 +1,11 @@
+//! What the specification says about elements and messages, as data: [`describe`] gives it for a
+//! type of element, [`MessageType::table`](crate::MessageType::table) for a message.
+
 use crate::error::ErrorKind;
 use crate::ie::IeType;
 use crate::ie::condition::Conditions;
+
+pub use super::describe::{canonical, describe};
 
 /// What the specification says about an element or a message, as data.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@ use crate::wire::{Frame, Header, Index, Part};
 /// A message that borrows its octets; every length at every depth was checked.
 ///
 /// ```
-/// use strowger_pfcp::{BodyView, Index, MessageView};
+/// use strowger_pfcp::message::BodyView;
+/// use strowger_pfcp::{Index, MessageView};
 ///
 /// let octets = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xe7, 0xb4];
 /// let mut index = Index::new();

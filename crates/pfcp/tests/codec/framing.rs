@@ -2,9 +2,9 @@
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use strowger_pfcp::validate::findings;
 use strowger_pfcp::{
-    ErrorKind, Frame, Index, Interfaces, Message, MessageView, Rejection, findings, frames,
-    validate,
+    ErrorKind, Frame, Index, Interfaces, Message, MessageView, Rejection, frames, validate,
 };
 
 use crate::octets::{node_message, session_message, tlv};
@@ -90,11 +90,11 @@ fn depth_that_no_table_has_is_kept_and_not_walked() {
 
 #[test]
 fn a_message_too_long_for_its_length_is_refused_and_leaves_the_buffer() {
-    let rule = strowger_pfcp::ActivatePredefinedRules::from(vec![0; 60_000]);
-    let pdi = strowger_pfcp::Pdi::new(strowger_pfcp::SourceInterface::ACCESS);
-    let pdr = strowger_pfcp::CreatePdr::new(1, pdi).activate_predefined_rules([rule]);
+    let rule = strowger_pfcp::ie::ActivatePredefinedRules::from(vec![0; 60_000]);
+    let pdi = strowger_pfcp::ie::Pdi::new(strowger_pfcp::ie::SourceInterface::ACCESS);
+    let pdr = strowger_pfcp::ie::CreatePdr::new(1, pdi).activate_predefined_rules([rule]);
     let node: std::net::IpAddr = [127, 0, 0, 1].into();
-    let body = strowger_pfcp::SessionEstablishmentRequest::new(node, (1_u64, node));
+    let body = strowger_pfcp::message::SessionEstablishmentRequest::new(node, (1_u64, node));
     let body = body.create_pdrs([pdr.clone(), pdr]);
     let message = Message::session(
         strowger_pfcp::Seid(0),

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError};
-use strowger_pfcp::{
-    Descriptor, Group, IeType, Index, Interfaces, Kind, Leaf, Message, MessageType, MessageView,
-    Presence, Span, When, canonical, describe, findings, validate,
+use strowger_pfcp::ie::descriptor::{
+    Descriptor, Group, Kind, Leaf, Presence, Span, When, canonical, describe,
 };
+use strowger_pfcp::validate::findings;
+use strowger_pfcp::{IeType, Index, Interfaces, Message, MessageType, MessageView, validate};
 
 use crate::octets::{node_message, session_message, tlv};
 

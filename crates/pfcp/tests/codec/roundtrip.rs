@@ -1,10 +1,12 @@
 //! Decode, drop the octets, encode: the octets are the same.
 
 use crate::octets::{session_message, tlv};
-use strowger_pfcp::{
-    CreateFar, CreatePdr, FSeid, FTeid, FarId, ForwardingParameters, Index, Message, MessageView,
-    NodeId, Pdi, Precedence, Seid, Sequence, SessionEstablishmentRequest, SourceInterface,
+use strowger_pfcp::ie::{
+    CreateFar, CreatePdr, FSeid, FTeid, FarId, ForwardingParameters, NodeId, Pdi, Precedence,
+    SourceInterface,
 };
+use strowger_pfcp::message::SessionEstablishmentRequest;
+use strowger_pfcp::{Index, Message, MessageView, Seid, Sequence};
 
 /// An establishment with all that the rows do not say: Create FAR before Create PDR, an unknown
 /// element and a vendor's, spare bits, octets after the fields, an element twice.
@@ -56,7 +58,7 @@ fn an_error_names_the_path_and_the_offset() {
 fn a_changed_field_changes_only_its_octets() {
     let octets = unusual(&[1, 0, 0, 0, 7, 127, 0, 0, 1]);
     let mut message = Message::decode(&octets).expect("well-formed");
-    let strowger_pfcp::Body::SessionEstablishmentRequest(body) = &mut message.body else {
+    let strowger_pfcp::message::Body::SessionEstablishmentRequest(body) = &mut message.body else {
         panic!("an establishment");
     };
     body.create_pdrs[0].far_id = Some(FarId(0x0102_0304));
@@ -80,8 +82,8 @@ fn a_built_message_decodes_to_itself() {
         .local_f_teid(FTeid::new(7, address))
         .network_instance("internet");
     let pdr = CreatePdr::new(1, pdi).precedence(Precedence(100)).far_id(1);
-    let far = CreateFar::new(1, strowger_pfcp::ApplyAction::FORW).forwarding_parameters(
-        ForwardingParameters::new(strowger_pfcp::DestinationInterface::CORE),
+    let far = CreateFar::new(1, strowger_pfcp::ie::ApplyAction::FORW).forwarding_parameters(
+        ForwardingParameters::new(strowger_pfcp::ie::DestinationInterface::CORE),
     );
     let node = NodeId::fqdn("smf.example.org");
     let body = SessionEstablishmentRequest::new(node, FSeid::new(Seid(1), address))

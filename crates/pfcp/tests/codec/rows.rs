@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use strowger_pfcp::{
-    Cause, Descriptor, Group, IeType, Interfaces, Kind, Leaf, MessageType, Presence, When, describe,
-};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::ie::descriptor::{Descriptor, Group, Kind, Leaf, Presence, When, describe};
+use strowger_pfcp::{IeType, Interfaces, MessageType};
 
 use crate::octets::shared_json;
 
@@ -282,7 +282,8 @@ fn leaves_need_the_octets_that_the_specification_fixes() {
 fn least(leaf: &Leaf) -> usize {
     let zeros = [0; 64];
     let fits = |octets: &usize| {
-        strowger_pfcp::canonical(leaf.ie, &zeros[..*octets]).is_some_and(|value| value.is_ok())
+        strowger_pfcp::ie::descriptor::canonical(leaf.ie, &zeros[..*octets])
+            .is_some_and(|value| value.is_ok())
     };
     (0..zeros.len()).find(fits).unwrap_or(zeros.len())
 }

@@ -1,10 +1,9 @@
 //! What is missing or wrong, and what the answer says about it.
 
 use crate::octets::{hex, node_message, session_message, shared_json, tlv};
-use strowger_pfcp::{
-    Cause, FindingKind, IeType, Index, Interfaces, MessageView, Rejection, findings, frames,
-    validate,
-};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::validate::{FindingKind, findings};
+use strowger_pfcp::{IeType, Index, Interfaces, MessageView, Rejection, frames, validate};
 
 /// Reads and validates one message: the interfaces that are left, or the refusal.
 fn check(octets: &[u8], on: Interfaces) -> Result<Interfaces, Option<Rejection>> {

@@ -1,6 +1,7 @@
 //! Octets from the tests of other projects.
 
-use strowger_pfcp::{IeType, Message, canonical, frames};
+use strowger_pfcp::ie::descriptor::canonical;
+use strowger_pfcp::{IeType, Message, frames};
 
 use crate::octets::{hex, shared_json};
 

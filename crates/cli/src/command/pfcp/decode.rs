@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use strowger_pfcp::{Descriptor, Error, Frame, Index, MessageView, Part, frames, to_json};
+use strowger_pfcp::ie::descriptor::Descriptor;
+use strowger_pfcp::wire::Part;
+use strowger_pfcp::{Error, Frame, Index, MessageView, frames, to_json};
 use strowger_pfcp_node::PFCP_PORT;
 
 use super::hex::Hex;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
-use strowger_pfcp::Cause;
+use strowger_pfcp::ie::Cause;
 use strowger_pfcp_node::{ClientError, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 
 use crate::command::latency;

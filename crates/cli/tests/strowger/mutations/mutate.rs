@@ -1,10 +1,13 @@
 //! Changes to messages, from a seed.
 
-use strowger_pfcp::{
-    AssociationSetupRequest, Descriptor, FSeid, HeartbeatRequest, IeType, Message, NodeId, PdrId,
-    Precedence, Seid, Sequence, SessionDeletionRequest, SessionEstablishmentRequest,
-    SessionModificationRequest, Tlvs, UpdatePdr, describe,
+use strowger_pfcp::ie::descriptor::{Descriptor, describe};
+use strowger_pfcp::ie::{FSeid, NodeId, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::message::{
+    AssociationSetupRequest, HeartbeatRequest, SessionDeletionRequest, SessionEstablishmentRequest,
+    SessionModificationRequest,
 };
+use strowger_pfcp::wire::Tlvs;
+use strowger_pfcp::{IeType, Message, Seid, Sequence};
 use strowger_pfcp_node::Rules;
 
 /// Numbers that follow from a seed (SplitMix64).
@@ -321,7 +324,7 @@ fn set_length(octets: &mut [u8]) {
 
 fn parse(octets: &[u8], depth: usize) -> Option<Vec<Element>> {
     let tlvs: Result<Vec<_>, _> = Tlvs::new(octets).collect();
-    let element = |tlv: strowger_pfcp::Tlv<'_>| {
+    let element = |tlv: strowger_pfcp::wire::Tlv<'_>| {
         let grouped = matches!(describe(tlv.ie), Some(Descriptor::Group(_))) && depth < 8;
         let inner = if grouped {
             parse(tlv.value, depth + 1)

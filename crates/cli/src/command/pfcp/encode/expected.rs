@@ -1,7 +1,8 @@
 //! What a message in JSON should have had where it is wrong.
 
 use serde_json::Value;
-use strowger_pfcp::{Descriptor, IeType, JsonError, Kind, describe};
+use strowger_pfcp::ie::descriptor::{Descriptor, Kind, describe};
+use strowger_pfcp::{IeType, JsonError};
 
 /// Says where a message is wrong, what was expected there and what was found.
 pub(super) fn explain(message: &Value, error: &JsonError) -> String {

@@ -1,6 +1,8 @@
 //! The few things that a replay needs to see in an answer.
 
-use strowger_pfcp::{Cause, IeType, Seid, Tlvs};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::wire::Tlvs;
+use strowger_pfcp::{IeType, Seid};
 
 /// Finds the value of the first element of a type.
 pub(super) fn element(body: &[u8], ie: IeType) -> Option<&[u8]> {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde_json::{Value, json};
-use strowger_pfcp::{Cause, MessageType};
+use strowger_pfcp::MessageType;
+use strowger_pfcp::ie::Cause;
 
 use super::plan::Step;
 

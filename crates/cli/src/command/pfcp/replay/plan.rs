@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-use strowger_pfcp::{Cause, Header, IeType, MessageType, Seid, Sequence, frames};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Header, IeType, MessageType, Seid, Sequence, frames};
 
 use super::super::source::Packet;
 use super::answer;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_pfcp::{Cause, MessageType};
+use strowger_pfcp::MessageType;
+use strowger_pfcp::ie::Cause;
 
 use super::answer;
 use super::difference::{Difference, Reason};
