@@ -1,11 +1,16 @@
 //! Real captures: what this reader finds is what tshark finds.
 
+#[path = "../../pfcp/tests/codec/proof.rs"]
+mod proof;
+
 use std::path::PathBuf;
 use std::process::Command;
 
 use strowger_pfcp::message::Body;
 use strowger_pfcp::{Message, frames};
 use strowger_pfcp_node::{Capture, CaptureWriter};
+
+use crate::proof::Proof;
 
 /// The number of PFCP frames that tshark sees in each capture, quotations in ICMP errors included,
 /// and how many of them are such quotations.
@@ -119,6 +124,7 @@ fn every_message_is_encoded_again_as_it_was() {
     let Some(folder) = captures() else {
         return;
     };
+    let mut proof = Proof::by("capture");
     for (name, ..) in CAPTURES {
         for datagram in Capture::open(folder.join(name))
             .unwrap()
@@ -143,7 +149,9 @@ fn every_message_is_encoded_again_as_it_was() {
                     frame.octets,
                     "{name} frame {number}"
                 );
+                proof.message_and_elements(frame.octets);
             }
         }
     }
+    proof.record();
 }

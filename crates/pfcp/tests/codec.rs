@@ -11,6 +11,8 @@ mod index;
 mod json;
 #[path = "codec/octets.rs"]
 mod octets;
+#[path = "codec/proof.rs"]
+mod proof;
 #[path = "codec/roundtrip.rs"]
 mod roundtrip;
 #[path = "codec/rows.rs"]

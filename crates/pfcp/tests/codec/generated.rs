@@ -12,6 +12,7 @@ use strowger_pfcp::validate::findings;
 use strowger_pfcp::{IeType, Index, Interfaces, Message, MessageType, MessageView, validate};
 
 use crate::octets::{node_message, session_message, tlv};
+use crate::proof::Proof;
 
 /// Choices, octet by octet; zeros when they are used up.
 struct Choices<'a>(std::slice::Iter<'a, u8>);
@@ -167,6 +168,7 @@ proptest! {
 
     #[test]
     fn every_leaf_survives(octets in vec(any::<u8>(), 0..96)) {
+        let mut proof = Proof::by("property");
         for (ie, what) in leaves() {
             let value = leaf(what, &mut Choices::new(&octets));
             let once = canonical(ie, &value).expect("a row").expect("well-formed");
@@ -176,22 +178,28 @@ proptest! {
             // A heartbeat does not know it: its octets stay, its fields are told.
             let known = tlv(96, &[0; 4]);
             survives(&node_message(1, &[known, tlv(ie.0, &value)].concat()))?;
+            proof.element(ie);
         }
+        proof.record();
     }
 
     #[test]
     fn every_group_survives(octets in vec(any::<u8>(), 0..1024)) {
+        let mut proof = Proof::by("property");
         for ie in IeType::ALL {
             if let Some(Descriptor::Group(table)) = describe(*ie) {
                 let value = group(table, &mut Choices::new(&octets));
                 let again = canonical(*ie, &value).expect("a row").expect("complete");
                 prop_assert_eq!(again, value, "{}", ie);
+                proof.element(*ie);
             }
         }
+        proof.record();
     }
 
     #[test]
     fn every_message_survives(octets in vec(any::<u8>(), 0..4096)) {
+        let mut proof = Proof::by("property");
         for message in MessageType::ALL {
             let table = message.table().expect("a table");
             let body = group(table, &mut Choices::new(&octets));
@@ -200,7 +208,9 @@ proptest! {
             } else {
                 survives(&node_message(message.0, &body))?;
             }
+            proof.message(*message);
         }
+        proof.record();
     }
 }
 

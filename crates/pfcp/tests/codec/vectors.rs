@@ -4,6 +4,7 @@ use strowger_pfcp::ie::descriptor::canonical;
 use strowger_pfcp::{IeType, Message, frames};
 
 use crate::octets::{hex, shared_json};
+use crate::proof::Proof;
 
 /// Reads the vectors of a file: name and octets.
 fn vectors(path: &str) -> Vec<(String, Vec<u8>)> {
@@ -27,20 +28,22 @@ fn messages_of_others_encode_to_the_same_octets() {
     ];
     let mut odd = Vec::new();
     let vectors = vectors("pfcp/vectors/messages.json");
+    let mut proof = Proof::by("vector");
     for (name, octets) in &vectors {
         for frame in frames(octets) {
             let again = frame.and_then(|frame| {
                 let again = Message::decode(frame.octets)?.encode()?;
-                Ok(again == frame.octets)
+                Ok((again == frame.octets).then_some(frame.octets))
             });
             match again {
-                Ok(true) => {}
-                Ok(false) => odd.push(format!("{name}: other octets")),
+                Ok(Some(octets)) => proof.message_and_elements(octets),
+                Ok(None) => odd.push(format!("{name}: other octets")),
                 Err(error) => odd.push(format!("{name}: {error}")),
             }
         }
     }
     assert!(vectors.is_empty() || odd == expected, "{odd:#?}");
+    proof.record();
 }
 
 #[test]
@@ -65,12 +68,13 @@ fn elements_of_others_encode_to_the_same_octets() {
     ];
     let mut odd = Vec::new();
     let vectors = vectors("pfcp/vectors/ies.json");
+    let mut proof = Proof::by("vector");
     for (name, octets) in &vectors {
         let (head, value) = octets.split_at(4);
         let ie = IeType(u16::from_be_bytes([head[0], head[1]]));
         match canonical(ie, value) {
             None => odd.push(format!("{name}: no row")),
-            Some(Ok(again)) if again == value => {}
+            Some(Ok(again)) if again == value => proof.element(ie),
             Some(Ok(again)) if value.starts_with(&again) => {
                 let more = value.len() - again.len();
                 odd.push(format!("{name}: {more} octets more than the fields have"));
@@ -81,4 +85,5 @@ fn elements_of_others_encode_to_the_same_octets() {
     }
     odd.sort();
     assert!(vectors.is_empty() || odd == expected, "{odd:#?}");
+    proof.record();
 }
