@@ -87,7 +87,7 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn memory(&self, figures: &Figures) -> usize {
         let counts = 2 * size_of::<usize>();
-        size_of::<Self>() + counts + figures.octets + (self.node.kind)().task
+        size_of::<Self>() + counts + figures.octets + (self.node.kind)().apart
     }
 
     fn progress(&self) -> u64 {
@@ -141,8 +141,8 @@ pub(crate) enum Phase {
 pub(crate) struct Kind {
     /// The name of the Rust type.
     pub(crate) name: &'static str,
-    /// The octets of the task of an incarnation, the actor's value among them.
-    pub(crate) task: usize,
+    /// The octets of an incarnation that have no room in its cell, the actor's value among them.
+    pub(crate) apart: usize,
 }
 
 /// What cells of all message types have.

@@ -459,8 +459,8 @@ impl<A: Actor> Context<A> {
     }
 
     /// Gives back what belongs to the incarnation.
-    pub(crate) fn end(self) {
-        if let Some(held) = self.held {
+    pub(crate) fn end(&mut self) {
+        if let Some(held) = self.held.take() {
             for (id, target) in held.monitors {
                 if let Some(target) = target.upgrade() {
                     target.node().unwatch(id);
@@ -468,6 +468,6 @@ impl<A: Actor> Context<A> {
             }
             held.timers.into_inner().end();
         }
-        self.receiver.into_inner().end(&self.cell.mailbox);
+        self.receiver.get_mut().end(&self.cell.mailbox);
     }
 }

@@ -1,6 +1,7 @@
 //! One incarnation of an actor, from `pre_start` to `post_stop`.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::monitor::Signal;
 use crate::path::Path;
 use crate::planted::{Bug, planted};
 use crate::ring;
-use crate::schedule::strand::{self, Host, Mark, Ready, Strand};
+use crate::schedule::strand::{self, Host, Life, Mark, Ready, Strand};
 #[cfg(feature = "testing")]
 use crate::testing::Hook;
 use crate::trace;
@@ -49,8 +50,11 @@ fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
         true => scheduler.admit_blocking(|| cell.node.path()),
         false => scheduler.admit(),
     };
-    let life = incarnation::<A>(Arc::clone(cell), args);
-    let ready = strand::start(cell, Box::pin(life), place)?;
+    let life = Incarnation::<A> {
+        stage: Stage::Fresh(args),
+        cx: Context::new(Arc::clone(cell)),
+    };
+    let ready = strand::start(cell, life, place)?;
     Some((ready, place))
 }
 
@@ -95,23 +99,41 @@ impl<M: Send + 'static> Host for Cell<M> {
 
 /// What is the same for all actors of this type.
 pub(crate) fn kind<A: Actor>() -> Kind {
-    fn octets<X, Y, F>(_: impl FnOnce(X, Y) -> F) -> usize {
-        size_of::<F>()
-    }
     Kind {
         name: std::any::type_name::<A>(),
-        task: octets(incarnation::<A>),
+        apart: strand::apart::<Incarnation<A>>(),
     }
 }
 
-async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
-    let mut cx = Context::<A>::new(Arc::clone(&cell));
-    let mut value = None;
-    let node = &cell.node;
-    let mut exit = {
-        let life = pin!(Some(live(args, &mut value, &mut cx)));
-        guard(node, life).await.unwrap_or_else(|exit| exit)
-    };
+/// What an incarnation keeps between two turns.
+struct Incarnation<A: Actor> {
+    stage: Stage<A>,
+    cx: Context<A>,
+}
+
+enum Stage<A: Actor> {
+    Fresh(A::Args),
+    Grown(A),
+    Gone,
+}
+
+impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
+    async fn turn(&mut self, cell: &Cell<A::Msg>) -> Option<Exit> {
+        let node = &cell.node;
+        let exit = {
+            let life = pin!(Some(live(&mut self.stage, &mut self.cx)));
+            guard(node, life).await
+        };
+        match exit {
+            Ok(None) => None,
+            Ok(Some(exit)) | Err(exit) => Some(end(self, node, exit).await),
+        }
+    }
+}
+
+/// Winds an incarnation up whose value takes no more messages.
+async fn end<A: Actor>(life: &mut Incarnation<A>, node: &Node, mut exit: Exit) -> Exit {
+    let Incarnation { stage, cx } = life;
     cx.explain(&exit);
     node.enter(Phase::Stopping);
     if cx.handling && !planted(Bug::DeadLetterUnreported) {
@@ -125,13 +147,12 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
                 exit: exit.clone(),
             });
     }
-    // Apart, or every actor that is idle would have room for what few do at their end.
     if !node.children.shut_if_none() {
-        Box::pin(end_children(node)).await;
+        end_children(node).await;
     }
     cx.end_tasks().await;
-    if let Some(value) = value {
-        post_stop(value, &exit, &mut cx).await;
+    if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
+        post_stop(value, &exit, cx).await;
         // It may have started more.
         cx.end_tasks().await;
     }
@@ -145,41 +166,42 @@ async fn incarnation<A: Actor>(cell: Arc<Cell<A::Msg>>, args: A::Args) -> Exit {
     exit
 }
 
-/// The life of the value: all hooks but the last.
-async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A>) -> Exit {
-    #[cfg(feature = "testing")]
-    if let Err(error) = struck(cx.node(), Hook::PreStart).await {
-        return Exit::failed(error);
+/// The life of the value: all hooks but the last. `None` when there is nothing to do for now.
+async fn live<A: Actor>(stage: &mut Stage<A>, cx: &mut Context<A>) -> Option<Exit> {
+    if let Stage::Fresh(_) = stage
+        && let Stage::Fresh(args) = mem::replace(stage, Stage::Gone)
+    {
+        match grow(args, cx).await {
+            Ok(actor) => *stage = Stage::Grown(actor),
+            Err(exit) => return Some(exit),
+        }
+        cx.node().enter(Phase::Running);
     }
-    let actor = match A::pre_start(args, cx).await {
-        Ok(actor) => value.insert(actor),
-        // A supervisor that was stopped before all children had started did not fail.
-        Err(_) if matches!(cx.exit, Some(Exit::Shutdown)) => return Exit::Shutdown,
-        Err(error) => return Exit::failed(error),
+    let Stage::Grown(actor) = stage else {
+        return Some(Exit::Killed);
     };
-    cx.node().enter(Phase::Running);
     loop {
         if let Some(exit) = cx.exit.take() {
-            return exit;
+            return Some(exit);
         }
         if cx.node().is_killed() {
-            return Exit::Killed;
+            return Some(Exit::Killed);
         }
         // Taken apart before the actor works on it: there would be room for both meanwhile.
-        let message = match poll_fn(|task| cx.poll_next(task)).await {
-            Next::Message(message) | Next::Piped(_, message) => message,
-            Next::Expired(_) => continue,
-            Next::System(System::Stop(exit)) => return exit,
+        let message = match poll_fn(|task| Poll::Ready(cx.poll_next(task))).await {
+            Poll::Pending => return None,
+            Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
+            Poll::Ready(Next::Expired(_)) => continue,
+            Poll::Ready(Next::System(System::Stop(exit))) => return Some(exit),
             // Past the panic hook: an ordered panic is no news.
-            Next::System(System::Panic(message)) => {
+            Poll::Ready(Next::System(System::Panic(message))) => {
                 resume_unwind(Box::new(String::from(&*message)))
             }
-            Next::System(news) => {
-                // Boxed, because signals are rare, and an idle actor would have room for one.
+            Poll::Ready(Next::System(news)) => {
                 if let Some(signal) = cx.signal(news)
-                    && let Err(error) = Box::pin(hear(actor, signal, cx)).await
+                    && let Err(error) = hear(actor, signal, cx).await
                 {
-                    return Exit::failed(error);
+                    return Some(Exit::failed(error));
                 }
                 continue;
             }
@@ -187,7 +209,7 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
         cx.handling = true;
         #[cfg(feature = "testing")]
         if let Err(error) = struck(cx.node(), Hook::Handle).await {
-            return Exit::failed(error);
+            return Some(Exit::failed(error));
         }
         let traced = match cx.node().is_traced() {
             true => trace::begin::<A>(cx.cell_ref(), &message),
@@ -199,8 +221,22 @@ async fn live<A: Actor>(args: A::Args, value: &mut Option<A>, cx: &mut Context<A
             trace::end(cx.node(), *began, result.is_err());
         }
         if let Err(error) = result {
-            return Exit::failed(error);
+            return Some(Exit::failed(error));
         }
+    }
+}
+
+/// Makes the value.
+async fn grow<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
+    #[cfg(feature = "testing")]
+    if let Err(error) = struck(cx.node(), Hook::PreStart).await {
+        return Err(Exit::failed(error));
+    }
+    match A::pre_start(args, cx).await {
+        Ok(actor) => Ok(actor),
+        // A supervisor that was stopped before all children had started did not fail.
+        Err(_) if matches!(cx.exit, Some(Exit::Shutdown)) => Err(Exit::Shutdown),
+        Err(error) => Err(Exit::failed(error)),
     }
 }
 

@@ -12,7 +12,7 @@ use ::loom::thread;
 use super::{Lanes, Mailbox, MailboxSpec, Next, Receiver, System};
 use crate::exit::Exit;
 use crate::path::Path;
-use crate::schedule::strand::{Body, Host, Mark, Ready, Strand, start};
+use crate::schedule::strand::{Host, Life, Mark, Ready, Strand, start};
 
 /// An actor that is nothing but its mailbox.
 struct Toy {
@@ -30,29 +30,13 @@ impl Toy {
             queue: Mutex::new(VecDeque::new()),
             taken: Mutex::new(Vec::new()),
         });
-        let ready = start(&toy, toy.body(all), 0).expect("it is off");
+        let life = Taking {
+            receiver: Receiver::new(&toy.mailbox),
+            all,
+        };
+        let ready = start(&toy, life, 0).expect("it is off");
         toy.queue(ready, 0);
         toy
-    }
-
-    fn body(self: &Arc<Self>, all: usize) -> Body {
-        let toy = Arc::downgrade(self);
-        let mut receiver = Receiver::new(&self.mailbox);
-        Box::pin(poll_fn(move |cx| {
-            let toy = toy.upgrade().expect("a strand keeps its host");
-            loop {
-                let next = match receiver.poll_next(&toy.mailbox, cx) {
-                    Poll::Ready(Next::Message(number)) => Some(number),
-                    Poll::Ready(_) => None,
-                    Poll::Pending => return Poll::Pending,
-                };
-                let mut taken = toy.taken.lock().expect("nobody panics with it");
-                taken.push(next);
-                if taken.len() == all {
-                    return Poll::Ready(Exit::Normal);
-                }
-            }
-        }))
     }
 
     fn run(&self) {
@@ -75,6 +59,30 @@ impl Toy {
 
     fn taken(&self) -> Vec<Option<u32>> {
         self.taken.lock().expect("nobody panics with it").clone()
+    }
+}
+
+/// The life of an actor that notes what it takes.
+struct Taking {
+    receiver: Receiver<u32>,
+    all: usize,
+}
+
+impl Life<Toy> for Taking {
+    async fn turn(&mut self, toy: &Toy) -> Option<Exit> {
+        loop {
+            let next = poll_fn(|cx| Poll::Ready(self.receiver.poll_next(&toy.mailbox, cx)));
+            let next = match next.await {
+                Poll::Ready(Next::Message(number)) => Some(number),
+                Poll::Ready(_) => None,
+                Poll::Pending => return None,
+            };
+            let mut taken = toy.taken.lock().expect("nobody panics with it");
+            taken.push(next);
+            if taken.len() == self.all {
+                return Some(Exit::Normal);
+            }
+        }
     }
 }
 

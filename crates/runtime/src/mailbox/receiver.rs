@@ -165,7 +165,7 @@ impl<M> Receiver<M> {
 
     /// Ends the incarnation: what it took out goes back to the front of the line, and what was
     /// meant for it alone is dropped.
-    pub(crate) fn end(mut self, mailbox: &Mailbox<M>) {
+    pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
         mailbox.handled.store(self.handled, Ordering::Relaxed);
         let mut lanes = mailbox.lanes.lock();
         lanes.incarnation += 1;

@@ -93,7 +93,7 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
 
 #[test]
 fn stop_between_incarnations_reaches_the_next() {
-    let (mailbox, receiver) = made(MailboxSpec::DEFAULT);
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     receiver.end(&mailbox);
     mailbox.system(System::Stop(Exit::Shutdown), None);
     let next = Receiver::new(&mailbox).poll_next(&mailbox, &Context::from_waker(Waker::noop()));

@@ -17,41 +17,44 @@
 //!
 //! 1. Who moves the state to `Running` owns the body until it moves it away from `Running` or
 //!    `Woken`; who moves it from `Off` to `Queued` owns it until it queues. Nobody else touches it.
+//!    The body stays where it is; the life in it is put there from `Off`, and is gone at `Off`.
 //! 2. Who moves the state to `Queued` makes the one [`Ready`]; it ends where the state is moved to
 //!    `Running`. A `Ready` that is dropped ends the incarnation.
 //! 3. From `start` until the state is `Off` again the strand holds a reference to its own owner. So
 //!    neither a `Ready` nor the body needs one to be valid.
 //! 4. Data is touched only while the lock is held.
+//! 5. The work of a turn borrows the life and the owner. It is done in a buffer that it owns
+//!    ([`scratch`]), and dropped before either. While it waits, it is in the body, and nothing but
+//!    it touches the life.
 
 #![allow(
     unsafe_code,
     reason = "the one module where ownership is handed over by state"
 )]
 
+mod body;
 mod current;
 mod lock;
 #[cfg(all(test, strowger_loom))]
 mod loom;
+mod scratch;
 
 use std::fmt;
-use std::future::Future;
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
-use crate::exit::{Exit, discard, panic_text};
+use crate::exit::{Exit, panic_text};
 use crate::path::Path;
 use crate::sync::UnsafeCell;
+use body::Body;
+pub(crate) use body::{Life, apart};
 pub(crate) use current::Current;
 use lock::Guard;
 pub(crate) use lock::Lock;
-
-/// One incarnation of an actor, as something to poll; what it comes to is its exit.
-pub(crate) type Body = Pin<Box<dyn Future<Output = Exit> + Send>>;
 
 /// The owner of a strand.
 pub(crate) trait Host: Send + Sync + Sized + 'static {
@@ -96,10 +99,10 @@ enum State {
 /// Data behind a lock, and an incarnation that runs.
 pub(crate) struct Strand<T> {
     run: Lock<Run<T>>,
-    body: UnsafeCell<Option<Body>>,
+    body: UnsafeCell<Body>,
 }
 
-// SAFETY: the body is touched by its owner only (rule 1), and is `Send`.
+// SAFETY: the body is touched by its owner only (rule 1), and lives are `Send`.
 unsafe impl<T: Send> Sync for Strand<T> {}
 
 struct Run<T> {
@@ -124,7 +127,7 @@ impl<T> Strand<T> {
         };
         Self {
             run: Lock::new(run),
-            body: UnsafeCell::new(None),
+            body: UnsafeCell::new(Body::none()),
         }
     }
 
@@ -137,29 +140,18 @@ impl<T> Strand<T> {
     pub(crate) fn wake(&self) {
         self.lock().wake();
     }
-
-    /// Exchanges the body for another, or for none.
-    ///
-    /// # Safety
-    /// The caller owns the body (rule 1).
-    unsafe fn exchange(&self, body: Option<Body>) -> Option<Body> {
-        // SAFETY: the owner is alone with it.
-        self.body
-            .get_mut()
-            .with(|place| unsafe { mem::replace(&mut *place, body) })
-    }
 }
 
 /// Starts an incarnation: returns the right to run it. The strand keeps its owner alive until the
 /// incarnation is over.
 ///
 /// There is none while the last one is not over, which its owner sees to.
-pub(crate) fn start<C: Host>(host: &Arc<C>, body: Body, place: u64) -> Option<Ready> {
+pub(crate) fn start<C: Host>(host: &Arc<C>, life: impl Life<C>, place: u64) -> Option<Ready> {
     let strand = host.strand();
     let mut run = strand.run.lock();
     if run.state != State::Off {
         drop(run);
-        drop(body);
+        drop(life);
         return None;
     }
     let turn: *const dyn Turn = Arc::into_raw(Arc::<C>::clone(host));
@@ -169,7 +161,8 @@ pub(crate) fn start<C: Host>(host: &Arc<C>, body: Body, place: u64) -> Option<Re
     let ready = Ready(run.host.expect("made from a reference"));
     drop(run);
     // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
-    drop(unsafe { strand.exchange(Some(body)) });
+    let put = |body| unsafe { Body::put::<C, _>(body, life) };
+    strand.body.get_mut().with(put);
     Some(ready)
 }
 
@@ -342,13 +335,12 @@ impl<C: Host> Turn for C {
         let waker = Borrowed::<C>::of(host);
         let mut cx = Context::from_waker(&waker);
         let polled = strand.body.get_mut().with(|body| {
-            // SAFETY: we moved the state to `Running`.
-            let body = unsafe { &mut *body };
-            let body = body.as_mut().map(Pin::as_mut);
-            catch_unwind(AssertUnwindSafe(|| body.map(|body| body.poll(&mut cx))))
+            // SAFETY: we moved the state to `Running`, and are the host of the life.
+            let turn = || unsafe { Body::turn(body, ptr::from_ref(self), &mut cx) };
+            catch_unwind(AssertUnwindSafe(turn))
         });
         let exit = match polled {
-            Ok(Some(Poll::Pending)) => {
+            Ok(Poll::Pending | Poll::Ready(None)) => {
                 let mut run = strand.run.lock();
                 if !self.is_down() {
                     let woken = run.state == State::Woken;
@@ -361,8 +353,7 @@ impl<C: Host> Turn for C {
                 }
                 None
             }
-            Ok(Some(Poll::Ready(exit))) => Some(exit),
-            Ok(None) => None,
+            Ok(Poll::Ready(exit)) => exit,
             Err(payload) => Some(Exit::Panicked(panic_text(payload.as_ref()))),
         };
         Turned::Over(self.finish(right, exit))
@@ -371,7 +362,8 @@ impl<C: Host> Turn for C {
     fn finish(&self, _: Right, exit: Option<Exit>) -> Last {
         let strand = self.strand();
         // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as its own.
-        discard(unsafe { strand.exchange(None) });
+        let clear = |body| unsafe { Body::clear(body) };
+        strand.body.get_mut().with(clear);
         let mut run = strand.run.lock();
         run.state = State::Off;
         let host = run.host.take().expect("what ran was started");

@@ -10,7 +10,7 @@ use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Body, Host, Lock, Mark, Ready, Strand, abandon, start};
+use super::{Host, Life, Lock, Mark, Ready, Strand, abandon, start};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -33,20 +33,12 @@ impl Toy {
         })
     }
 
-    /// A body that is done when the number has come up to this.
-    fn until(self: &Arc<Self>, last: u32) -> Body {
-        let toy = Arc::downgrade(self);
-        Box::pin(poll_fn(move |_| {
-            let toy = toy.upgrade().expect("a strand keeps its host");
-            if *toy.strand.lock() < last {
-                return Poll::Pending;
-            }
-            Poll::Ready(Exit::Normal)
-        }))
-    }
-
     fn begin(self: &Arc<Self>, last: u32) {
-        let ready = start(self, self.until(last), 0).expect("it is off");
+        let life = Until {
+            last,
+            waits: last.is_multiple_of(2),
+        };
+        let ready = start(self, life, 0).expect("it is off");
         self.queue(ready, 0);
     }
 
@@ -74,6 +66,27 @@ impl Toy {
     fn ended(&self) -> (usize, usize) {
         let ended = self.ended.load(Ordering::Relaxed);
         (ended, self.dropped.load(Ordering::Relaxed))
+    }
+}
+
+/// A life that is over when the number has come up to the last: its turns come back before, or
+/// wait.
+struct Until {
+    last: u32,
+    waits: bool,
+}
+
+impl Life<Toy> for Until {
+    async fn turn(&mut self, toy: &Toy) -> Option<Exit> {
+        let over = || *toy.strand.lock() >= self.last;
+        if !self.waits {
+            return over().then_some(Exit::Normal);
+        }
+        poll_fn(|_| match over() {
+            true => Poll::Ready(Some(Exit::Normal)),
+            false => Poll::Pending,
+        })
+        .await
     }
 }
 
