@@ -1,6 +1,6 @@
 //! What is counted for the `metrics` facade: turns in the lives of actors, never single messages.
 
-use metrics::{Counter, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Key, Label, Level, Metadata, describe_counter, describe_gauge, with_recorder};
 
 use crate::exit::Exit;
 
@@ -27,41 +27,50 @@ const EXPIRED: &str = "strowger_expired_total";
 const OVERFLOW: &str = "strowger_mailbox_overflow_total";
 const LONG_HANDLERS: &str = "strowger_long_handlers_total";
 
-/// Counts it. Without a recorder this costs a load.
+static METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// Counts it. Without a recorder this costs a look for one: keys are put together beforehand.
 pub(crate) fn count(turn: Count<'_>) {
+    macro_rules! key {
+        ($name:ident $(, $exit:literal)?) => {{
+            static LABELS: &[Label] = &[$(Label::from_static_parts("exit", $exit))?];
+            static KEY: Key = Key::from_static_parts($name, LABELS);
+            &KEY
+        }};
+    }
     match turn {
         Count::Started => {
-            counter!(STARTED).increment(1);
-            gauge!(ACTORS).increment(1);
+            add(key!(STARTED), 1);
+            with_recorder(|recorder| recorder.register_gauge(key!(ACTORS), &METADATA)).increment(1);
         }
         Count::Stopped(exit) => {
-            stopped(exit).increment(1);
-            gauge!(ACTORS).decrement(1);
+            let key = match exit {
+                Exit::Normal => key!(STOPPED, "normal"),
+                Exit::Shutdown => key!(STOPPED, "shutdown"),
+                Exit::Killed => key!(STOPPED, "killed"),
+                Exit::Failed(_) => key!(STOPPED, "failed"),
+                Exit::Panicked(_) => key!(STOPPED, "panicked"),
+                Exit::Linked { .. } => key!(STOPPED, "linked"),
+                Exit::Escalated { .. } => key!(STOPPED, "escalated"),
+            };
+            add(key, 1);
+            with_recorder(|recorder| recorder.register_gauge(key!(ACTORS), &METADATA)).decrement(1);
         }
-        Count::Restarted => counter!(RESTARTS).increment(1),
-        Count::Escalated => counter!(ESCALATIONS).increment(1),
-        Count::DeadLetters(letters) => counter!(DEAD_LETTERS).increment(letters),
+        Count::Restarted => add(key!(RESTARTS), 1),
+        Count::Escalated => add(key!(ESCALATIONS), 1),
+        Count::DeadLetters(letters) => add(key!(DEAD_LETTERS), letters),
         Count::Expired(messages) => {
-            counter!(DEAD_LETTERS).increment(messages);
-            counter!(EXPIRED).increment(messages);
+            add(key!(DEAD_LETTERS), messages);
+            add(key!(EXPIRED), messages);
         }
-        Count::LongHandler => counter!(LONG_HANDLERS).increment(1),
-        Count::Overflow(messages) => counter!(OVERFLOW).increment(messages),
+        Count::LongHandler => add(key!(LONG_HANDLERS), 1),
+        Count::Overflow(messages) => add(key!(OVERFLOW), messages),
     }
 }
 
-/// The counter for the kind of an exit. Each has a label of its own that is known beforehand, so
-/// that no key is put together for each stop.
-fn stopped(exit: &Exit) -> Counter {
-    match exit {
-        Exit::Normal => counter!(STOPPED, "exit" => "normal"),
-        Exit::Shutdown => counter!(STOPPED, "exit" => "shutdown"),
-        Exit::Killed => counter!(STOPPED, "exit" => "killed"),
-        Exit::Failed(_) => counter!(STOPPED, "exit" => "failed"),
-        Exit::Panicked(_) => counter!(STOPPED, "exit" => "panicked"),
-        Exit::Linked { .. } => counter!(STOPPED, "exit" => "linked"),
-        Exit::Escalated { .. } => counter!(STOPPED, "exit" => "escalated"),
-    }
+fn add(key: &'static Key, by: u64) {
+    with_recorder(|recorder| recorder.register_counter(key, &METADATA)).increment(by);
 }
 
 /// Tells the recorder what the names mean.
