@@ -33,6 +33,7 @@
 //! | [`ie`] | the information elements, with an index by family |
 //! | [`message`] | the 25 messages |
 //! | [`mod@validate`] | what is wrong with a message, as data |
+//! | [`mod@compare`] | what two messages say differently |
 //! | [`wire`] | headers, frames and elements that nobody has interpreted yet |
 //! | [`transaction`] | requests repeated, answers kept |
 //! | [`association`] | peers, and when they restarted |
@@ -45,6 +46,7 @@
 #![forbid(unsafe_code)]
 
 pub mod association;
+pub mod compare;
 pub mod endpoint;
 pub mod ie;
 pub mod message;
@@ -58,6 +60,7 @@ mod error;
 mod json;
 mod text;
 
+pub use compare::{Difference, Ignore, compare};
 pub use error::{Error, ErrorKind, IePath, PathStep};
 pub use ie::{Ie, IeType, Interfaces};
 #[cfg(feature = "serde")]

@@ -39,6 +39,54 @@ pub(crate) fn message(f: &mut fmt::Formatter<'_>, view: &MessageView<'_>) -> fmt
     parts(f, view.root(), 1)
 }
 
+/// Returns an element as text: the fields of a leaf on a line, the members of a group on one each.
+pub(crate) fn part(part: Part<'_>) -> String {
+    struct Shown<'a>(Part<'a>);
+
+    impl Display for Shown<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0.descriptor() {
+                Some(Descriptor::Group(_)) => parts(f, self.0, 0),
+                Some(Descriptor::Leaf(leaf)) => fields(f, leaf, self.0.value()),
+                None => octets(f, self.0.value()),
+            }
+        }
+    }
+
+    Shown(part).to_string()
+}
+
+/// Returns the name of a field in words.
+pub(crate) fn field_name(name: &'static str) -> String {
+    Spaced(name).to_string()
+}
+
+/// Returns the value of a field as text.
+pub(crate) fn field_value(kind: Kind, value: Value<'_>) -> String {
+    struct Shown<'a>(Kind, Value<'a>);
+
+    impl Display for Shown<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            field(f, self.0, self.1)
+        }
+    }
+
+    Shown(kind, value).to_string()
+}
+
+/// Returns octets as hexadecimal digits.
+pub(crate) fn hex(value: &[u8]) -> String {
+    struct Shown<'a>(&'a [u8]);
+
+    impl Display for Shown<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            octets(f, self.0)
+        }
+    }
+
+    Shown(value).to_string()
+}
+
 /// Writes the elements of a group, a line each; the first one too begins a line unless `depth`
 /// is 0.
 fn parts(f: &mut fmt::Formatter<'_>, group: Part<'_>, depth: usize) -> fmt::Result {
@@ -71,7 +119,7 @@ fn unknown(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
     } else {
         " (unexpected): "
     })?;
-    hex(f, part.value())
+    octets(f, part.value())
 }
 
 fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt::Result {
@@ -116,14 +164,14 @@ fn field(f: &mut fmt::Formatter<'_>, kind: Kind, value: Value<'_>) -> fmt::Resul
         Value::Mac([a, b, c, d, e, g]) => {
             write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
         }
-        Value::Octets(octets) => match text_of(kind, octets) {
+        Value::Octets(value) => match text_of(kind, value) {
             Some(text) => write!(f, "{}", text.escape_debug()),
-            None => hex(f, octets),
+            None => octets(f, value),
         },
     }
 }
 
-fn hex(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+fn octets(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     f.write_str("0x")?;
     octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
 }

@@ -1,5 +1,7 @@
 //! The codec through its public face.
 
+#[path = "codec/compare.rs"]
+mod compare;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]

@@ -15,14 +15,14 @@ use crate::octets::{node_message, session_message, tlv};
 use crate::proof::Proof;
 
 /// Choices, octet by octet; zeros when they are used up.
-struct Choices<'a>(std::slice::Iter<'a, u8>);
+pub(crate) struct Choices<'a>(std::slice::Iter<'a, u8>);
 
 impl<'a> Choices<'a> {
-    fn new(octets: &'a [u8]) -> Self {
+    pub(crate) fn new(octets: &'a [u8]) -> Self {
         Self(octets.iter())
     }
 
-    fn octet(&mut self) -> u8 {
+    pub(crate) fn octet(&mut self) -> u8 {
         self.0.next().copied().unwrap_or(0)
     }
 
@@ -56,7 +56,7 @@ fn span(span: Span, choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// Makes a well-formed value: any bits of the head, then the fields that they ask for.
-fn leaf(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
+pub(crate) fn leaf(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
     let mut value = choices.octets(leaf.head);
     let mut head = [0; 16];
     head[..leaf.head].copy_from_slice(&value);
@@ -89,7 +89,7 @@ fn leaf(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// Makes the members of a table: those that have to be there, and some of the others.
-fn group(table: &Group, choices: &mut Choices<'_>) -> Vec<u8> {
+pub(crate) fn group(table: &Group, choices: &mut Choices<'_>) -> Vec<u8> {
     let mut members = Vec::new();
     for member in table.members {
         let wanted = choices.octet();

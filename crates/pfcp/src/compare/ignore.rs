@@ -1,0 +1,140 @@
+use crate::ie::{IeType, Kind};
+
+/// What a comparison leaves out.
+///
+/// ```
+/// use strowger_pfcp::{IeType, Ignore};
+///
+/// // What two runs of one scenario say differently, and what else is of no interest.
+/// let ignore = Ignore::runs()
+///     .ie(IeType::NODE_ID)
+///     .path(&[IeType::CREATE_PDR, IeType::PRECEDENCE]);
+/// # let _ = ignore;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ignore {
+    seids: bool,
+    sequences: bool,
+    times: bool,
+    addresses: bool,
+    spare: bool,
+    ies: Vec<IeType>,
+    paths: Vec<Vec<IeType>>,
+}
+
+impl Ignore {
+    /// Leaves nothing out: two messages without a difference say the same.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// Leaves out what two runs of one scenario choose anew: SEIDs, sequence numbers, times and
+    /// allocated addresses.
+    #[must_use]
+    pub fn runs() -> Self {
+        Self::nothing().seids().sequences().times().addresses()
+    }
+
+    /// Leaves out the SEID of the header and those of F-SEIDs (not their addresses).
+    #[must_use]
+    pub fn seids(mut self) -> Self {
+        self.seids = true;
+        self
+    }
+
+    /// Leaves out the sequence number of the header.
+    #[must_use]
+    pub fn sequences(mut self) -> Self {
+        self.sequences = true;
+        self
+    }
+
+    /// Leaves out every date: fields that count seconds since 1900, in whatever element.
+    #[must_use]
+    pub fn times(mut self) -> Self {
+        self.times = true;
+        self
+    }
+
+    /// Leaves out TEIDs, addresses and ports that a node allocates: in F-TEID, Outer Header
+    /// Creation, UE IP Address, Local Ingress Tunnel, Mapped N6 IP Address and in the address
+    /// information of MPTCP, MPQUIC, ATSSS-LL and PMF. That an address is asked for still counts.
+    #[must_use]
+    pub fn addresses(mut self) -> Self {
+        self.addresses = true;
+        self
+    }
+
+    /// Leaves out spare bits, and octets after the fields that the specification names.
+    #[must_use]
+    pub fn spare_bits(mut self) -> Self {
+        self.spare = true;
+        self
+    }
+
+    /// Leaves out the elements of a type, wherever they stand.
+    #[must_use]
+    pub fn ie(mut self, ie: IeType) -> Self {
+        self.ies.push(ie);
+        self
+    }
+
+    /// Leaves out the elements whose way through the groups ends so: `[PDI, F_TEID]` is the
+    /// F-TEID of every PDI. An empty path names nothing.
+    #[must_use]
+    pub fn path(mut self, path: &[IeType]) -> Self {
+        if !path.is_empty() {
+            self.paths.push(path.to_vec());
+        }
+        self
+    }
+
+    pub(super) fn header_seid(&self) -> bool {
+        self.seids
+    }
+
+    pub(super) fn header_sequence(&self) -> bool {
+        self.sequences
+    }
+
+    pub(super) fn spare(&self) -> bool {
+        self.spare
+    }
+
+    /// Says that an element is left out; `way` ends with its type.
+    pub(super) fn element(&self, way: &[IeType]) -> bool {
+        way.last().is_some_and(|ie| self.ies.contains(ie))
+            || self.paths.iter().any(|path| way.ends_with(path))
+    }
+
+    /// Says that a field is left out.
+    pub(super) fn field(&self, ie: IeType, name: &str, kind: Kind) -> bool {
+        match kind {
+            Kind::Time => self.times,
+            _ if ie == IeType::F_SEID => self.seids && name == "seid",
+            Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => self.addresses && is_allocated(ie),
+            _ => self.addresses && is_allocated(ie) && is_end(name),
+        }
+    }
+}
+
+/// Says that a number is an end of a tunnel or connection.
+fn is_end(name: &str) -> bool {
+    name == "teid" || name.ends_with("port")
+}
+
+const fn is_allocated(ie: IeType) -> bool {
+    matches!(
+        ie,
+        IeType::F_TEID
+            | IeType::OUTER_HEADER_CREATION
+            | IeType::UE_IP_ADDRESS
+            | IeType::LOCAL_INGRESS_TUNNEL
+            | IeType::MAPPED_N6_IP_ADDRESS
+            | IeType::MPTCP_ADDRESS_INFORMATION
+            | IeType::MPQUIC_ADDRESS_INFORMATION
+            | IeType::LINK_SPECIFIC_MULTIPATH_IP_ADDRESS
+            | IeType::PMF_ADDRESS_INFORMATION
+    )
+}
