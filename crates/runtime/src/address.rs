@@ -374,10 +374,6 @@ impl<M> Drop for Asked<'_, M> {
     }
 }
 
-/// Whether an ask to an idle actor runs it on the asker's stack. Not so, because asks in place
-/// beside many tells from another thread were seen to be answered with tells missing.
-const IN_PLACE: bool = false;
-
 async fn wait_for<T>(answer: &Answer<T>) -> Result<T, AskError> {
     poll_fn(|cx| answer.poll(cx)).await.map_err(AskError::from)
 }
@@ -412,7 +408,7 @@ impl<M: Send + 'static> Cell<M> {
         M: Accepts<T>,
     {
         let scheduler = &self.node.shared.scheduler;
-        if !(IN_PLACE && scheduler.may_visit()) {
+        if !scheduler.may_visit() {
             return self.send(message, None);
         }
         let (put, idle) = self.mailbox.offer(message, M::wrap);

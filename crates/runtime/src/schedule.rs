@@ -91,7 +91,7 @@ impl Scheduler {
         match self {
             Self::Pool(pool) => pool.may_visit(),
             #[cfg(feature = "testing")]
-            Self::Seeded(_) => false,
+            Self::Seeded(queue) => queue.may_visit(),
         }
     }
 
@@ -101,17 +101,16 @@ impl Scheduler {
         match self {
             Self::Pool(pool) => pool.visit(ready, place),
             #[cfg(feature = "testing")]
-            Self::Seeded(queue) => queue.push(ready, place),
+            Self::Seeded(queue) => queue.visit(ready, place),
         }
     }
 
     /// Gives a new incarnation its first turn, here and now if this is a place for that.
     pub(crate) fn begin(&self, ready: Ready, place: u64) {
-        match self {
-            Self::Pool(pool) if pool.may_visit() => pool.visit(ready, place),
-            Self::Pool(pool) => pool.push(ready, place),
-            #[cfg(feature = "testing")]
-            Self::Seeded(queue) => queue.push(ready, place),
+        if self.may_visit() {
+            self.visit(ready, place);
+        } else {
+            self.push(ready, place);
         }
     }
 

@@ -2,13 +2,15 @@
 //!
 //! All tasks of a system under test run on one thread. Whichever of the tasks that are ready runs
 //! next is drawn from the seed, so one seed gives one interleaving and many seeds explore many.
-//! Nothing else chooses: wake-ups that come from timers arrive in the order of virtual time.
+//! So is whether one who asks an idle actor, or starts one, runs it on its own stack. Nothing else
+//! chooses: wake-ups that come from timers arrive in the order of virtual time.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -20,7 +22,7 @@ use tokio::time::Instant;
 
 use super::Ended;
 use super::pool::Residents;
-use super::strand::Ready;
+use super::strand::{Current, Ready};
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
 
@@ -104,6 +106,14 @@ impl fmt::Display for Trace {
     }
 }
 
+/// So deep are actors run on the stacks of others.
+const DEPTH: u32 = 8;
+
+thread_local! {
+    /// The queue that this thread runs.
+    static HERE: Current<RunQueue> = const { Current::none() };
+}
+
 /// The actors and tasks of one system under test.
 pub(crate) struct RunQueue(Mutex<Queue>);
 
@@ -119,12 +129,21 @@ struct Queue {
     live: BTreeMap<u64, Arc<Task>>,
     numbers: SplitMix64,
     next_id: u64,
+    /// How many actors run on the stacks of others.
+    depth: u32,
     start: Instant,
     trace: Trace,
     clock: Option<Handle>,
     /// Wakes the driver, which runs in tokio.
     driver: Option<Waker>,
     residents: Option<Weak<dyn Residents>>,
+}
+
+impl Queue {
+    fn record(&mut self, task: u64, path: Path) {
+        let at = self.start.elapsed();
+        self.trace.record(Step { at, task, path });
+    }
 }
 
 impl RunQueue {
@@ -134,6 +153,7 @@ impl RunQueue {
             live: BTreeMap::new(),
             numbers: SplitMix64::new(seed),
             next_id: 0,
+            depth: 0,
             start,
             trace: Trace {
                 seed,
@@ -171,6 +191,29 @@ impl RunQueue {
 
     pub(crate) fn push(&self, ready: Ready, number: u64) {
         self.enter(Entry::Actor(ready, number));
+    }
+
+    /// Draws whether an actor runs on the stack of who asks it or starts it. Only on that of one
+    /// who runs here: from outside, it would not have the time of the system.
+    pub(crate) fn may_visit(&self) -> bool {
+        if !Current::with(&HERE, |here| here.is_some_and(|here| ptr::eq(here, self))) {
+            return false;
+        }
+        let mut queue = self.0.lock();
+        queue.depth < DEPTH && queue.numbers.below(2) == 0
+    }
+
+    /// Runs an actor on the caller's stack.
+    pub(crate) fn visit(&self, ready: Ready, number: u64) {
+        let mut queue = self.0.lock();
+        queue.depth += 1;
+        queue.record(number, ready.path());
+        drop(queue);
+        let again = ready.run();
+        self.0.lock().depth -= 1;
+        if let Some(again) = again {
+            self.push(again, number);
+        }
     }
 
     fn enter(&self, entry: Entry) {
@@ -218,14 +261,12 @@ impl RunQueue {
         let drawn = queue.numbers.below(ready);
         // Those that stay keep their order: a trace then differs only where the draw does.
         let entry = queue.ready.remove(drawn);
-        let at = queue.start.elapsed();
-        let (task, path) = match &entry {
-            Entry::Task(task) => (task.id, task.path.clone()),
-            Entry::Actor(ready, number) => (*number, ready.path()),
-        };
-        queue.trace.record(Step { at, task, path });
+        match &entry {
+            Entry::Task(task) => queue.record(task.id, task.path.clone()),
+            Entry::Actor(ready, number) => queue.record(*number, ready.path()),
+        }
         drop(queue);
-        match entry {
+        Current::enter(&HERE, self, || match entry {
             Entry::Task(task) => {
                 if task.run() {
                     let ended = self.0.lock().live.remove(&task.id);
@@ -237,7 +278,7 @@ impl RunQueue {
                     self.push(again, number);
                 }
             }
-        }
+        });
         true
     }
 

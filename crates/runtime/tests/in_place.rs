@@ -1,0 +1,160 @@
+//! Asks of idle actors, answered on the stack of who asks, beside tells from other threads.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use strowger::testing::TestSystem;
+use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, Context, MailboxSpec, Reply, Request};
+
+/// Counts what it is told, and how often that was not what comes next.
+struct Counter<const ROOM: usize> {
+    count: u64,
+    wrong: Arc<AtomicU64>,
+}
+
+enum Msg {
+    Told(u64),
+    Count(Reply<u64>),
+}
+
+struct Count;
+
+impl Request for Count {
+    type Reply = u64;
+}
+
+impl Accepts<Ask<Count>> for Msg {
+    fn wrap(ask: Ask<Count>) -> Self {
+        Self::Count(ask.reply)
+    }
+}
+
+impl<const ROOM: usize> Actor for Counter<ROOM> {
+    type Msg = Msg;
+    type Args = Arc<AtomicU64>;
+    type Error = Infallible;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(ROOM);
+
+    async fn pre_start(wrong: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self { count: 0, wrong })
+    }
+
+    async fn handle(&mut self, msg: Msg, _: &mut Context<Self>) -> Result<(), Infallible> {
+        match msg {
+            Msg::Told(number) => {
+                let wrong = u64::from(number != self.count);
+                self.wrong.fetch_add(wrong, Ordering::Relaxed);
+                self.count += 1;
+            }
+            Msg::Count(reply) => reply.send(self.count),
+        }
+        Ok(())
+    }
+}
+
+/// One tells, in bursts, and another asks, until all is told; then each must be counted.
+async fn tell_and_ask<const ROOM: usize>(actors: usize, bursts: usize) {
+    const BURST: usize = 100;
+    let system = ActorSystem::new("place").expect("a system starts");
+    let wrong = Arc::new(AtomicU64::new(0));
+    let spawn = |key: usize| system.spawn::<Counter<ROOM>>(key.to_string(), Arc::clone(&wrong));
+    let all: Result<Vec<ActorRef<Msg>>, _> = (0..actors).map(spawn).collect();
+    let all = Arc::new(all.expect("the keys are free"));
+    let over = Arc::new(AtomicBool::new(false));
+    let (mine, done) = (Arc::clone(&all), Arc::clone(&over));
+    let teller = tokio::spawn(async move {
+        for at in 0..bursts * BURST {
+            let number = (at / actors) as u64;
+            let told = mine[at % actors].tell(Msg::Told(number)).await;
+            assert!(told.is_ok(), "the actor is there");
+            if at % BURST == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        done.store(true, Ordering::Release);
+    });
+    let mut seen = vec![0; actors];
+    let mut at = 0;
+    while !over.load(Ordering::Acquire) {
+        at = (at + 7) % actors;
+        let count = all[at].ask(Count).await.expect("it answers");
+        assert!(count >= seen[at], "a count does not go back");
+        seen[at] = count;
+        tokio::task::consume_budget().await;
+    }
+    teller.await.expect("the teller ends");
+    let mut sum = 0;
+    for actor in all.iter() {
+        sum += actor.ask(Count).await.expect("it answers");
+    }
+    assert_eq!(
+        sum,
+        (bursts * BURST) as u64,
+        "nothing was lost or overtaken"
+    );
+    assert_eq!(wrong.load(Ordering::Relaxed), 0, "all came in order");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asks_in_place_lose_and_overtake_nothing() {
+    let bursts = if cfg!(miri) { 2 } else { 500 };
+    for _ in 0..4 {
+        tell_and_ask::<1024>(100, bursts).await;
+        tell_and_ask::<4>(3, bursts).await;
+        tell_and_ask::<1>(2, bursts / 4).await;
+    }
+}
+
+struct Through;
+
+impl Request for Through {
+    type Reply = u64;
+}
+
+/// Asks another, and says what it was answered.
+struct Asker(ActorRef<Msg>);
+
+impl Actor for Asker {
+    type Msg = Ask<Through>;
+    type Args = ActorRef<Msg>;
+    type Error = Infallible;
+
+    async fn pre_start(other: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(other))
+    }
+
+    async fn handle(
+        &mut self,
+        asked: Ask<Through>,
+        _: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        if let Ok(count) = self.0.ask(Count).await {
+            asked.reply.send(count);
+        }
+        Ok(())
+    }
+}
+
+/// How often the asker had to come back for its answer.
+fn turns_of_the_asker(seed: u64) -> usize {
+    let system = TestSystem::new(seed);
+    let counter = system.spawn::<Counter<4>>("counter", Arc::default());
+    let asker = system.spawn::<Asker>("asker", counter);
+    system.run_until_idle();
+    let before = system.trace().steps().len();
+    assert_eq!(system.run(asker.ask(Through)), Ok(0));
+    let trace = system.trace();
+    let after = trace.steps()[before..].iter();
+    after.filter(|step| step.path.as_str() == "/asker").count()
+}
+
+#[test]
+fn whether_an_ask_is_answered_in_place_follows_from_the_seed() {
+    let turns: Vec<usize> = (0..20).map(turns_of_the_asker).collect();
+    assert!(turns.contains(&1), "some are answered in place: {turns:?}");
+    assert!(turns.contains(&2), "some through the queue: {turns:?}");
+    let again: Vec<usize> = (0..20).map(turns_of_the_asker).collect();
+    assert_eq!(turns, again);
+}
