@@ -181,9 +181,18 @@ fn walkers(system: &TestSystem, count: usize) -> Vec<ActorRef<Msg>> {
     all
 }
 
+/// The ring that an ask ran into. Which of its asks is the last follows from the schedule, so it
+/// is told from its least actor on.
 fn ring(outcome: Result<Outcome, AskError>) -> Vec<String> {
     match outcome.and_then(|outcome| outcome) {
-        Err(AskError::Ring { path }) => path.iter().map(ToString::to_string).collect(),
+        Err(AskError::Ring { path }) => {
+            let mut all: Vec<_> = path.iter().skip(1).map(ToString::to_string).collect();
+            assert_eq!(path.first(), path.last(), "it ends where it begins");
+            let least = (0..all.len()).min_by_key(|at| &all[*at]);
+            all.rotate_left(least.expect("somebody is in it"));
+            all.push(all[0].clone());
+            all
+        }
         other => panic!("{other:?} is no ring"),
     }
 }
@@ -193,9 +202,9 @@ fn ring_is_named_at_once() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 3);
         let two = system.run(actors[0].ask(Walk(vec![1, 0])));
-        assert_eq!(ring(two), ["/1", "/0", "/1"]);
+        assert_eq!(ring(two), ["/0", "/1", "/0"]);
         let three = system.run(actors[0].ask(Walk(vec![1, 2, 0])));
-        assert_eq!(ring(three), ["/2", "/0", "/1", "/2"]);
+        assert_eq!(ring(three), ["/0", "/1", "/2", "/0"]);
         let one = system.run(actors[0].ask(Walk(vec![0])));
         assert_eq!(ring(one), ["/0", "/0"]);
         assert_eq!(system.elapsed(), Duration::ZERO);
@@ -209,10 +218,9 @@ fn text_shows_the_way() {
     let actors = walkers(&system, 2);
     let outcome = system.run(actors[0].ask(Walk(vec![1, 0])));
     let error = outcome.and_then(|outcome| outcome).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the ask would wait for itself: /1 -> /0 -> /1"
-    );
+    let ways = ["/0 -> /1 -> /0", "/1 -> /0 -> /1"];
+    let text = ways.map(|way| format!("the ask would wait for itself: {way}"));
+    assert!(text.contains(&error.to_string()), "{error}");
 }
 
 #[test]
@@ -245,7 +253,7 @@ fn ring_through_a_full_mailbox_is_seen() {
             actors[1].ask(Walk(vec![])),
         )
     });
-    assert_eq!(ring(outcomes.1), ["/1", "/0", "/1"]);
+    assert_eq!(ring(outcomes.1), ["/0", "/1", "/0"]);
     assert_eq!((outcomes.0, outcomes.2), (Ok(Ok(())), Ok(Ok(()))));
     assert_eq!(system.elapsed(), 2 * SECOND);
 }
