@@ -139,11 +139,28 @@ impl Waiting {
         self.granted -= usize::from(granted);
         Some(granted)
     }
+
+    /// Takes those without a place out of the line; returns whom to wake.
+    fn refuse(&mut self) -> VecDeque<(u64, Waker)> {
+        self.senders.split_off(self.granted)
+    }
 }
 
 impl<M> Lanes<M> {
     fn granted(&self) -> usize {
         self.waiting.as_ref().map_or(0, |waiting| waiting.granted)
+    }
+
+    /// The line before the mailbox. Its numbers are of this incarnation, so that those of a line
+    /// that a drain cleared are nobody else's.
+    fn line(&mut self) -> &mut Waiting {
+        let next_ticket = u64::from(self.incarnation) << 32;
+        self.waiting.get_or_insert_with(|| {
+            Box::new(Waiting {
+                next_ticket,
+                ..Waiting::default()
+            })
+        })
     }
 
     fn has_ungranted(&self) -> bool {
@@ -334,12 +351,15 @@ impl<M> Mailbox<M> {
         }
         let used = lanes.user.len() + self.batched() + lanes.granted();
         let room = used < self.spec.capacity && !lanes.has_ungranted();
-        let waiting = lanes.waiting.get_or_insert_default();
+        let waiting = lanes.line();
         if let Some(ticket) = *ticket {
             let at = waiting
                 .senders
                 .binary_search_by_key(&ticket, |(ticket, _)| *ticket);
-            let at = at.expect("a ticket stays in line until it is used or given up");
+            let Ok(at) = at else {
+                // A drain cleared the line, and the next incarnation is there already.
+                return Poll::Ready(false);
+            };
             if at < waiting.granted {
                 return Poll::Ready(true);
             }
@@ -372,7 +392,7 @@ impl<M> Mailbox<M> {
         if used >= self.spec.capacity || lanes.has_ungranted() {
             return Err(Refused::Full(()));
         }
-        let waiting = lanes.waiting.get_or_insert_default();
+        let waiting = lanes.line();
         let ticket = waiting.next_ticket;
         waiting.next_ticket += 1;
         waiting.senders.push_back((ticket, Waker::noop().clone()));

@@ -1,5 +1,7 @@
 //! Draining: refuse what is new, handle what waits, hand back what is left.
 
+use std::pin::pin;
+use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
@@ -392,4 +394,60 @@ fn request_to_a_drained_actor_says_why() {
     });
     assert_eq!((first, late), (Ok(()), Err(AskError::Draining)));
     assert!(left.is_empty());
+}
+
+/// Polls once, without anybody to wake.
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut TaskContext::from_waker(Waker::noop()))
+}
+
+/// A child with room for one message, which waits while the child is busy.
+fn full(scene: &Scene) -> ActorRef<Order> {
+    let child = ChildSpec::new::<Puppet>("p", scene.probe.recipient());
+    let child = child.mailbox(MailboxSpec::bounded(1));
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+    let supervisor = scene.system.supervise("s", supervisor);
+    let puppet = supervisor.child::<Order>("p").expect("it started");
+    fill(scene, &puppet, 1);
+    puppet
+}
+
+fn fill(scene: &Scene, puppet: &ActorRef<Order>, number: u64) {
+    note(puppet, [Order::Wait(SECOND)]);
+    scene.system.run_until_idle();
+    note(puppet, [Order::Note(number)]);
+}
+
+#[test]
+fn who_waited_for_room_is_refused_even_if_the_next_incarnation_is_there_first() {
+    let scene = Scene::new(1);
+    let puppet = full(&scene);
+    let mut waits = pin!(puppet.tell(Order::Note(2)));
+    assert!(poll_once(waits.as_mut()).is_pending());
+    assert!(scene.system.run(puppet.drain(5 * SECOND)).is_empty());
+    scene.system.run_until_idle();
+    assert!(puppet.try_tell(Order::Note(3)).is_ok());
+    let refused = poll_once(waits.as_mut());
+    assert!(matches!(
+        refused,
+        Poll::Ready(Err(SendError::Draining(Order::Note(2))))
+    ));
+}
+
+#[test]
+fn who_waited_before_a_drain_takes_no_turn_of_those_who_wait_after_it() {
+    let scene = Scene::new(1);
+    let puppet = full(&scene);
+    let mut before = Box::pin(puppet.tell(Order::Note(2)));
+    assert!(poll_once(before.as_mut()).is_pending());
+    scene.system.run(puppet.drain(5 * SECOND));
+    scene.system.run_until_idle();
+    fill(&scene, &puppet, 3);
+    let mut after = pin!(puppet.tell(Order::Note(4)));
+    assert!(poll_once(after.as_mut()).is_pending());
+    drop(before);
+    assert!(scene.system.run(after).is_ok());
+    scene.system.advance(SECOND);
+    let story = scene.probe.story();
+    assert_eq!(story[story.len() - 2..], ["/s/p noted 3", "/s/p noted 4"]);
 }

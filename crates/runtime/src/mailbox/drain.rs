@@ -113,11 +113,11 @@ impl<M> Mailbox<M> {
         });
         let drain = Arc::clone(drain);
         drain.join();
-        // Those who wait for room are told, with their message.
-        let waiting = lanes.waiting.take();
+        // Those who wait for room are told, with their message; who has a place keeps it.
+        let refused = lanes.waiting.as_mut().map(|waiting| waiting.refuse());
         self.call(lanes);
-        let senders = waiting.map(|waiting| waiting.senders).unwrap_or_default();
-        senders.into_iter().for_each(|(_, waker)| waker.wake());
+        let refused = refused.unwrap_or_default();
+        refused.into_iter().for_each(|(_, waker)| waker.wake());
         Some(drain)
     }
 
