@@ -7,7 +7,7 @@ use std::time::Duration;
 use strowger::testing::{Fault, Hook};
 use strowger::{Event, Exit};
 
-use crate::{IMMEDIATE, INTENSITY, PERIOD, WORKERS};
+use crate::{CROWD, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
 
 /// How often each fault struck.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
@@ -22,8 +22,13 @@ pub(crate) struct Books {
     begun: Vec<(String, u32, u64)>,
     /// Letters whose handling came to its end, by worker.
     done: BTreeMap<String, u64>,
-    /// Letters that the system reported as lost, by worker.
+    /// Letters that the system reported as lost, or that a drain handed back, by worker.
     reported: BTreeMap<String, u64>,
+    /// How often subscribers took what was published, how often they handled it, and how often
+    /// the system reported that they did not.
+    pub(crate) published: u64,
+    pub(crate) heard: u64,
+    unheard: u64,
     /// Values of actors that are alive, by path: the serial number of each.
     values: BTreeMap<String, BTreeSet<u64>>,
     /// Actors between their first start and their end, as the events say.
@@ -62,6 +67,15 @@ impl Books {
 
     pub(crate) fn finish(&mut self, path: &str) {
         *self.done.entry(path.to_owned()).or_default() += 1;
+    }
+
+    /// Notes letters that a drain handed back.
+    pub(crate) fn hand_back(&mut self, path: &str, letters: u64) {
+        self.count(match letters {
+            0 => "drain to the end",
+            _ => "drain that handed letters back",
+        });
+        *self.reported.entry(path.to_owned()).or_default() += letters;
     }
 
     pub(crate) fn count(&mut self, fault: &'static str) {
@@ -147,6 +161,10 @@ impl Books {
             }
             Event::Escalated { .. } => self.escalated(&path, at),
             Event::DeadLetter { count, .. } => self.report(path, *count),
+            Event::Expired { count, .. } => {
+                self.count_many("message past its time", *count);
+                self.report(path, *count);
+            }
             Event::Overflow { count, .. } => {
                 let rule = match path.as_str() {
                     "/top/rest/newest" => "overflow: newest dropped",
@@ -163,6 +181,8 @@ impl Books {
     fn report(&mut self, path: String, count: u64) {
         if WORKERS.contains(&path.as_str()) {
             *self.reported.entry(path).or_default() += count;
+        } else if path.starts_with(CROWD) {
+            self.unheard += count;
         }
     }
 
@@ -177,8 +197,8 @@ impl Books {
     /// Children end before their owner does, and before its next incarnation.
     fn end_of(&mut self, owner: &str, what: &str) {
         let below = format!("{owner}/");
-        let left = self.alive.iter().find(|path| path.starts_with(&below));
-        if let Some(left) = left.cloned() {
+        let next = self.alive.range(below.clone()..).next();
+        if let Some(left) = next.filter(|path| path.starts_with(&below)).cloned() {
             self.wrong(format!("{left} {what} of {owner}"));
         }
     }
@@ -243,6 +263,12 @@ impl Books {
         for path in WORKERS {
             self.balance(path);
         }
+        let (published, heard, unheard) = (self.published, self.heard, self.unheard);
+        assert_eq!(
+            published,
+            heard + unheard,
+            "{published} delivered, {heard} heard and {unheard} reported"
+        );
         let left: Vec<_> = self
             .values
             .iter()

@@ -350,26 +350,53 @@ impl Sender {
         }
     }
 
-    async fn tell(&self, path: &str, worker: &ActorRef<Letter>, letter: Letter) -> bool {
+    async fn tell(
+        &self,
+        path: &str,
+        worker: &ActorRef<Letter>,
+        letter: Letter,
+        ttl: Option<Duration>,
+    ) -> bool {
         let before = Instant::now();
-        let accepted = worker.tell(letter).await.is_ok();
+        let sent = match ttl {
+            Some(ttl) => worker.tell_within(letter, ttl).await,
+            None => worker.tell(letter).await,
+        };
+        self.refused(&sent);
+        let accepted = sent.is_ok();
         if accepted && Instant::now() > before {
             note(&self.books, |books| {
                 books.count("overflow: waited for room")
             });
         }
-        if !accepted && path.ends_with("/fail") {
+        if matches!(sent, Err(SendError::Full(_))) && path.ends_with("/fail") {
             note(&self.books, |books| books.count("overflow: refused"));
         }
         accepted
     }
 
-    fn try_tell(&self, path: &str, worker: &ActorRef<Letter>, letter: Letter) -> bool {
-        let sent = worker.try_tell(letter);
+    fn try_tell(
+        &self,
+        path: &str,
+        worker: &ActorRef<Letter>,
+        letter: Letter,
+        ttl: Option<Duration>,
+    ) -> bool {
+        let sent = match ttl {
+            Some(ttl) => worker.try_tell_within(letter, ttl),
+            None => worker.try_tell(letter),
+        };
+        self.refused(&sent);
         if matches!(sent, Err(SendError::Full(_))) && path.ends_with("/fail") {
             note(&self.books, |books| books.count("overflow: refused"));
         }
         sent.is_ok()
+    }
+
+    fn refused(&self, sent: &Result<(), SendError<Letter>>) {
+        if matches!(sent, Err(SendError::Draining(_))) {
+            note(&self.books, |books| books.count("draining refused"));
+        }
     }
 
     /// Asks; whether the letter was accepted. Whatever becomes of it, there is an answer in time.
@@ -401,6 +428,10 @@ impl Sender {
                 Err(AskError::TimedOut) => {
                     books.count("ask past its deadline");
                     books.lose_sight(path, self.name, number);
+                    false
+                }
+                Err(AskError::Draining) => {
+                    books.count("draining refused");
                     false
                 }
                 Err(AskError::Closed | AskError::Full) => false,
@@ -440,6 +471,8 @@ impl Actor for Sender {
         let path = *self.numbers.pick(&WORKERS);
         let manner = self.numbers.below(7);
         let within = MS * u32::try_from(2 + self.numbers.below(12)).expect("small");
+        let wanted_for = MS * u32::try_from(self.numbers.below(30)).expect("small");
+        let ttl = (wanted_for < MS * 9).then_some(wanted_for);
         let letter = self.letter();
         // Between two incarnations of its supervisor, a worker has no address.
         let Some(worker) = cx.system().find(path) else {
@@ -447,8 +480,8 @@ impl Actor for Sender {
         };
         let worker: ActorRef<Letter> = worker.downcast().expect("workers take letters");
         let accepted = match manner {
-            0..=2 => self.tell(path, &worker, letter).await,
-            3 | 4 => self.try_tell(path, &worker, letter),
+            0..=2 => self.tell(path, &worker, letter, ttl).await,
+            3 | 4 => self.try_tell(path, &worker, letter, ttl),
             5 => self.ask(path, &worker, letter, MS * 5000).await,
             _ => self.ask(path, &worker, letter, within).await,
         };

@@ -1,11 +1,14 @@
-//! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops
-//! and overflow, from many seeds, while senders keep sending. Afterwards the books must balance.
+//! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
+//! overflow and drains, from many seeds, while senders keep sending, listeners come in batches and
+//! go, and a stream loses its readers and its source. Afterwards the books must balance.
 //!
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` one of them, and
 //! `STROWGER_STORM_TRACE=file` lets that one write its trace: `cargo xtask simulate` sets them.
 
 mod books;
 mod cast;
+mod crowd;
+mod hand;
 mod numbers;
 mod weather;
 
@@ -25,7 +28,7 @@ const MS: Duration = Duration::from_millis(1);
 
 const SEEDS: Range<u64> = 0..1000;
 /// Miri, which interprets, gets the beginning of a storm.
-const STEPS: usize = if cfg!(miri) { 20 } else { 120 };
+const STEPS: usize = if cfg!(miri) { 20 } else { 105 };
 const SENDERS: u32 = 3;
 const LETTERS: u64 = if cfg!(miri) { 10 } else { 60 };
 
@@ -35,6 +38,11 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// How long a worker may take to stop.
 const LIMIT: Duration = Duration::from_millis(40);
 
+/// Below it are the listeners, who come in batches.
+const CROWD: &str = "/top/crowd";
+const LISTENERS: usize = 12;
+const TOPIC: &str = "storm/numbers";
+
 const WORKERS: [&str; 5] = [
     "/top/all/wait",
     "/top/all/fail",
@@ -42,38 +50,62 @@ const WORKERS: [&str; 5] = [
     "/top/rest/oldest",
     "/top/pool/latest",
 ];
-const SUPERVISORS: [&str; 4] = ["/top/all", "/top/rest", "/top/one", "/top/pool"];
+const SUPERVISORS: [&str; 6] = [
+    "/top/all",
+    "/top/rest",
+    "/top/one",
+    "/top/pool",
+    CROWD,
+    "/top/side",
+];
 /// Those that start a child again in the moment in which they decide it.
-const IMMEDIATE: [&str; 2] = ["/top/one", "/top/pool"];
+const IMMEDIATE: [&str; 4] = ["/top/one", "/top/pool", CROWD, "/top/side"];
 const CLOCK: &str = "/top/one/clock";
 const PARTNER: &str = "/top/one/partner";
+const PIPER: &str = "/top/side/piper";
+const STREAMER: &str = "/top/side/streamer";
 
 /// Every fault, each of which strikes at least once a seed on the average.
-const FAULTS: [&str; 27] = [
+const FAULTS: [&str; 42] = [
     "ask past its deadline",
     "ask whose reply was dropped",
+    "batch refused together",
+    "batch started",
+    "batch started together",
+    "child refused in a batch",
     "down",
+    "drain that handed letters back",
+    "drain to the end",
+    "draining refused",
     "end by a link",
+    "end of a reader",
+    "end of a subscriber",
+    "end with pipes in flight",
     "error in handle",
     "error in pre_start",
     "error in signal",
     "escalation",
     "killed",
+    "message past its time",
     "overflow: all but the latest dropped",
     "overflow: newest dropped",
     "overflow: oldest dropped",
     "overflow: refused",
     "overflow: waited for room",
+    "panic in a pipe",
     "panic in handle",
     "panic in post_stop",
     "panic in pre_start",
     "panic in signal",
+    "pipe cancelled",
     "restart of a supervisor",
     "stall in handle",
     "stall in post_stop",
     "stall in pre_start",
     "stall in signal",
     "stop beyond its limit",
+    "stream cut off by its source",
+    "stream held by a reader",
     "timer",
     "timer cancelled",
     "timer that its actor did not live to see",

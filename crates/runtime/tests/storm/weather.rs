@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use strowger::testing::{Fault, Hook, Probe, TestSystem};
 use strowger::{
-    ActorId, AnyRef, ChildSpec, Dynamic, Event, EventStream, MailboxSpec, Overflow, Restart,
-    Shutdown, Strategy, Supervisor, SupervisorRef,
+    ActorId, ActorRef, AnyRef, ChildSpec, Dynamic, Event, EventStream, MailboxSpec, Overflow,
+    Restart, Shutdown, Strategy, Supervisor, SupervisorRef, Topic,
 };
 use tokio::time::Instant;
 
 use crate::books::{Books, Shared, note};
 use crate::cast::{Clock, Partner, Sender, Worker};
+use crate::crowd::{Follower, Listener, Piper, Streamer};
+use crate::hand::{Grip, Hand};
 use crate::numbers::Numbers;
-use crate::{CLOCK, INTENSITY, LIMIT, MS, PARTNER, PERIOD, SENDERS, STEPS, SUPERVISORS, WORKERS};
+use crate::{
+    CLOCK, CROWD, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD, PIPER, SENDERS, STEPS,
+    STREAMER, SUPERVISORS, TOPIC, WORKERS,
+};
 
 pub(crate) struct Storm<'a> {
     system: &'a TestSystem,
@@ -25,6 +30,12 @@ pub(crate) struct Storm<'a> {
     events: EventStream,
     watch: Probe<()>,
     monitors: BTreeMap<ActorId, (String, usize)>,
+    hand: ActorRef<Grip>,
+    topic: Topic<u64>,
+    /// What was published, and who came, so far.
+    number: u64,
+    comers: u64,
+    followers: u64,
 }
 
 impl<'a> Storm<'a> {
@@ -52,14 +63,25 @@ impl<'a> Storm<'a> {
             .restart(Restart::Permanent)
             .intensity(intensity, PERIOD)
             .mailbox(MailboxSpec::bounded(3).overflow(Overflow::KeepLatest));
+        let side = supervisor(Strategy::OneForOne)
+            .child(ChildSpec::new::<Streamer>("streamer", Arc::clone(&books)))
+            .child(ChildSpec::new::<Piper>("piper", Arc::clone(&books)));
+        let crowd = Dynamic::<Listener>::new()
+            .restart(Restart::Transient)
+            .intensity(intensity, PERIOD)
+            .max_children(LISTENERS);
         let top = Supervisor::new(Strategy::OneForOne)
             .intensity(u32::MAX, MS)
             .supervisor("all", all)
             .supervisor("rest", rest)
             .supervisor("one", one)
-            .child(ChildSpec::dynamic("pool", pool));
+            .child(ChildSpec::dynamic("pool", pool))
+            .supervisor("side", side)
+            .child(ChildSpec::dynamic("crowd", crowd));
         let top = system.supervise("top", top);
         let watch = system.probe();
+        let hand = system.spawn::<Hand>("hand", Arc::clone(&books));
+        let topic = system.system().topic(TOPIC).expect("it is a name");
         let numbers = Numbers::new(system.seed());
         Self {
             system,
@@ -70,6 +92,11 @@ impl<'a> Storm<'a> {
             events,
             watch,
             monitors: BTreeMap::new(),
+            hand,
+            topic,
+            number: 0,
+            comers: 0,
+            followers: 0,
         }
     }
 
@@ -155,8 +182,90 @@ impl<'a> Storm<'a> {
             _ => {}
         }
         self.refill();
+        self.besides(worker);
         let time = u32::try_from(self.numbers.below(5)).expect("small");
         self.pass(MS * time);
+    }
+
+    /// What goes on beside all that: drains, batches, a topic, a stream and pipes.
+    fn besides(&mut self, worker: &'static str) {
+        match self.numbers.below(16) {
+            0 => {
+                let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
+                let _sent = self.hand.try_tell(Grip::Drain(worker, within));
+            }
+            1 | 2 => self.batch(),
+            3 => {
+                let fault = self.fault(Hook::Handle);
+                let listener = self.listener();
+                self.system.inject(&*listener, Hook::Handle, 1, fault);
+            }
+            4 => {
+                let listener = self.listener();
+                self.with(&listener, |listener| listener.kill());
+            }
+            5 => self.follow(),
+            6 => {
+                for back in 0..3 {
+                    let name = self.followers.saturating_sub(back);
+                    self.with(&format!("/follower-{name}"), |follower| follower.kill());
+                }
+            }
+            7 => {
+                let one = *self.numbers.pick(&[PIPER, STREAMER]);
+                self.with(one, |one| one.kill());
+            }
+            8 => {
+                let one = *self.numbers.pick(&[PIPER, STREAMER]);
+                let fault = self.fault(Hook::Handle);
+                self.system.inject(one, Hook::Handle, 1, fault);
+            }
+            _ => {
+                let published = self.topic.publish(self.number);
+                self.number += 1;
+                note(&self.books, |books| {
+                    books.published += published.delivered as u64;
+                });
+            }
+        }
+    }
+
+    /// One of those who came last.
+    fn listener(&mut self) -> String {
+        let last = self.numbers.below(LISTENERS as u64);
+        format!("{CROWD}/{}", self.comers.saturating_sub(last))
+    }
+
+    /// Three more listeners, of whom one may have a name that is taken.
+    fn batch(&mut self) {
+        let crowd = self.top.any_child("crowd");
+        let Some(crowd) = crowd.and_then(|crowd| crowd.dynamic::<Listener>()) else {
+            return;
+        };
+        let first = self.comers;
+        let repeats = u64::from(self.numbers.below(3) == 0);
+        self.comers += 3 - repeats;
+        let keys = (first + 1 - repeats..=self.comers).rev();
+        let keys: Vec<_> = keys.map(|key| key.to_string()).collect();
+        if self.numbers.below(2) == 0 {
+            let _sent = self.hand.try_tell(Grip::Together(crowd, keys));
+            return;
+        }
+        let children = keys.into_iter().map(|key| (key, Arc::clone(&self.books)));
+        let started = crowd.start_children(children);
+        note(&self.books, |books| {
+            books.count("batch started");
+            let refused = started.iter().filter(|one| one.is_err()).count();
+            books.count_many("child refused in a batch", refused as u64);
+        });
+    }
+
+    fn follow(&mut self) {
+        self.followers += 1;
+        let pace = MS * u32::try_from(self.numbers.below(8)).expect("small");
+        let key = format!("follower-{}", self.followers);
+        let args = (Arc::clone(&self.books), pace);
+        self.system.spawn::<Follower>(key, args);
     }
 
     fn inject(&mut self, path: &str) {
