@@ -4,7 +4,7 @@
 //! `crate::sync`. So that they are known to look, an ordering is weakened in a copy of the crate,
 //! one at a time: each time a model has to fail.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ fn weakened(project: &Project, weakening: &Weakening) -> Outcome {
         from,
         to,
     } = weakening;
-    let copy = copied(project)?;
+    let copy = project.copied("loom-copy")?;
     let path = copy.join("crates/runtime/src").join(file);
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
     let count = text.matches(from).count();
@@ -182,23 +182,6 @@ fn weakened(project: &Project, weakening: &Weakening) -> Outcome {
         return Ok(());
     }
     Err(format!("{name}: the weakened copy does not build\n{why}"))
-}
-
-/// A fresh copy of the workspace's sources under the target folder.
-fn copied(project: &Project) -> Result<PathBuf, String> {
-    let copy = project.target().join("loom-copy");
-    let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
-    if copy.exists() {
-        std::fs::remove_dir_all(&copy).map_err(failed)?;
-    }
-    for file in project.files()? {
-        let to = copy.join(&file);
-        if let Some(folder) = to.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        std::fs::copy(project.root().join(&file), &to).map_err(failed)?;
-    }
-    Ok(copy)
 }
 
 /// How many tests passed.

@@ -56,8 +56,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
-  mutants                  change mailbox and supervision; no change may pass the tests (--file,
-                           --shard 0/4, --list, --short; a broken-off run goes on)
+  mutants                  change mailbox and supervision; no change may pass the tests (--file
+                           GLOB, --list, --short; a run that was broken off goes on, --afresh
+                           starts again)
   loom                     all interleavings of the runtime's small machines (--weaken: and each
                            weakened ordering must make a model fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are

@@ -1,12 +1,25 @@
 //! `cargo xtask mutants`: changes in the logic of the runtime that no test may miss.
 //!
-//! `cargo-mutants` works on a copy of the tree, builds each change and runs the tests of the
-//! runtime. A later run leaves out what an earlier one has seen caught, so one that was broken
-//! off goes on where it was.
+//! `cargo-mutants` names the changes. All of them are built into one copy of the crate, each
+//! behind a switch ([`schema`]), so that a change costs a run of the tests and no build. Tests that
+//! never come by a change are not run on it. The few changes that cannot be switched, such as
+//! those in a `const fn`, are built one at a time.
+//!
+//! A later run leaves out what an earlier one saw caught while the function is the same, so one
+//! that was broken off goes on where it was.
+
+mod equivalent;
+mod hunt;
+mod schema;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
+use crate::mutants::equivalent::EQUIVALENT;
+use crate::mutants::hunt::Hunt;
+use crate::mutants::schema::Change;
 use crate::project::Project;
 use crate::{Outcome, step, term};
 
@@ -15,44 +28,30 @@ const VERSION: &str = "27.1.0";
 /// What is changed unless files are named.
 const FILES: [&str; 3] = [
     "crates/runtime/src/mailbox.rs",
-    "crates/runtime/src/mailbox/receiver.rs",
+    "crates/runtime/src/mailbox/*.rs",
     "crates/runtime/src/supervision/*.rs",
 ];
 
-/// What decides without doing: changed in the short form, where the unit tests suffice.
+/// What decides without doing: changed in the short form.
 const SHORT: [&str; 2] = [
     "crates/runtime/src/supervision/intensity.rs",
     "crates/runtime/src/supervision/strategy.rs",
 ];
 
-/// The tests that look at these files, the quickest first.
-const TESTS: [&str; 9] = [
-    "mailbox",
-    "strategies",
-    "supervision",
-    "dynamic",
-    "escalation",
-    "hanging",
-    "lifecycle",
-    "shutdown",
-    "storm",
-];
-
-/// Seeds of the storm that run on each change.
-const SEEDS: &str = "0..40";
+/// What a change may be left out for: an opaque future has no other value, and what only prints
+/// decides nothing.
+const LEFT_OUT: [&str; 2] = ["impl fmt::", "impl std::fmt::"];
 
 /// Changes the files that `args` name (`--file GLOB`), or all, or those of `--short`.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let mut files = Vec::new();
-    let mut short = false;
-    let mut passed = Vec::new();
+    let (mut short, mut list, mut afresh) = (false, false, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
         match arg.as_str() {
-            "--file" => files.push(value()?.as_str()),
-            "--shard" => passed.extend(["--shard", value()?.as_str()]),
-            "--list" => passed.push("--list"),
+            "--file" => files.push(args.next().ok_or("--file needs a value")?.as_str()),
+            "--list" => list = true,
+            "--afresh" => afresh = true,
             "--short" => short = true,
             other => return Err(format!("mutants does not know `{other}`")),
         }
@@ -64,59 +63,49 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             FILES.to_vec()
         };
     }
-    let mut command = mutants(project, &files, short)?;
-    command.args(passed);
-    command.arg("--").args(tests(short));
-    step::run(&mut command).map_err(|error| {
-        let missed = folder(project).join("mutants.out/missed.txt");
-        format!("{error}; what was missed is listed in {}", missed.display())
-    })
+    let changes = changes(project, &files)?;
+    if list {
+        changes.iter().for_each(|change| term::line(&change.name));
+        return Ok(());
+    }
+    let (equivalent, changes): (Vec<_>, Vec<_>) = changes
+        .into_iter()
+        .partition(|change| EQUIVALENT.iter().any(|one| one.is(change)));
+    for change in &equivalent {
+        let reason = EQUIVALENT.iter().find(|one| one.is(change));
+        let reason = reason.map_or("", |one| one.reason);
+        term::note(&format!("  left out: {}: {reason}", change.name));
+    }
+    let said = Hunt::new(project, changes, afresh)?.run()?;
+    let left_out = match equivalent.len() {
+        0 => String::new(),
+        count => format!(", {count} left out as they change nothing"),
+    };
+    term::note(&format!("{said}{left_out}"));
+    Ok(())
 }
 
-fn mutants(project: &Project, files: &[&str], short: bool) -> Result<Command, String> {
-    let tool = installed(project)?;
-    let folder = folder(project);
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let mut command = Command::new(tool);
+/// All changes of these files, as cargo-mutants lists them.
+fn changes(project: &Project, files: &[&str]) -> Result<Vec<Change>, String> {
+    let mut command = Command::new(installed(project)?);
     command.current_dir(project.root());
-    command
-        .env("STROWGER_STORM_SEEDS", SEEDS)
-        // Linking is most of the work on a change.
-        .env("CARGO_PROFILE_DEV_DEBUG", "0")
-        .env("CARGO_INCREMENTAL", "1")
-        // One job, so one folder: what others wrote is built once for all changes.
-        .env("CARGO_TARGET_DIR", folder.join("target"));
-    command.args([
-        "mutants",
-        "--package",
-        "strowger",
-        "--iterate",
-        "--no-shuffle",
-    ]);
-    command.args(["--gitignore", "true", "--colors", "never", "--caught"]);
-    let least = if short { "20" } else { "60" };
-    command.args(["--jobs", "1", "--minimum-test-timeout", least]);
-    command.arg("--output").arg(folder);
-    // An opaque future has no other value, and what only prints decides nothing.
-    command.args([
-        "--exclude-re",
-        "impl fmt::",
-        "--exclude-re",
-        "impl std::fmt::",
-    ]);
+    command.args(["mutants", "--package", "strowger", "--list", "--json"]);
+    command.args(["--gitignore", "true"]);
+    for text in LEFT_OUT {
+        command.args(["--exclude-re", text]);
+    }
     for file in files {
         command.args(["--file", file]);
     }
-    Ok(command)
-}
-
-fn tests(short: bool) -> Vec<&'static str> {
-    let mut args = vec!["--lib"];
-    if !short {
-        args.extend(TESTS.iter().flat_map(|test| ["--test", test]));
+    let text = step::output(&mut command)?;
+    let entries: Vec<Value> =
+        serde_json::from_str(&text).map_err(|error| format!("the list of changes: {error}"))?;
+    let changes: Option<Vec<_>> = entries.iter().map(Change::read).collect();
+    let changes = changes.ok_or("cargo-mutants lists changes in a form of its own")?;
+    if changes.is_empty() {
+        return Err(format!("there is nothing to change in {}", files.join(" ")));
     }
-    args
+    Ok(changes)
 }
 
 fn folder(project: &Project) -> PathBuf {

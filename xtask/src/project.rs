@@ -85,6 +85,23 @@ impl Project {
         Ok(files)
     }
 
+    /// A fresh copy of the workspace's sources, below the target folder.
+    pub(crate) fn copied(&self, name: &str) -> Result<PathBuf, String> {
+        let copy = self.target().join(name);
+        let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
+        if copy.exists() {
+            std::fs::remove_dir_all(&copy).map_err(failed)?;
+        }
+        for file in self.files()? {
+            let to = copy.join(&file);
+            if let Some(folder) = to.parent() {
+                std::fs::create_dir_all(folder).map_err(failed)?;
+            }
+            std::fs::copy(self.root.join(&file), &to).map_err(failed)?;
+        }
+        Ok(copy)
+    }
+
     /// The members of the workspace, then everything that they are built from.
     pub(crate) fn packages(&self) -> Result<(Vec<Package>, Vec<Package>), String> {
         let text = step::output(self.cargo().args(["metadata", "--format-version", "1"]))?;

@@ -1,0 +1,21 @@
+//! Changes that change nothing anybody can see, each with the reason.
+
+use super::schema::Change;
+
+/// A change that no test can find.
+pub(super) struct Equivalent {
+    /// The end of the file's path.
+    file: &'static str,
+    /// What cargo-mutants says of it, without the place.
+    what: &'static str,
+    pub(super) reason: &'static str,
+}
+
+impl Equivalent {
+    pub(super) fn is(&self, change: &Change) -> bool {
+        change.file.ends_with(self.file) && change.what == self.what
+    }
+}
+
+/// All of them; printed with each run.
+pub(super) const EQUIVALENT: &[Equivalent] = &[];

@@ -1,0 +1,506 @@
+//! Building changes and running the tests on each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::schema::{self, Change};
+use crate::binaries::{self, Binary};
+use crate::project::Project;
+use crate::{step, term};
+
+/// The tests that look at mailboxes and supervision.
+const TESTS: [&str; 24] = [
+    "ask",
+    "batches",
+    "contention",
+    "counters",
+    "destructors",
+    "drain",
+    "dynamic",
+    "escalation",
+    "expiry",
+    "group",
+    "hanging",
+    "lifecycle",
+    "links",
+    "mailbox",
+    "monitor",
+    "observation",
+    "registry",
+    "ring",
+    "shutdown",
+    "storm",
+    "strategies",
+    "supervision",
+    "threads",
+    "top",
+];
+
+/// Seeds of the storm that run on each change.
+const SEEDS: &str = "0..40";
+
+/// The least time that tests get on a change, however fast they are without.
+const LEAST: Duration = Duration::from_secs(15);
+
+/// What the address space of a test may grow to, in KiB: some changes lead to endless queues.
+const MEMORY: &str = "16000000";
+
+/// How often the compiler may name changes that do not build before the hunt gives up.
+const ROUNDS: usize = 20;
+
+/// What the copy of the crate gets: whether a change is switched on. With `STROWGER_MUTANTS_MET`
+/// it writes down which switches were read.
+const SWITCH: &str = r#"
+#[doc(hidden)]
+pub(crate) fn mutant(number: u32) -> bool {
+    use std::io::Write;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static CHOSEN: OnceLock<u32> = OnceLock::new();
+    static MET: OnceLock<Option<std::fs::File>> = OnceLock::new();
+    static SEEN: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+    let met = MET.get_or_init(|| {
+        let path = std::env::var_os("STROWGER_MUTANTS_MET")?;
+        std::fs::File::options().create(true).append(true).open(path).ok()
+    });
+    if let Some(mut file) = met.as_ref()
+        && !SEEN[number as usize].swap(true, Ordering::Relaxed)
+    {
+        let _ = file.write_all(format!("{number}\n").as_bytes());
+    }
+    let chosen = CHOSEN.get_or_init(|| {
+        let chosen = std::env::var("STROWGER_MUTANT").ok();
+        chosen.and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
+    });
+    *chosen == number
+}
+"#;
+
+const LIBRARY: &str = "crates/runtime/src/lib.rs";
+
+pub(super) struct Hunt<'a> {
+    project: &'a Project,
+    changes: Vec<Change>,
+    copy: PathBuf,
+    /// The files that are changed, as they are.
+    texts: BTreeMap<String, String>,
+    outcomes: Outcomes,
+}
+
+/// What became of a change.
+enum End {
+    Caught(String),
+    Missed,
+    /// It does not compile, which is caught by the compiler.
+    Unviable,
+}
+
+/// The numbers of changes, by how they can be built.
+struct Sorted {
+    /// As branches.
+    switched: Vec<usize>,
+    /// One at a time.
+    alone: Vec<usize>,
+    /// Not at all.
+    dead: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Tally {
+    caught: usize,
+    unviable: usize,
+    before: usize,
+    missed: Vec<String>,
+}
+
+impl<'a> Hunt<'a> {
+    pub(super) fn new(
+        project: &'a Project,
+        changes: Vec<Change>,
+        afresh: bool,
+    ) -> Result<Self, String> {
+        let copy = project.copied("mutants/copy")?;
+        let mut texts = BTreeMap::new();
+        for change in &changes {
+            if !texts.contains_key(&change.file) {
+                texts.insert(change.file.clone(), read(&copy.join(&change.file))?);
+            }
+        }
+        let outcomes = Outcomes::open(super::folder(project).join("outcomes"), afresh)?;
+        Ok(Self {
+            project,
+            changes,
+            copy,
+            texts,
+            outcomes,
+        })
+    }
+
+    /// Runs all changes; a phrase that says what came of it, or the list of those that were
+    /// missed.
+    pub(super) fn run(self) -> Result<String, String> {
+        let begun = Instant::now();
+        let mut tally = Tally::default();
+        let todo: Vec<usize> = (0..self.changes.len())
+            .filter(|&number| !self.outcomes.knows(&self.stamp(number)))
+            .collect();
+        tally.before = self.changes.len() - todo.len();
+        if tally.before > 0 {
+            let before = tally.before;
+            term::note(&format!("  {before} were caught before, in this very code"));
+        }
+        let Sorted {
+            switched,
+            alone,
+            dead,
+        } = self.switch_all(&todo)?;
+        for number in dead {
+            self.enter(number, End::Unviable, &mut tally)?;
+        }
+        if !switched.is_empty() {
+            let suite = Suite::new(self.build()?, &super::folder(self.project))?;
+            for number in switched {
+                let end = suite.run(Some(number))?;
+                self.enter(number, end, &mut tally)?;
+            }
+        }
+        self.restore(LIBRARY)?;
+        for number in alone {
+            let end = self.run_alone(number)?;
+            self.enter(number, end, &mut tally)?;
+        }
+        tally.told(self.changes.len(), begun.elapsed())
+    }
+
+    fn stamp(&self, number: usize) -> String {
+        let change = &self.changes[number];
+        change.stamp(&self.texts[&change.file])
+    }
+
+    fn enter(&self, number: usize, end: End, tally: &mut Tally) -> Result<(), String> {
+        let name = &self.changes[number].name;
+        match end {
+            End::Caught(by) => {
+                term::note(&format!("  caught by {by}: {name}"));
+                tally.caught += 1;
+                self.outcomes.add(&self.stamp(number), &by)?;
+            }
+            End::Unviable => {
+                tally.unviable += 1;
+                self.outcomes.add(&self.stamp(number), "the compiler")?;
+            }
+            End::Missed => {
+                let word = term::paint(term::Ink::Red, "MISSED");
+                term::note(&format!("  {word}: {name}"));
+                tally.missed.push(name.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all changes that build as branches; returns them, those that must be built alone,
+    /// and those that do not build.
+    fn switch_all(&self, todo: &[usize]) -> Result<Sorted, String> {
+        let library = read(&self.project.root().join(LIBRARY))?;
+        write(&self.copy.join(LIBRARY), &format!("{library}{SWITCH}"))?;
+        let mut left: BTreeSet<usize> = todo.iter().copied().collect();
+        let (mut alone, mut dead) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let mut parts = BTreeMap::new();
+            for (file, text) in &self.texts {
+                let of_file = left.iter().map(|&number| (number, &self.changes[number]));
+                let of_file: Vec<_> = of_file.filter(|(_, one)| one.file == *file).collect();
+                let branched =
+                    schema::branch(text, &of_file).map_err(|error| format!("{file}: {error}"))?;
+                write(&self.copy.join(file), &branched.text)?;
+                for number in branched.alone {
+                    left.remove(&number);
+                    alone.push(number);
+                }
+                parts.insert(file.clone(), branched.parts);
+            }
+            let mut errors = self.errors()?;
+            if errors.is_empty() {
+                return Ok(Sorted {
+                    switched: left.into_iter().collect(),
+                    alone,
+                    dead,
+                });
+            }
+            let before = left.len();
+            let mut said = Vec::new();
+            while let Some(Diagnostic { places, text }) = errors.pop() {
+                let named = places.iter().find_map(|(file, at)| {
+                    let mut within = parts.get(file)?.iter();
+                    within.find(|(range, _)| range.start <= *at && *at <= range.end)
+                });
+                match named {
+                    Some((_, number)) if left.remove(number) => dead.push(*number),
+                    Some(_) => {}
+                    None => said.push(text),
+                }
+            }
+            if left.len() == before {
+                return Err(format!("the copy does not build\n{}", said.join("\n")));
+            }
+        }
+        Err("the copy still does not build".to_owned())
+    }
+
+    /// What the compiler says of the library.
+    fn errors(&self) -> Result<Vec<Diagnostic>, String> {
+        let mut cargo = self.cargo();
+        cargo.args(["check", "-p", "strowger", "--all-features", "--lib"]);
+        cargo.args(["--locked", "--message-format=json"]);
+        let output = cargo
+            .output()
+            .map_err(|error| format!("cannot start `{}`: {error}", step::shown(&cargo)))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors: Vec<_> = text.lines().filter_map(Diagnostic::read).collect();
+        if errors.is_empty() && !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        Ok(errors)
+    }
+
+    fn cargo(&self) -> Command {
+        let mut cargo = Command::new("cargo");
+        cargo
+            .current_dir(&self.copy)
+            // Not the folder of the workspace: cargo would take the copy for the original.
+            .env(
+                "CARGO_TARGET_DIR",
+                super::folder(self.project).join("target"),
+            )
+            .env("CARGO_PROFILE_DEV_DEBUG", "0");
+        cargo
+    }
+
+    fn build(&self) -> Result<Vec<Binary>, String> {
+        let mut cargo = self.cargo();
+        cargo.args([
+            "test",
+            "--locked",
+            "-p",
+            "strowger",
+            "--all-features",
+            "--lib",
+        ]);
+        cargo.args(TESTS.iter().flat_map(|test| ["--test", test]));
+        cargo.arg("--quiet");
+        binaries::build(&mut cargo)
+    }
+
+    fn restore(&self, file: &str) -> Result<(), String> {
+        write(
+            &self.copy.join(file),
+            &read(&self.project.root().join(file))?,
+        )
+    }
+
+    /// Builds a change that has no switch, and runs the tests.
+    fn run_alone(&self, number: usize) -> Result<End, String> {
+        for file in self.texts.keys() {
+            self.restore(file)?;
+        }
+        let change = &self.changes[number];
+        let text = change.alone(&self.texts[&change.file]);
+        let text = text.ok_or_else(|| format!("{} is nowhere", change.name))?;
+        write(&self.copy.join(&change.file), &text)?;
+        if !self.errors()?.is_empty() {
+            return Ok(End::Unviable);
+        }
+        Suite::all(self.build()?).run(None)
+    }
+}
+
+impl Tally {
+    fn told(self, all: usize, took: Duration) -> Result<String, String> {
+        let Self {
+            caught,
+            unviable,
+            before,
+            missed,
+        } = self;
+        let took = term::human(took);
+        if missed.is_empty() {
+            return Ok(format!(
+                "{all} changes, none missed: {caught} caught, {unviable} do not compile, \
+                 {before} known from before; {took}"
+            ));
+        }
+        let count = missed.len();
+        let missed = missed.join("\n  ");
+        Err(format!(
+            "{count} of {all} changes were missed, in {took}\n  {missed}"
+        ))
+    }
+}
+
+/// An error of the compiler: where, and how it is shown.
+struct Diagnostic {
+    places: Vec<(String, usize)>,
+    text: String,
+}
+
+impl Diagnostic {
+    fn read(line: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let message = &message["message"];
+        if message["level"].as_str()? != "error" {
+            return None;
+        }
+        let mut spans: Vec<&Value> = message["spans"].as_array()?.iter().collect();
+        spans.sort_by_key(|span| !span["is_primary"].as_bool().unwrap_or(false));
+        let place = |span: &&Value| {
+            let at = usize::try_from(span["byte_start"].as_u64()?).ok()?;
+            Some((span["file_name"].as_str()?.to_owned(), at))
+        };
+        Some(Self {
+            places: spans.iter().filter_map(place).collect(),
+            text: message["rendered"].as_str().unwrap_or_default().to_owned(),
+        })
+        // The last line only counts the errors before it.
+        .filter(|this| !this.places.is_empty())
+    }
+}
+
+/// The tests, and which changes each comes by.
+struct Suite {
+    tests: Vec<Test>,
+}
+
+struct Test {
+    binary: Binary,
+    took: Duration,
+    /// Nothing is known of it where it was not asked.
+    meets: Option<BTreeSet<usize>>,
+}
+
+impl Suite {
+    /// Runs all tests without a change, and notes what they meet.
+    fn new(binaries: Vec<Binary>, folder: &Path) -> Result<Self, String> {
+        let met = folder.join("met");
+        let mut tests = Vec::new();
+        for binary in binaries {
+            // Absent unless a run was broken off.
+            let _gone = std::fs::remove_file(&met);
+            let begun = Instant::now();
+            let mut command = limited(&binary);
+            command.env("STROWGER_MUTANTS_MET", &met);
+            let output = binaries::output_within(&mut command, LEAST * 30)?;
+            if !output.is_some_and(|output| output.status.success()) {
+                return Err(format!("{} fails without any change", binary.name));
+            }
+            let text = std::fs::read_to_string(&met).unwrap_or_default();
+            tests.push(Test {
+                binary,
+                took: begun.elapsed(),
+                meets: Some(text.lines().filter_map(|line| line.parse().ok()).collect()),
+            });
+        }
+        tests.sort_by_key(|test| test.took);
+        Ok(Self { tests })
+    }
+
+    /// Tests of which nothing is known.
+    fn all(binaries: Vec<Binary>) -> Self {
+        let test = |binary| Test {
+            binary,
+            took: LEAST,
+            meets: None,
+        };
+        Self {
+            tests: binaries.into_iter().map(test).collect(),
+        }
+    }
+
+    /// Runs the tests that come by a change until one fails.
+    fn run(&self, number: Option<usize>) -> Result<End, String> {
+        for test in &self.tests {
+            let meets = |meets: &BTreeSet<usize>| number.is_some_and(|it| meets.contains(&it));
+            if !test.meets.as_ref().is_none_or(meets) {
+                continue;
+            }
+            let mut command = limited(&test.binary);
+            if let Some(number) = number {
+                command.env("STROWGER_MUTANT", number.to_string());
+            }
+            let limit = LEAST.max(test.took * 5);
+            let name = &test.binary.name;
+            match binaries::output_within(&mut command, limit)? {
+                None => return Ok(End::Caught(format!("{name}, which does not end"))),
+                Some(output) if !output.status.success() => {
+                    let said = String::from_utf8_lossy(&output.stdout);
+                    let failed = said
+                        .lines()
+                        .find_map(|line| line.strip_prefix("---- ")?.strip_suffix(" stdout ----"));
+                    let failed = failed.unwrap_or("it breaks off");
+                    return Ok(End::Caught(format!("{name}: {failed}")));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(End::Missed)
+    }
+}
+
+/// A command for tests that may run wild.
+fn limited(binary: &Binary) -> Command {
+    let limit = format!("ulimit -v {MEMORY}; exec \"$0\" --quiet");
+    let mut command = binary.under("sh", &["-c", &limit]);
+    command
+        .env("STROWGER_STORM_SEEDS", SEEDS)
+        .env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// What was caught, by stamp, on disk.
+struct Outcomes {
+    path: PathBuf,
+    caught: BTreeSet<String>,
+}
+
+impl Outcomes {
+    fn open(path: PathBuf, afresh: bool) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if afresh && path.exists() {
+            std::fs::remove_file(&path).map_err(failed)?;
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let stamp = |line: &str| Some(line.split_once('\t')?.0.to_owned());
+        let caught = text.lines().filter_map(stamp).collect();
+        Ok(Self { path, caught })
+    }
+
+    fn knows(&self, stamp: &str) -> bool {
+        self.caught.contains(stamp)
+    }
+
+    fn add(&self, stamp: &str, by: &str) -> Result<(), String> {
+        use std::io::Write;
+
+        let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
+        let mut options = std::fs::File::options();
+        let mut file = options
+            .create(true)
+            .append(true)
+            .open(&self.path)
+            .map_err(failed)?;
+        file.write_all(format!("{stamp}\t{by}\n").as_bytes())
+            .map_err(failed)
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,419 @@
+//! Changes as branches: one program that holds all of them, each behind a switch.
+//!
+//! A change `a + b` to `a - b` becomes `if mutant(7) { a - b } else { a + b }`, and one that
+//! replaces what a function returns becomes an early return. So the crate is built once for
+//! hundreds of changes. Only one is switched on at a time, so what stands in a branch is the text
+//! as it was.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::Value;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+/// A change that `cargo mutants --list --json` names.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    /// Relative to the root of the workspace.
+    pub(super) file: String,
+    /// What people call it, with file, line and column.
+    pub(super) name: String,
+    /// The same without the place in the file.
+    pub(super) what: String,
+    genre: String,
+    replacement: String,
+    start: (usize, usize),
+    end: (usize, usize),
+    function: Option<(usize, usize)>,
+}
+
+impl Change {
+    pub(super) fn read(entry: &Value) -> Option<Self> {
+        let text = |key: &str| entry[key].as_str().map(str::to_owned);
+        let name = text("name")?;
+        let what = name.splitn(4, ':').nth(3)?.trim().to_owned();
+        let line = |end: &str| number(&entry["function"]["span"][end]["line"]);
+        Some(Self {
+            file: text("file")?,
+            what,
+            name,
+            genre: text("genre")?,
+            replacement: text("replacement")?,
+            start: place(&entry["span"]["start"])?,
+            end: place(&entry["span"]["end"])?,
+            function: line("start").zip(line("end")),
+        })
+    }
+
+    /// What stays the same as long as the function does, wherever it stands.
+    pub(super) fn stamp(&self, text: &str) -> String {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+
+        let (first, last) = self.function.unwrap_or((self.start.0, self.end.0));
+        let mut hasher = DefaultHasher::new();
+        for line in text.lines().skip(first - 1).take(last + 1 - first) {
+            line.hash(&mut hasher);
+        }
+        (self.start.0 - first, self.start.1).hash(&mut hasher);
+        format!("{:016x} {} {}", hasher.finish(), self.file, self.what)
+    }
+
+    /// The text with this change alone.
+    pub(super) fn alone(&self, text: &str) -> Option<String> {
+        let range = offset(text, self.start)?..offset(text, self.end)?;
+        Some(format!(
+            "{}{}{}",
+            &text[..range.start],
+            self.replacement,
+            &text[range.end..]
+        ))
+    }
+}
+
+fn number(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_u64()?).ok()
+}
+
+fn place(value: &Value) -> Option<(usize, usize)> {
+    Some((number(&value["line"])?, number(&value["column"])?))
+}
+
+/// Where a line and a column, both counted from one, are in a text.
+fn offset(text: &str, (line, column): (usize, usize)) -> Option<usize> {
+    let mut start = 0;
+    let mut lines = text.split_inclusive('\n');
+    for _ in 1..line {
+        start += lines.next()?.len();
+    }
+    let line = lines.next().unwrap_or_default();
+    let place = line.char_indices().map(|(at, _)| at).nth(column - 1);
+    Some(start + place.unwrap_or(line.len()))
+}
+
+/// Where one or more changes apply.
+struct Site {
+    range: Range<usize>,
+    shape: Shape,
+    /// The numbers of the changes, and what each puts here.
+    changes: Vec<(usize, String)>,
+}
+
+enum Shape {
+    /// The beginning of a function's body: nothing is replaced.
+    Return,
+    Binary {
+        left: Range<usize>,
+        right: Range<usize>,
+    },
+    Unary {
+        operand: Range<usize>,
+    },
+    Guard,
+}
+
+/// A file with its changes as branches.
+pub(super) struct Branched {
+    pub(super) text: String,
+    /// Which part of the text belongs to which change.
+    pub(super) parts: Vec<(Range<usize>, usize)>,
+    /// Changes that cannot be branches: in what is computed by the compiler, or in a pattern.
+    pub(super) alone: Vec<usize>,
+}
+
+/// Puts the changes of a file into it, each with its number.
+pub(super) fn branch(text: &str, changes: &[(usize, &Change)]) -> Result<Branched, String> {
+    let file = syn::parse_file(text).map_err(|error| error.to_string())?;
+    let mut finder = Finder::default();
+    finder.visit_file(&file);
+    let mut sites: Vec<Site> = Vec::new();
+    let mut alone = Vec::new();
+    for (number, change) in changes {
+        let Some((range, shape)) = finder.find(text, change) else {
+            alone.push(*number);
+            continue;
+        };
+        let put = (*number, change.replacement.clone());
+        match sites.iter_mut().find(|site| site.range == range) {
+            Some(site) => site.changes.push(put),
+            None => sites.push(Site {
+                range,
+                shape,
+                changes: vec![put],
+            }),
+        }
+    }
+    // What holds others comes before them.
+    sites.sort_by_key(|site| (site.range.start, std::cmp::Reverse(site.range.end)));
+    let mut writer = Writer {
+        text,
+        sites: &sites,
+        out: String::with_capacity(text.len() * 2),
+        parts: Vec::new(),
+    };
+    writer.write(0..text.len(), 0..sites.len());
+    Ok(Branched {
+        text: writer.out,
+        parts: writer.parts,
+        alone,
+    })
+}
+
+struct Writer<'a> {
+    text: &'a str,
+    sites: &'a [Site],
+    out: String,
+    parts: Vec<(Range<usize>, usize)>,
+}
+
+impl Writer<'_> {
+    /// Writes a part of the text with the sites in it.
+    fn write(&mut self, range: Range<usize>, sites: Range<usize>) {
+        let mut at = range.start;
+        let mut next = sites.start;
+        while next < sites.end {
+            let site = &self.sites[next];
+            if site.range.start < at || site.range.end > range.end {
+                next += 1;
+                continue;
+            }
+            self.out.push_str(&self.text[at..site.range.start]);
+            let within = (next + 1..sites.end)
+                .take_while(|&one| self.sites[one].range.start < site.range.end)
+                .count();
+            self.site(next, next + 1..next + 1 + within);
+            at = site.range.end;
+            next += 1 + within;
+        }
+        self.out.push_str(&self.text[at..range.end]);
+    }
+
+    fn site(&mut self, number: usize, within: Range<usize>) {
+        let sites = self.sites;
+        let site = &sites[number];
+        let text = self.text;
+        if matches!(site.shape, Shape::Return) {
+            for (change, value) in &site.changes {
+                self.branch(*change, &format!("return {value};"));
+            }
+            return;
+        }
+        self.out.push('(');
+        for (change, put) in &site.changes {
+            let changed = match &site.shape {
+                Shape::Binary { left, right } => {
+                    format!("{} {put} {}", &text[left.clone()], &text[right.clone()])
+                }
+                Shape::Unary { operand } => format!("{put}{}", &text[operand.clone()]),
+                Shape::Guard | Shape::Return => put.clone(),
+            };
+            self.branch(*change, &changed);
+            self.out.push_str(" else ");
+        }
+        self.out.push_str("{ ");
+        self.write(site.range.clone(), within);
+        self.out.push_str(" })");
+    }
+
+    fn branch(&mut self, change: usize, put: &str) {
+        self.out
+            .push_str(&format!("if crate::mutant({change}) {{ "));
+        let start = self.out.len();
+        self.out.push_str(put);
+        self.parts.push((start..self.out.len(), change));
+        self.out.push_str(" }");
+    }
+}
+
+#[derive(Clone)]
+struct Binary {
+    whole: Range<usize>,
+    left: Range<usize>,
+    right: Range<usize>,
+}
+
+#[derive(Clone)]
+struct Unary {
+    whole: Range<usize>,
+    operand: Range<usize>,
+}
+
+/// Where operators, guards and bodies are, by the place that a change names.
+#[derive(Default)]
+struct Finder {
+    /// By where the operator starts.
+    binaries: BTreeMap<usize, Binary>,
+    unaries: BTreeMap<usize, Unary>,
+    guards: Vec<Range<usize>>,
+    /// Functions whose body runs where a switch can be read, and which return a type of theirs.
+    bodies: Vec<Range<usize>>,
+    in_const: usize,
+}
+
+impl Finder {
+    fn find(&self, text: &str, change: &Change) -> Option<(Range<usize>, Shape)> {
+        let start = offset(text, change.start)?;
+        match change.genre.as_str() {
+            "FnValue" => {
+                let inside = |body: &&Range<usize>| body.contains(&start);
+                self.bodies.iter().find(inside)?;
+                Some((start..start, Shape::Return))
+            }
+            "BinaryOperator" => {
+                let Binary { whole, left, right } = self.binaries.get(&start)?.clone();
+                Some((whole, Shape::Binary { left, right }))
+            }
+            "UnaryOperator" => {
+                let Unary { whole, operand } = self.unaries.get(&start)?.clone();
+                Some((whole, Shape::Unary { operand }))
+            }
+            "MatchArmGuard" => {
+                let found = self.guards.iter().find(|guard| guard.start == start)?;
+                Some((found.clone(), Shape::Guard))
+            }
+            _ => None,
+        }
+    }
+
+    fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let opaque = match &signature.output {
+            syn::ReturnType::Type(_, kind) => matches!(**kind, syn::Type::ImplTrait(_)),
+            syn::ReturnType::Default => false,
+        };
+        if signature.constness.is_none() && !opaque {
+            self.bodies.push(block.span().byte_range());
+        }
+    }
+
+    fn within(&mut self, is_const: bool, visit: impl FnOnce(&mut Self)) {
+        self.in_const += usize::from(is_const);
+        visit(self);
+        self.in_const -= usize::from(is_const);
+    }
+}
+
+fn holds_let(expression: &syn::Expr) -> bool {
+    match expression {
+        syn::Expr::Let(_) => true,
+        syn::Expr::Binary(both) => holds_let(&both.left) || holds_let(&both.right),
+        _ => false,
+    }
+}
+
+impl<'ast> Visit<'ast> for Finder {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.body(&item.sig, &item.block);
+        let is_const = item.sig.constness.is_some();
+        self.within(is_const, |this| visit::visit_item_fn(this, item));
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.body(&item.sig, &item.block);
+        let is_const = item.sig.constness.is_some();
+        self.within(is_const, |this| visit::visit_impl_item_fn(this, item));
+    }
+
+    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
+        self.within(true, |this| visit::visit_item_const(this, item));
+    }
+
+    fn visit_impl_item_const(&mut self, item: &'ast syn::ImplItemConst) {
+        self.within(true, |this| visit::visit_impl_item_const(this, item));
+    }
+
+    fn visit_item_static(&mut self, item: &'ast syn::ItemStatic) {
+        self.within(true, |this| visit::visit_item_static(this, item));
+    }
+
+    fn visit_expr_binary(&mut self, both: &'ast syn::ExprBinary) {
+        let chained = holds_let(&both.left) || holds_let(&both.right);
+        if self.in_const == 0 && !chained {
+            let binary = Binary {
+                whole: both.span().byte_range(),
+                left: both.left.span().byte_range(),
+                right: both.right.span().byte_range(),
+            };
+            self.binaries
+                .insert(both.op.span().byte_range().start, binary);
+        }
+        visit::visit_expr_binary(self, both);
+    }
+
+    fn visit_expr_unary(&mut self, one: &'ast syn::ExprUnary) {
+        if self.in_const == 0 {
+            let unary = Unary {
+                whole: one.span().byte_range(),
+                operand: one.expr.span().byte_range(),
+            };
+            self.unaries.insert(one.op.span().byte_range().start, unary);
+        }
+        visit::visit_expr_unary(self, one);
+    }
+
+    fn visit_pat_guard(&mut self, guarded: &'ast syn::PatGuard) {
+        if self.in_const == 0 {
+            self.guards.push(guarded.guard.span().byte_range());
+        }
+        visit::visit_pat_guard(self, guarded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "fn f(a: u8, b: u8) -> u8 {\n    if a > b && !(b == 3) { a } else { b }\n}\n";
+
+    fn change(genre: &str, replacement: &str, column: usize, width: usize) -> Change {
+        Change {
+            file: "f.rs".to_owned(),
+            name: String::new(),
+            what: format!("replace with {replacement}"),
+            genre: genre.to_owned(),
+            replacement: replacement.to_owned(),
+            start: (2, column),
+            end: (2, column + width),
+            function: Some((1, 3)),
+        }
+    }
+
+    #[test]
+    fn a_change_is_a_branch_and_those_inside_it_stay_as_they_were() {
+        let and = change("BinaryOperator", "||", 14, 2);
+        let not = change("UnaryOperator", "", 17, 1);
+        let branched = branch(TEXT, &[(1, &and), (2, &not)]).expect("it is Rust");
+        let expected = "if (if crate::mutant(1) { a > b || !(b == 3) } else { a > b && \
+                        (if crate::mutant(2) { (b == 3) } else { !(b == 3) }) }) { a }";
+        assert!(branched.text.contains(expected), "{}", branched.text);
+        let (part, number) = branched.parts[1].clone();
+        assert_eq!((&branched.text[part], number), ("(b == 3)", 2));
+    }
+
+    #[test]
+    fn a_body_begins_with_what_it_may_return() {
+        let one = change("FnValue", "1", 5, 38);
+        let branched = branch(TEXT, &[(3, &one)]).expect("it is Rust");
+        let expected = "    if crate::mutant(3) { return 1; }if a > b";
+        assert!(branched.text.contains(expected), "{}", branched.text);
+        let constant = TEXT.replace("fn f", "const fn f");
+        let branched = branch(&constant, &[(3, &one)]).expect("it is Rust");
+        assert_eq!(branched.alone, [3]);
+    }
+
+    #[test]
+    fn a_change_alone_replaces_what_it_names() {
+        let not = change("UnaryOperator", "", 17, 1);
+        let text = not.alone(TEXT).expect("it is in the text");
+        assert!(text.contains("a > b && (b == 3)"));
+    }
+
+    #[test]
+    fn a_stamp_is_that_of_the_function_wherever_it_stands() {
+        let at = change("UnaryOperator", "", 17, 1);
+        let mut moved = at.clone();
+        (moved.start.0, moved.end.0, moved.function) = (3, 3, Some((2, 4)));
+        assert_eq!(at.stamp(TEXT), moved.stamp(&format!("// More.\n{TEXT}")));
+        assert_ne!(at.stamp(TEXT), at.stamp(&TEXT.replace('3', "4")));
+    }
+}
