@@ -1,4 +1,4 @@
-//! The codec through its public face.
+//! The codec through its public face: by itself, and beside programs and octets of others.
 
 #[path = "codec/compare.rs"]
 mod compare;
@@ -8,18 +8,27 @@ mod framing;
 mod generated;
 #[path = "codec/index.rs"]
 mod index;
-#[cfg(feature = "serde")]
 #[path = "codec/json.rs"]
 mod json;
 #[path = "codec/octets.rs"]
 mod octets;
+#[path = "others/pcap.rs"]
+mod pcap;
+#[path = "others/pdml.rs"]
+mod pdml;
 #[path = "codec/proof.rs"]
 mod proof;
 #[path = "codec/roundtrip.rs"]
 mod roundtrip;
 #[path = "codec/rows.rs"]
 mod rows;
+#[path = "others/tools.rs"]
+mod tools;
+#[path = "others/tshark.rs"]
+mod tshark;
 #[path = "codec/validation.rs"]
 mod validation;
+#[path = "codec/values.rs"]
+mod values;
 #[path = "codec/vectors.rs"]
 mod vectors;

@@ -14,6 +14,7 @@ mod listing;
 mod metrics;
 mod mutations;
 mod node;
+#[path = "../../../pfcp/tests/others/pdml.rs"]
 mod pdml;
 mod peer;
 mod replay;

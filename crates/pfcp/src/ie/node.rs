@@ -263,8 +263,10 @@ record! {
         rule_id: u32 [if (matches!(rule_id_type.0, 1..=3))];
         /// The identifier of a buffering or session reporting rule.
         short_id: u8 [if (matches!(rule_id_type.0, 4 | 6))];
+        /// The identifier of a multi-access rule.
+        mar_id: u16 [if (rule_id_type.0 == 5)];
         /// The identifier of another rule.
-        other: octets [if (rule_id_type.0 == 5 || rule_id_type.0 > 6)];
+        other: octets [if (rule_id_type.0 > 6)];
     }
 }
 
@@ -274,6 +276,7 @@ impl FailedRuleId {
         pdr_id: None,
         rule_id: None,
         short_id: None,
+        mar_id: None,
         other: None,
     };
 

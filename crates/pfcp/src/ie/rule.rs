@@ -328,11 +328,11 @@ record! {
         redirect_address_type: (RedirectAddressType 4) 5/1;
     } {
         /// The address.
-        redirect_server_address: text16;
+        redirect_server_address: text16 [if (redirect_address_type.0 != 5)];
         /// The second address, of IPv6 where the first is of IPv4.
-        other_redirect_server_address: text16 [more];
+        other_redirect_server_address: text16 [if (matches!(redirect_address_type.0, 4 | 8))];
         /// The port.
-        redirect_port: u16 [more];
+        redirect_port: u16 [if (matches!(redirect_address_type.0, 5..=8))];
     }
 }
 

@@ -14,8 +14,8 @@ use strowger_pfcp::{
     Difference, IeType, Ignore, Index, Message, MessageType, MessageView, Seid, Sequence, compare,
 };
 
-use crate::generated::{Choices, group};
 use crate::octets::{node_message, session_message, tlv};
+use crate::values::{Choices, group};
 
 fn differences(left: &[u8], right: &[u8], ignore: &Ignore) -> Vec<Difference> {
     let mut indexes = [Index::new(), Index::new()];

@@ -57,6 +57,8 @@ fn elements_of_others_encode_to_the_same_octets() {
         // No flag says that there are MAC addresses.
         "PMFAddressInformation/Both: 12 octets more than the fields have",
         "PMFAddressInformation/IPv6: 12 octets more than the fields have",
+        // Only the types of two addresses have a second one.
+        "RedirectInformation/URL/2: 35 octets more than the fields have",
         // Release 16 had other members for the type inside of a FAR.
         "RedundantTransmissionParameters/FAR: Redundant Transmission Parameters: F-TEID is missing",
         // Release 19 took the third flag back.

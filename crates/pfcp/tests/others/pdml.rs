@@ -23,6 +23,8 @@ pub(crate) struct Field {
 pub(crate) struct Message {
     pub(crate) frame: u64,
     pub(crate) fields: Vec<Field>,
+    /// What tshark does not like about it; `malformed` where it gave up.
+    pub(crate) complaints: Vec<String>,
 }
 
 impl Field {
@@ -43,20 +45,29 @@ pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
         .expect("tshark starts");
     let lines = BufReader::new(tshark.stdout.take().expect("piped")).lines();
     let mut frame = 0;
-    // The fields that are open, from the outside to the inside; the first is the message.
+    // The messages of the frame, and the fields that are open, from the outside to the inside;
+    // the first stands for the message.
+    let mut messages: Vec<Message> = Vec::new();
     let mut open: Vec<Field> = Vec::new();
     for line in lines {
         let line = line.expect("tshark writes text");
         let tag = line.trim_start();
         if tag.starts_with("<proto name=\"pfcp\"") {
             open = vec![Field::default()];
+            messages.push(Message {
+                frame,
+                fields: Vec::new(),
+                complaints: Vec::new(),
+            });
+        } else if tag.starts_with("<proto name=\"_ws.malformed\"") && open.is_empty() {
+            let message = messages.last_mut().expect("it stands after the message");
+            message.complaints.push("malformed".to_owned());
         } else if tag.starts_with("</proto>") {
-            if let Some(message) = open.pop() {
-                take(Message {
-                    frame,
-                    fields: message.fields,
-                });
+            if let (Some(message), Some(told)) = (messages.last_mut(), open.pop()) {
+                message.fields = told.fields;
             }
+        } else if tag.starts_with("</packet>") {
+            messages.drain(..).for_each(&mut take);
         } else if tag.starts_with("</field>") {
             if let (Some(done), Some(parent)) = (open.pop(), open.last_mut()) {
                 parent.fields.push(done);
@@ -71,6 +82,10 @@ pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
                 octets: attribute(tag, "value"),
                 fields: Vec::new(),
             };
+            if field.name == "_ws.expert.message" {
+                let message = messages.last_mut().expect("it stands in the message");
+                message.complaints.push(field.show.clone());
+            }
             if tag.ends_with("/>") {
                 open.last_mut().expect("not empty").fields.push(field);
             } else {

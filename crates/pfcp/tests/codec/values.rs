@@ -1,0 +1,342 @@
+//! Values made from the descriptors alone: every leaf, every group, every message.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use strowger_pfcp::ie::descriptor::{
+    Descriptor, Group, Kind, Leaf, Presence, Span, When, describe,
+};
+use strowger_pfcp::{IeType, MessageType};
+
+use crate::octets::{node_message, session_message, tlv};
+
+/// Choices, octet by octet; zeros when they are used up.
+pub(crate) struct Choices<'a> {
+    octets: std::slice::Iter<'a, u8>,
+    /// Whether texts are to be such as people write.
+    readable: bool,
+}
+
+impl<'a> Choices<'a> {
+    /// Takes the octets as they come.
+    pub(crate) fn new(octets: &'a [u8]) -> Self {
+        Self {
+            octets: octets.iter(),
+            readable: false,
+        }
+    }
+
+    /// Makes texts of letters, names of labels and numbers of digits.
+    pub(crate) fn readable(octets: &'a [u8]) -> Self {
+        Self {
+            octets: octets.iter(),
+            readable: true,
+        }
+    }
+
+    pub(crate) fn octet(&mut self) -> u8 {
+        self.octets.next().copied().unwrap_or(0)
+    }
+
+    fn octets(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.octet()).collect()
+    }
+
+    /// A length that is short most of the time.
+    fn length(&mut self) -> u8 {
+        self.octet() % 9
+    }
+
+    fn letters(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| b'a' + self.octet() % 26).collect()
+    }
+
+    fn labels(&mut self) -> Vec<u8> {
+        let mut octets = Vec::new();
+        for _ in 0..=self.octet() % 3 {
+            let length = 1 + self.length();
+            octets.push(length);
+            octets.extend(self.letters(usize::from(length)));
+        }
+        octets
+    }
+
+    /// The digits of a number of 15, two in an octet.
+    fn digits(&mut self) -> Vec<u8> {
+        let mut octets: Vec<u8> = (0..8)
+            .map(|_| self.octet() % 10 + 16 * (self.octet() % 10))
+            .collect();
+        octets[7] |= 0xf0;
+        octets
+    }
+}
+
+/// Octets that look like chance and are the same in every run.
+pub(crate) fn noise(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_be_bytes()[3]
+        })
+        .collect()
+}
+
+/// Makes octets that the specification gives a form which no row tells.
+fn sensible(ie: IeType, field: &str, head: u128, choices: &mut Choices<'_>) -> Option<Vec<u8>> {
+    let octets = match (ie, field) {
+        (IeType::FQ_CSID, "csids") => 2 * usize::from(head.to_le_bytes()[0] & 0xf),
+        (IeType::MAC_ADDRESSES_DETECTED | IeType::MAC_ADDRESSES_REMOVED, "c_tag" | "s_tag") => {
+            3 * usize::from(choices.octet() & 1)
+        }
+        (IeType::DL_BUFFERING_SUGGESTED_PACKET_COUNT, _) => 1 + usize::from(choices.octet() & 1),
+        (IeType::LNS_ADDRESS, _) | (IeType::TRACE_INFORMATION, "trace_collection_entity") => {
+            [4, 16][usize::from(choices.octet() & 1)]
+        }
+        (IeType::REMOTE_GTPU_PEER, "destination_interface") => {
+            return Some(vec![choices.octet() & 0xf]);
+        }
+        (IeType::PMF_CONTROL_INFORMATION, "qfis") => {
+            let count = usize::from(choices.length());
+            let octets = choices.octets(count);
+            return Some(octets.iter().map(|octet| octet & 0x3f).collect());
+        }
+        (IeType::PFD_CONTENTS, list) if list.starts_with("additional_") => {
+            // A domain name has its protocol beside it.
+            let each = if list.ends_with("protocol") { 2 } else { 1 };
+            let texts = (0..each * (choices.octet() % 3)).flat_map(|_| {
+                let length = 1 + choices.length();
+                [vec![0, length], choices.letters(usize::from(length))].concat()
+            });
+            return Some(texts.collect());
+        }
+        _ => return None,
+    };
+    Some(choices.octets(octets))
+}
+
+fn span(kind: Kind, span: Span, value: Option<Vec<u8>>, choices: &mut Choices<'_>) -> Vec<u8> {
+    let length = match span {
+        Span::Fixed(octets) => return choices.octets(usize::from(octets)),
+        Span::RestButLast | Span::Rest | Span::Length8 | Span::Length16 => choices.length(),
+        Span::Address => [4, 16][usize::from(choices.octet() & 1)],
+        Span::MacAddresses => 6 * (choices.octet() & 3),
+    };
+    let value = match kind {
+        _ if value.is_some() => value.unwrap_or_default(),
+        Kind::Text(_) if choices.readable => choices.letters(1 + usize::from(length)),
+        Kind::Labels(_) if choices.readable => choices.labels(),
+        Kind::Digits(_) if choices.readable => choices.digits(),
+        _ => choices.octets(usize::from(length)),
+    };
+    let length = u8::try_from(value.len()).expect("short");
+    let before = match span {
+        Span::Length8 => vec![length],
+        Span::Length16 => vec![0, length],
+        Span::Address if length == 16 => vec![0x50],
+        Span::Address => vec![4],
+        Span::MacAddresses => vec![length / 6],
+        _ => Vec::new(),
+    };
+    [before, value].concat()
+}
+
+/// Makes a well-formed value: any bits of the head, then the fields that they ask for.
+pub(crate) fn leaf(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
+    let head = choices.octets(leaf.head);
+    leaf_after(leaf, head, choices)
+}
+
+/// Makes a well-formed value after a head.
+fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec<u8> {
+    let mut head = [0; 16];
+    head[..leaf.head].copy_from_slice(&value);
+    let head = u128::from_le_bytes(head);
+    let mut more = true;
+    for field in leaf.fields {
+        let there = match field.when {
+            When::Always => true,
+            When::Flag { shift, .. } => head >> shift & 1 == 1,
+            When::Head { holds, .. } => holds(head),
+            // Both lengths stand there, also for a tag that does not.
+            When::More if choices.readable && field.name.ends_with("_tag") => true,
+            When::More => {
+                more &= choices.octet() & 1 == 1;
+                more
+            }
+        };
+        if there {
+            value.extend(match field.kind {
+                Kind::Number { octets, .. } => choices.octets(octets),
+                Kind::Time | Kind::Ipv4 => choices.octets(4),
+                Kind::Ipv6 => choices.octets(16),
+                Kind::Mac => choices.octets(6),
+                Kind::Text(at) | Kind::Octets(at) | Kind::Labels(at) | Kind::Digits(at) => {
+                    let sensible = choices
+                        .readable
+                        .then(|| sensible(leaf.ie, field.name, head, choices));
+                    span(field.kind, at, sensible.flatten(), choices)
+                }
+                _ => Vec::new(),
+            });
+        }
+    }
+    value
+}
+
+/// Makes values of a leaf: each bit of its head alone, none and all of them, each number of the
+/// head, then some at random.
+pub(crate) fn leaf_variety(what: &Leaf, seed: u64) -> Vec<Vec<u8>> {
+    let bits = 8 * what.head;
+    let mut heads: Vec<u128> = (0..bits).map(|bit| 1 << bit).collect();
+    if bits > 0 {
+        heads.extend([0, u128::MAX]);
+    }
+    for field in what.fields {
+        if let Kind::Bits { shift, width, .. } = field.kind
+            && width > 1
+        {
+            heads.extend((0..1 << width.min(4)).map(|value: u128| value << shift));
+        }
+    }
+    let mut values = Vec::new();
+    for (place, head) in (0..).zip(heads) {
+        let octets = noise(seed + place, 256);
+        let head = head.to_le_bytes()[..what.head].to_vec();
+        values.push(leaf_after(what, head, &mut Choices::readable(&octets)));
+    }
+    for place in 0..8 {
+        let octets = noise(!seed - place, 256);
+        values.push(leaf(what, &mut Choices::readable(&octets)));
+    }
+    values
+}
+
+/// How many of its optional members a group gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// As the choices have it.
+    Some,
+    /// None.
+    Least,
+}
+
+/// Makes the members of a table: those that have to be there, and some of the others.
+pub(crate) fn group(table: &Group, choices: &mut Choices<'_>) -> Vec<u8> {
+    members(table, Fill::Some, &[], &leaf, choices)
+}
+
+/// What makes the leaves of a group.
+type Leaves<'a> = &'a dyn Fn(&Leaf, &mut Choices<'_>) -> Vec<u8>;
+
+/// Makes the members of a table, and those on `way`: each type is a member of the one before.
+fn members(
+    table: &Group,
+    fill: Fill,
+    way: &[IeType],
+    leaf: Leaves<'_>,
+    choices: &mut Choices<'_>,
+) -> Vec<u8> {
+    let mut members = Vec::new();
+    for member in table.members {
+        let wanted = match fill {
+            Fill::Some => choices.octet(),
+            Fill::Least => 0,
+        };
+        let mandatory = member.presence == Presence::Mandatory || way.first() == Some(&member.ie);
+        let count = match (mandatory, member.many) {
+            (true, false) => 1,
+            (true, true) => 1 + wanted % 2,
+            (false, true) => wanted % 3,
+            (false, false) => wanted % 2,
+        };
+        for _ in 0..count {
+            let value = match member.what {
+                Descriptor::Leaf(what) => leaf(what, choices),
+                Descriptor::Group(what) => match way.split_first() {
+                    Some((next, rest)) if *next == member.ie => {
+                        let fill = if rest.is_empty() { Fill::Some } else { fill };
+                        self::members(what, fill, rest, leaf, choices)
+                    }
+                    _ => self::members(what, fill, &[], leaf, choices),
+                },
+            };
+            members.push(tlv(member.ie.0, &value));
+        }
+    }
+    if !members.is_empty() && fill == Fill::Some {
+        let start = usize::from(choices.octet()) % members.len();
+        members.rotate_left(start);
+    }
+    members.concat()
+}
+
+/// Makes a message of any of its members.
+pub(crate) fn message(message: MessageType, choices: &mut Choices<'_>) -> Vec<u8> {
+    message_of(message, &leaf, choices)
+}
+
+/// Makes a message of any of its members, with leaves of the caller.
+pub(crate) fn message_of(
+    message: MessageType,
+    leaf: Leaves<'_>,
+    choices: &mut Choices<'_>,
+) -> Vec<u8> {
+    let table = message.table().expect("a table");
+    framed(message, &members(table, Fill::Some, &[], leaf, choices))
+}
+
+/// Makes a message that has what it must, and a group on a way through its members.
+pub(crate) fn message_with(
+    message: MessageType,
+    way: &[IeType],
+    leaf: Leaves<'_>,
+    choices: &mut Choices<'_>,
+) -> Vec<u8> {
+    let table = message.table().expect("a table");
+    framed(message, &members(table, Fill::Least, way, leaf, choices))
+}
+
+/// Puts the header before the elements of a message.
+pub(crate) fn framed(message: MessageType, body: &[u8]) -> Vec<u8> {
+    if message.is_session() {
+        session_message(message.0, body)
+    } else {
+        node_message(message.0, body)
+    }
+}
+
+/// Every leaf that a table or the registry knows.
+pub(crate) fn leaves() -> BTreeMap<IeType, &'static Leaf> {
+    let known = IeType::ALL.iter().filter_map(|ie| match describe(*ie) {
+        Some(Descriptor::Leaf(leaf)) => Some((*ie, leaf)),
+        _ => None,
+    });
+    known.collect()
+}
+
+/// Every group with a message that may have it and the way there, the shortest.
+pub(crate) fn groups() -> BTreeMap<IeType, (MessageType, Vec<IeType>)> {
+    let mut found = BTreeMap::new();
+    let mut next: Vec<(MessageType, &'static Group, Vec<IeType>)> = MessageType::ALL
+        .iter()
+        .filter_map(|message| Some((*message, message.table()?, Vec::new())))
+        .collect();
+    while !next.is_empty() {
+        for (message, table, way) in std::mem::take(&mut next) {
+            for member in table.members {
+                let Descriptor::Group(inner) = member.what else {
+                    continue;
+                };
+                if let Entry::Vacant(free) = found.entry(member.ie) {
+                    let way = [&way[..], &[member.ie]].concat();
+                    free.insert((message, way.clone()));
+                    next.push((message, inner, way));
+                }
+            }
+        }
+    }
+    found
+}

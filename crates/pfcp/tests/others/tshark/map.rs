@@ -1,0 +1,363 @@
+//! Which field of tshark is which field of ours, and how the two are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::pdml::Field;
+
+const FIELDS: &str = include_str!("fields.tsv");
+const UNMAPPED: &str = include_str!("unmapped.tsv");
+
+/// The last element that tshark knows.
+pub(crate) const LAST: u16 = 320;
+
+/// One row: an element, our field and tshark's field.
+pub(crate) type Pair = (String, String, String);
+
+/// The rows of `fields.tsv`, and what `unmapped.tsv` says may have none.
+pub(crate) struct Map {
+    rows: Vec<Row>,
+    unmapped: BTreeSet<Pair>,
+}
+
+struct Row {
+    element: &'static str,
+    ours: &'static str,
+    theirs: &'static str,
+    how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// The same integer.
+    Number,
+    /// True where tshark has 1.
+    Flag,
+    /// Ours is there when tshark's flag is set.
+    Present,
+    Address,
+    Text,
+    /// The octets of our text; tshark shows them otherwise.
+    Utf8,
+    /// True where a bit of tshark's integer is set.
+    Bit(u32),
+    /// Tshark's integer is some bits of ours: the lowest one and how many.
+    Cut(u32, u32),
+    /// Tshark's integer is that of our two fields, the first above the octet of the second.
+    Joined,
+    /// The same integer, from the octets; tshark shows a date.
+    Raw,
+    /// The same octets.
+    Octets,
+    /// Octets that tshark shows part by part.
+    Parts,
+    /// Octets that stand in one of our fields.
+    Among,
+    /// The names of an element differ in the two texts.
+    Name,
+}
+
+/// What was compared so far.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    pub(crate) values: u64,
+    pub(crate) elements: u64,
+    pub(crate) used: BTreeSet<Pair>,
+    /// What differs.
+    pub(crate) wrong: Vec<String>,
+    /// The elements of which some field was compared.
+    pub(crate) agreed: BTreeSet<String>,
+    /// Element, side and field of what has no row.
+    pub(crate) unmapped: BTreeSet<Pair>,
+}
+
+impl Map {
+    pub(crate) fn read() -> Self {
+        let pair = |cells: Vec<&str>| match &cells[..] {
+            [element, side, field, _] => (
+                (*element).to_owned(),
+                (*side).to_owned(),
+                (*field).to_owned(),
+            ),
+            _ => panic!("unmapped.tsv: four cells, not {cells:?}"),
+        };
+        Self {
+            rows: rows(FIELDS).map(|cells| Row::read(&cells)).collect(),
+            unmapped: rows(UNMAPPED).map(pair).collect(),
+        }
+    }
+
+    /// Fails when something differs, or has no counterpart and is not listed.
+    pub(crate) fn check(&self, compared: &Compared) {
+        let (count, wrong) = (compared.wrong.len(), &compared.wrong);
+        let first: Vec<&str> = wrong.iter().map(String::as_str).take(2000).collect();
+        assert!(first.is_empty(), "{count} differ:\n{}", first.join("\n"));
+        let unmapped: Vec<_> = compared.unmapped.difference(&self.unmapped).collect();
+        assert!(
+            unmapped.is_empty(),
+            "unmapped.tsv lists what has no counterpart: {unmapped:#?}"
+        );
+    }
+
+    /// Lists the rows that nothing met.
+    pub(crate) fn unmet(&self, compared: &Compared) -> Vec<Pair> {
+        let rows: BTreeSet<Pair> = self.rows.iter().map(Row::pair).collect();
+        let unused = rows.difference(&compared.used);
+        let stale = self.unmapped.difference(&compared.unmapped);
+        unused.chain(stale).cloned().collect()
+    }
+
+    /// Compares the name of an element; a row says which names mean the same.
+    pub(crate) fn compare_name(&self, at: &str, ours: &Value, theirs: &str, done: &mut Compared) {
+        let element = ours["type"].to_string();
+        let ours = ours["name"].as_str().unwrap_or_default();
+        let row = self
+            .rows
+            .iter()
+            .find(|row| row.how == How::Name && row.element == element);
+        let agree = match row {
+            Some(row) => {
+                done.used.insert(row.pair());
+                (row.ours, row.theirs) == (ours, theirs)
+            }
+            None => ours == theirs,
+        };
+        if !agree {
+            let wrong = format!("{at}: the name is {ours}, tshark says {theirs} ({element})");
+            done.wrong.push(wrong);
+        }
+    }
+
+    /// Compares the fields of an element (or of the header) on both sides.
+    pub(crate) fn compare(
+        &self,
+        element: &str,
+        at: &str,
+        ours: &Value,
+        theirs: &Field,
+        done: &mut Compared,
+    ) {
+        let before = done.values;
+        let no_field = serde_json::Map::new();
+        let members = ours.as_object().unwrap_or(&no_field);
+        let mut leaves = Vec::new();
+        flatten(theirs, &mut leaves);
+        let mine: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.element == element)
+            .collect();
+        let mut seen = BTreeSet::new();
+        let mut parts: BTreeMap<&str, &str> = BTreeMap::new();
+        for leaf in leaves {
+            if is_spare(&leaf.name) {
+                continue;
+            }
+            let mut rows = mine.iter().filter(|row| row.theirs == leaf.name).peekable();
+            if rows.peek().is_none() {
+                done.unmapped
+                    .insert((element.to_owned(), "tshark".to_owned(), leaf.name.clone()));
+            }
+            for row in rows {
+                let value = members.get(row.ours);
+                let agrees = match row.how {
+                    How::Joined => row.joined(members) == integer(&leaf.show),
+                    How::Among => row.holds(members, &leaf.octets),
+                    How::Parts => {
+                        let whole = value.and_then(Value::as_str).unwrap_or_default();
+                        let left = parts.entry(row.theirs).or_insert(whole);
+                        let rest = left.strip_prefix(&*octets_of(leaf));
+                        rest.map(|rest| *left = rest).is_some()
+                    }
+                    _ => row.how.agrees(value, leaf),
+                };
+                if !agrees {
+                    let (ours, theirs) = (row.ours, row.theirs);
+                    let (show, octets) = (&leaf.show, &leaf.octets);
+                    let value = json!(value);
+                    done.wrong.push(format!(
+                        "{at}: {ours} is {value}, {theirs} shows {show} ({octets})"
+                    ));
+                }
+                seen.extend(row.ours.split('+'));
+                done.values += 1;
+                done.used.insert(row.pair());
+            }
+        }
+        let left: Vec<_> = parts.iter().filter(|(_, left)| !left.is_empty()).collect();
+        if !left.is_empty() {
+            done.wrong
+                .push(format!("{at}: tshark does not show {left:?}"));
+        }
+        for (name, value) in members {
+            // A flag that is not set says nothing, perhaps because its octet is not there, nor do
+            // octets that are none; the name of a number says nothing new.
+            let number = name.strip_suffix("_name").unwrap_or_default();
+            let silent = *value == false || *value == "" || members.contains_key(number);
+            if !silent && !seen.contains(name.as_str()) {
+                done.unmapped
+                    .insert((element.to_owned(), "ours".to_owned(), name.clone()));
+            }
+        }
+        if done.values > before {
+            done.agreed.insert(element.to_owned());
+        }
+    }
+}
+
+/// Collects what stands in an element but not in the elements inside it.
+fn flatten<'a>(field: &'a Field, leaves: &mut Vec<&'a Field>) {
+    for inner in &field.fields {
+        let outside = matches!(inner.name.as_str(), "pfcp.ie_type" | "pfcp.ie_len");
+        if outside || inner.name.starts_with("_ws.") {
+            continue;
+        }
+        if !inner.name.is_empty() {
+            leaves.push(inner);
+        }
+        flatten(inner, leaves);
+    }
+}
+
+impl Row {
+    fn read(cells: &[&'static str]) -> Self {
+        let [element, ours, theirs, how] = cells else {
+            panic!("fields.tsv: four cells, not {cells:?}");
+        };
+        let how = match *how {
+            "number" => How::Number,
+            "flag" => How::Flag,
+            "present" => How::Present,
+            "address" => How::Address,
+            "text" => How::Text,
+            "utf8" => How::Utf8,
+            "raw" => How::Raw,
+            "octets" => How::Octets,
+            "parts" => How::Parts,
+            "among" => How::Among,
+            "joined" => How::Joined,
+            "name" => How::Name,
+            other => How::of_bits(other)
+                .unwrap_or_else(|| panic!("fields.tsv: {other} is no way to compare")),
+        };
+        Self {
+            element,
+            ours,
+            theirs,
+            how,
+        }
+    }
+
+    /// Reads two octets that we tell apart.
+    fn joined(&self, members: &serde_json::Map<String, Value>) -> Option<u128> {
+        let (high, low) = self.ours.split_once('+')?;
+        Some(number(members.get(high)?)? << 8 | number(members.get(low)?)?)
+    }
+
+    /// Says that octets stand in one of our fields, as hexadecimal digits or as text.
+    fn holds(&self, members: &serde_json::Map<String, Value>, octets: &str) -> bool {
+        let texts = self
+            .ours
+            .split('+')
+            .filter_map(|name| members.get(name)?.as_str());
+        let mut either = texts.flat_map(|text| [text.to_owned(), hex(text)]);
+        either.any(|digits| digits.contains(octets))
+    }
+
+    fn pair(&self) -> Pair {
+        (
+            self.element.to_owned(),
+            self.ours.to_owned(),
+            self.theirs.to_owned(),
+        )
+    }
+}
+
+impl How {
+    fn of_bits(text: &str) -> Option<Self> {
+        if let Some(bit) = text.strip_prefix("bit") {
+            return bit.parse().ok().map(Self::Bit);
+        }
+        let (shift, width) = text.strip_prefix("cut")?.split_once('+')?;
+        Some(Self::Cut(shift.parse().ok()?, width.parse().ok()?))
+    }
+
+    fn agrees(self, ours: Option<&Value>, theirs: &Field) -> bool {
+        let shown = || integer(&theirs.show);
+        let raw = || u128::from_str_radix(&theirs.octets, 16).ok();
+        match (self, ours) {
+            (Self::Present, ours) => Some(u128::from(ours.is_some())) == shown(),
+            // What is not said is not set.
+            (Self::Flag, None) => shown() == Some(0),
+            // A field of the name of its flag takes its place.
+            (Self::Flag, Some(ours)) => Some(u128::from(*ours != false)) == shown(),
+            (Self::Number, Some(ours)) => number(ours).is_some() && number(ours) == shown(),
+            (Self::Cut(shift, width), Some(ours)) => {
+                let cut = number(ours).map(|ours| ours >> shift & ((1 << width) - 1));
+                cut.is_some() && cut == shown()
+            }
+            (Self::Octets, Some(ours)) => *ours == octets_of(theirs),
+            (Self::Raw, Some(ours)) => number(ours).is_some() && number(ours) == raw(),
+            (Self::Address, Some(ours)) => {
+                let ours = ours.as_str().and_then(|text| text.parse::<IpAddr>().ok());
+                ours.is_some() && ours == theirs.show.parse().ok()
+            }
+            (Self::Text, Some(ours)) => *ours == theirs.show,
+            (Self::Utf8, Some(ours)) => hex(ours.as_str().unwrap_or_default()) == theirs.octets,
+            (Self::Bit(bit), Some(ours)) => {
+                shown().map(|shown| shown >> bit & 1) == Some(u128::from(*ours == true))
+            }
+            (Self::Name, _) => true,
+            (Self::Joined | Self::Parts | Self::Among, _) | (_, None) => false,
+        }
+    }
+}
+
+/// Reads our integers: numbers, and what is too long for them as text.
+fn number(value: &Value) -> Option<u128> {
+    match value {
+        Value::Number(number) => number.as_u64().map(u128::from),
+        Value::String(text) => integer(text),
+        _ => None,
+    }
+}
+
+fn integer(text: &str) -> Option<u128> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// The octets of a field, two digits each also where a mask left one.
+fn octets_of(field: &Field) -> String {
+    let digits = field.octets.to_lowercase();
+    let width = digits.len().next_multiple_of(2);
+    format!("{digits:0>width$}")
+}
+
+/// Says that bits mean nothing: ours tells only those that are set.
+fn is_spare(name: &str) -> bool {
+    name.split(['.', '_']).any(|word| word == "spare")
+}
+
+/// Takes the name out of `IE Type: Node ID (60)`.
+pub(crate) fn named(label: &str, before: &str) -> String {
+    let name = label.strip_prefix(before).unwrap_or(label);
+    name.rsplit_once(" (")
+        .map_or(name, |(name, _)| name)
+        .to_owned()
+}
+
+pub(crate) fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    let lines = table
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| line.split('\t').collect())
+}
