@@ -1,6 +1,7 @@
 //! `strowger pfcp`: reads, writes and sends PFCP messages.
 
 mod decode;
+mod diff;
 mod encode;
 mod hex;
 mod listing;
@@ -18,6 +19,8 @@ use crate::output::Output;
 pub(crate) enum Command {
     /// Prints the messages of a capture or of hex text.
     Decode(decode::Args),
+    /// Says what two messages or captures say differently.
+    Diff(diff::Args),
     /// Writes octets of what `decode --json` prints.
     Encode(encode::Args),
     /// Sends the requests of a capture to a live node and compares the answers.
@@ -33,6 +36,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command, output: &mut Output) -> Done {
     match command {
         Command::Decode(args) => decode::run(&args, output),
+        Command::Diff(args) => diff::run(&args, output),
         Command::Encode(args) => encode::run(&args, output),
         Command::Replay(args) => replay::run(&args, output),
         Command::Load(args) => load::run(&args, output),

@@ -46,27 +46,35 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         Some(path) => Sink::capture(path)?,
         None => Sink::Hex,
     };
+    datagrams(&name, &text, |octets, frame| {
+        sink.take(&octets, frame, output)
+    })?;
+    sink.end()
+}
+
+/// Encodes the objects of a text and hands each datagram over, with what its `frame` says.
+pub(super) fn datagrams(
+    name: &str,
+    text: &str,
+    mut take: impl FnMut(Vec<u8>, &Value) -> Done,
+) -> Done {
     let mut datagram = Vec::new();
-    let mut objects = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     loop {
         let start = objects.byte_offset();
         let Some(object) = objects.next() else { break };
-        let at = Place {
-            name: &name,
-            text: &text,
-            start,
-        };
+        let at = Place { name, text, start };
         let object = object.map_err(|error| at.not_json(&error))?;
         let more = object["follow_on"] == true;
         datagram.extend(message(&object).map_err(|wrong| at.not_a_message(&wrong))?);
         if !more {
-            sink.take(&std::mem::take(&mut datagram), &object["frame"], output)?;
+            take(std::mem::take(&mut datagram), &object["frame"])?;
         }
     }
     if !datagram.is_empty() {
-        sink.take(&datagram, &Value::Null, output)?;
+        take(datagram, &Value::Null)?;
     }
-    sink.end()
+    Ok(())
 }
 
 /// Encodes one object; one that decoding could not read has its octets as they were.

@@ -1,4 +1,4 @@
-//! Where messages come from: a capture, hex text, or octets as they stand.
+//! Where messages come from: a capture, hex text, JSON, or octets as they stand.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use strowger_pfcp_node::{Capture, CaptureError, Datagram};
 
-use super::hex;
+use super::{encode, hex, time};
 use crate::exit::{Done, Failure};
 
 /// One datagram, and what is known about it.
@@ -65,6 +65,8 @@ const HEX_HINT: &str = "one datagram a line, such as 2001000c00000100006000040a0
 enum Kind {
     Capture,
     Text,
+    /// Objects as `decode --json` prints them.
+    Json,
     /// The octets of one datagram.
     Octets,
 }
@@ -81,6 +83,7 @@ impl Kind {
         let text = |octet: &u8| octet.is_ascii_graphic() || octet.is_ascii_whitespace();
         match first.first_chunk() {
             Some(magic) if *magic == PCAPNG || PCAP.contains(magic) => Self::Capture,
+            _ if first.trim_ascii_start().starts_with(b"{") => Self::Json,
             _ if first.iter().all(text) => Self::Text,
             _ => Self::Octets,
         }
@@ -101,6 +104,13 @@ fn recognise(mut reader: BufReader<Box<dyn Read>>, name: String) -> Done<Packets
     match Kind::of(&first[..length]) {
         Kind::Capture => Ok(Box::new(Capture::new(name, reader).map(from_capture))),
         Kind::Text => Ok(Box::new(lines(BufReader::new(reader), name))),
+        Kind::Json => {
+            let mut text = String::new();
+            BufReader::new(reader)
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+            Ok(Box::new(objects(&name, &text)?.into_iter().map(Ok)))
+        }
         Kind::Octets => {
             let mut octets = Vec::new();
             let mut reader = reader.take(MOST_OCTETS + 1);
@@ -142,6 +152,38 @@ fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = Done<Packet
         let octets = hex::parse(&line).map_err(|error| wrong(error).hint(HEX_HINT));
         Some(octets.map(|octets| Packet::bare(number, octets)))
     })
+}
+
+/// Encodes the objects of a text; their `frame` says when and between whom, where they have one.
+fn objects(name: &str, text: &str) -> Done<Vec<Packet>> {
+    let mut packets = Vec::new();
+    encode::datagrams(name, text, |octets, frame| {
+        let end = |key: &str| frame[key].as_str().and_then(|text| text.parse().ok());
+        let number = frame["number"].as_u64();
+        packets.push(Packet {
+            number: number.unwrap_or(packets.len() as u64 + 1),
+            time: frame["time"].as_str().and_then(time::from_iso),
+            ends: end("src").zip(end("dst")),
+            quoted: frame["quoted"] == true,
+            octets,
+        });
+        Ok(())
+    })?;
+    Ok(packets)
+}
+
+/// Opens a file or, where there is none of that name, reads the name as hex.
+pub(super) fn open_or_hex(given: &Path) -> Done<Packets> {
+    let text = given.to_str().unwrap_or_default();
+    if given == Path::new("-") || given.exists() {
+        return open(given);
+    }
+    match hex::parse(text) {
+        Ok(octets) if !octets.is_empty() => {
+            Ok(Box::new(std::iter::once(Ok(Packet::bare(1, octets)))))
+        }
+        _ => open(given),
+    }
 }
 
 /// Names a source in errors.

@@ -1,0 +1,87 @@
+//! What `--ignore` names.
+
+use strowger_pfcp::{IeType, Ignore, MessageType};
+
+use crate::exit::{Done, Failure};
+
+/// What is left out of a comparison.
+#[derive(Debug)]
+pub(super) struct Ignored {
+    pub(super) elements: Ignore,
+    pub(super) messages: Vec<MessageType>,
+}
+
+pub(super) fn parse(words: &[String]) -> Done<Ignored> {
+    let mut ignored = Ignored {
+        elements: Ignore::nothing(),
+        messages: Vec::new(),
+    };
+    for word in words {
+        let elements = ignored.elements.clone();
+        ignored.elements = match &*plain(word) {
+            "" => continue,
+            "seid" | "seids" => elements.seids(),
+            "time" | "times" => elements.times(),
+            "sequence" | "sequences" => elements.sequences(),
+            "address" | "addresses" => elements.addresses(),
+            "spare" | "sparebits" => elements.spare_bits(),
+            "run" | "runs" => elements.seids().times().sequences().addresses(),
+            _ => named(word, elements, &mut ignored.messages)?,
+        };
+    }
+    Ok(ignored)
+}
+
+fn named(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> Done<Ignore> {
+    let wanted = plain(word);
+    let types = MessageType::ALL.iter();
+    let message = types.filter(|kind| plain(&kind.to_string()) == wanted);
+    let known = messages.len();
+    messages.extend(message);
+    if messages.len() > known {
+        return Ok(elements);
+    }
+    let steps = word.split('/').map(|step| element(word, step));
+    match &*steps.collect::<Done<Vec<IeType>>>()? {
+        [ie] => Ok(elements.ie(*ie)),
+        path => Ok(elements.path(path)),
+    }
+}
+
+/// Finds an element by its number or by its name, however that is written.
+fn element(word: &str, step: &str) -> Done<IeType> {
+    if let Ok(number) = step.trim().parse() {
+        return Ok(IeType(number));
+    }
+    let wanted = plain(step);
+    let all = || IeType::ALL.iter().filter_map(|ie| Some((*ie, ie.name()?)));
+    if let Some((ie, _)) = all().find(|(_, name)| plain(name) == wanted) {
+        return Ok(ie);
+    }
+    let near: Vec<String> = all()
+        .filter(|(_, name)| !wanted.is_empty() && plain(name).contains(&wanted))
+        .take(3)
+        .map(|(ie, name)| format!("{name} ({})", ie.0))
+        .collect();
+    let hint = if near.is_empty() {
+        "seid, time, sequence, address, spare, run, an element by name or number, a message by name"
+            .to_owned()
+    } else {
+        format!("elements of such a name: {}", near.join(", "))
+    };
+    let what = format!("--ignore: \"{}\" is no element", step.trim());
+    let what = if word.contains('/') {
+        format!("{what} (in \"{word}\")")
+    } else {
+        what
+    };
+    Err(Failure::input(what).hint(hint))
+}
+
+/// A name without what people write differently.
+fn plain(name: &str) -> String {
+    name.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect()
+}

@@ -1,0 +1,188 @@
+//! `strowger pfcp diff`.
+
+use std::path::Path;
+
+use crate::binary::{fed, strowger};
+use crate::captures::captures;
+
+const HEARTBEAT: &str = "2001000c00000100006000040a0b0c0d";
+const LATER: &str = "2001000c00000200006000040a0b0c0e";
+
+#[test]
+fn a_message_is_like_itself() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, HEARTBEAT]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let summary = "1 messages in A, 1 in B: 1 alike, 0 differ, 0 only in A, 0 only in B\n";
+    assert_eq!(ran.out, summary);
+}
+
+#[test]
+fn each_difference_is_a_line_and_the_code_says_that_there_is_one() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "Heartbeat Request: sequence 1 -> 2",
+            "Heartbeat Request / Recovery Time Stamp: \
+             2041-06-10T10:57:17Z -> 2041-06-10T10:57:18Z",
+        ]
+    );
+    assert!(ran.err.starts_with("error: 2 differences"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_named_is_no_difference() {
+    for ignore in [
+        "sequence,time",
+        "run",
+        "Sequence, recovery time stamp",
+        "sequence,96",
+    ] {
+        let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER, "--ignore", ignore]);
+        assert_eq!(ran.code, 0, "{ignore}: {}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_refused_with_those_that_are_like_it() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER, "--ignore", "pdr/stamp"]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(
+        ran.err.lines().next(),
+        Some("error: --ignore: \"pdr\" is no element (in \"pdr/stamp\")")
+    );
+    assert!(ran.err.contains("Create PDR (1)"), "{}", ran.err);
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, "no-such-file.pcap"]);
+    assert_eq!(ran.code, 3);
+    assert!(
+        ran.err.starts_with("error: no-such-file.pcap: "),
+        "{}",
+        ran.err
+    );
+    let ran = strowger(["pfcp", "diff", "-", "-"]);
+    assert_eq!(ran.code, 2);
+    let broken = &HEARTBEAT.replace("00600004", "00600005");
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, broken]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.out
+            .starts_with("B does not decode: Heartbeat Request / Recovery Time Stamp: "),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn json_and_hex_say_the_same() {
+    let json = strowger(["pfcp", "decode", "--json", "--hex", HEARTBEAT]).out;
+    let ran = fed(["pfcp", "diff", HEARTBEAT, "-"], json.as_bytes());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn objects_say_where_and_what() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER, "--json"]);
+    let objects = ran.objects();
+    assert_eq!(objects[0]["field"], "sequence");
+    assert_eq!(objects[1]["path"][0], "Recovery Time Stamp");
+    assert_eq!(objects[1]["ies"][0], 96);
+    assert_eq!(objects[1]["kind"], "changed");
+    assert_eq!(objects[2]["summary"]["differences"], 2);
+}
+
+/// Changes numbers of a capture as another run of the same scenario would choose them.
+fn another_run(path: &Path) -> String {
+    let path = path.to_str().expect("the path is text");
+    let ran = strowger(["pfcp", "decode", path, "--json"]);
+    let mut lines = Vec::new();
+    for mut message in ran.objects() {
+        if message["frame"]["quoted"] == true {
+            continue;
+        }
+        let sequence = message["sequence"].as_u64().unwrap_or(0);
+        message["sequence"] = ((sequence + 77) & 0x00ff_ffff).into();
+        if let Some(seid @ 1..) = message["seid"].as_u64() {
+            message["seid"] = (seid ^ 0x5000).into();
+        }
+        renumber(&mut message["ies"]);
+        // Elements in another order.
+        if let Some(ies) = message["ies"].as_array_mut() {
+            ies.reverse();
+        }
+        lines.push(message.to_string());
+    }
+    lines.join("\n")
+}
+
+fn renumber(ies: &mut serde_json::Value) {
+    for ie in ies.as_array_mut().into_iter().flatten() {
+        renumber(&mut ie["ies"]);
+        if ie["ies"].is_null() {
+            ie.as_object_mut().expect("an object").remove("ies");
+        }
+        let value = &mut ie["value"];
+        for key in ["seid", "teid"] {
+            if let Some(number) = value[key].as_u64() {
+                value[key] = (number ^ 0x5000).into();
+            }
+        }
+        if let Some(time) = value["recovery_time_stamp"].as_u64() {
+            value["recovery_time_stamp"] = (time ^ 1).into();
+        }
+        if value.is_null() {
+            ie.as_object_mut().expect("an object").remove("value");
+        }
+    }
+}
+
+#[test]
+fn another_run_of_a_capture_differs_only_in_what_runs_choose() {
+    for capture in captures() {
+        let path = capture.to_str().expect("the path is text");
+        if path.contains("pfcpsim") {
+            // Thousands of messages: as many as the others have cases.
+            continue;
+        }
+        let other = another_run(&capture);
+        let args = ["pfcp", "diff", path, "-", "--json"];
+        let ran = fed(args, other.as_bytes());
+        assert_eq!(ran.code, 1, "{path}: {}", ran.err);
+        let summary = ran.last_object()["summary"].clone();
+        assert_eq!(summary["only_left"], 0, "{path}: {summary}");
+        assert_eq!(summary["only_right"], 0, "{path}: {summary}");
+        let args = ["pfcp", "diff", path, "-", "--json", "--ignore", "run"];
+        let ran = fed(args, other.as_bytes());
+        assert_eq!(ran.code, 0, "{path}: {}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn a_message_that_one_capture_lacks_is_found_by_its_session() {
+    let captures = captures();
+    let Some(capture) = captures.iter().find(|path| path.ends_with("tc1.pcap")) else {
+        return;
+    };
+    let path = capture.to_str().expect("the path is text");
+    let json = strowger(["pfcp", "decode", path, "--json"]).out;
+    let without: Vec<&str> = json
+        .lines()
+        .filter(|line| !line.contains("\"name\":\"Session Modification Response\""))
+        .collect();
+    let ran = fed(["pfcp", "diff", path, "-"], without.join("\n").as_bytes());
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(
+        ran.out
+            .contains("Session 1: Session Modification Response 1 (frame "),
+        "{}",
+        ran.out
+    );
+    let ignore = "session modification response";
+    let args = ["pfcp", "diff", path, "-", "--ignore", ignore];
+    assert_eq!(fed(args, without.join("\n").as_bytes()).code, 0);
+}
