@@ -6,9 +6,11 @@
 //! describes has `hex` for its only field. Back, `name` and fields that end in `_name` are not
 //! read, and flags that say that a field is there follow from the field.
 
+use std::fmt::{self, Display};
+
 use serde_json::{Map, Value as Json, json};
 
-use crate::error::Error;
+use crate::error::{Error, PathStep};
 use crate::ie::given::{Given, octets_of};
 use crate::ie::value::{Value, text_of};
 use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
@@ -16,14 +18,17 @@ use crate::message::{MessageType, MessageView, table};
 use crate::wire::{Header, Part, Seid, Sequence, Writer};
 
 /// JSON that is not a message.
+///
+/// The text names the way as other errors do:
+/// `Session Establishment Request / Create PDR[1] / PDI / F-TEID: teid is missing or malformed`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// A key is missing or has a value of another kind.
+    /// A key is missing or has a value of another kind, or one that does not fit its field.
     #[error("{path}: {key} is missing or malformed")]
     Key {
         /// The way to the object.
-        path: String,
+        path: Box<JsonPath>,
         /// The key.
         key: String,
     },
@@ -34,8 +39,71 @@ pub enum JsonError {
     #[error("{path}: nested too deep")]
     Depth {
         /// The way to the element.
-        path: String,
+        path: Box<JsonPath>,
     },
+}
+
+/// The way to an object in the JSON of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JsonPath {
+    message: Option<MessageType>,
+    /// Innermost first: steps are added while an error travels outwards.
+    inner_first: Vec<JsonStep>,
+}
+
+/// One step of a [`JsonPath`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonStep {
+    /// The place in the array `ies`, from 0.
+    pub place: usize,
+    /// The element, where its type could be read.
+    pub ie: Option<PathStep>,
+}
+
+impl JsonPath {
+    /// Returns the type of the message, where it could be read.
+    #[must_use]
+    pub const fn message(&self) -> Option<MessageType> {
+        self.message
+    }
+
+    /// Walks the steps from the outside to the inside.
+    #[must_use]
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = JsonStep> + '_ {
+        self.inner_first.iter().rev().copied()
+    }
+}
+
+impl Display for JsonPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message {
+            Some(message) => message.fmt(f)?,
+            None => f.write_str("message")?,
+        }
+        self.steps().try_for_each(|step| match step.ie {
+            Some(ie) => write!(f, " / {ie}"),
+            None => write!(f, " / ies[{}]", step.place),
+        })
+    }
+}
+
+impl JsonError {
+    /// Adds the element that the error is in.
+    fn within(mut self, step: JsonStep) -> Self {
+        if let Self::Key { path, .. } | Self::Depth { path } = &mut self {
+            path.inner_first.push(step);
+        }
+        self
+    }
+
+    /// Names the message.
+    fn in_message(mut self, message: MessageType) -> Self {
+        match &mut self {
+            Self::Key { path, .. } | Self::Depth { path } => path.message = Some(message),
+            Self::Encode(error) => *error = error.clone().in_message(message),
+        }
+        self
+    }
 }
 
 /// Writes a message as JSON.
@@ -89,7 +157,7 @@ fn leaf_value(leaf: &'static Leaf, octets: &[u8], object: &mut Map<String, Json>
     let value = (leaf.check)(octets).ok().map(|_| fields(leaf, octets));
     let again = value
         .as_ref()
-        .and_then(|value| from_fields(leaf, value, "").ok());
+        .and_then(|value| from_fields(leaf, value).ok());
     let (Some(value), Some(again)) = (value, again.filter(|again| again.len() <= octets.len()))
     else {
         object.insert("value".into(), json!({ "hex": hex(octets) }));
@@ -142,34 +210,17 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
 /// # Errors
 /// When a key that is needed is missing or malformed, or the message would be too long.
 pub fn from_json(message: &Json) -> Result<Vec<u8>, JsonError> {
-    let path = "message";
-    let number = |key: &str, most: u64| {
-        let value = message.get(key).and_then(Json::as_u64);
-        value
-            .filter(|&value| value <= most)
-            .ok_or_else(|| missing(path, key))
-    };
-    let optional = |key: &str, most: u64| message.get(key).map(|_| number(key, most)).transpose();
-    let narrow = |key: &str, value: u64| u8::try_from(value).map_err(|_| missing(path, key));
-    let message_type = MessageType(narrow("type", number("type", 0xff)?)?);
-    let sequence = number("sequence", u64::from(Sequence::MAX.get()))?;
-    let sequence = u32::try_from(sequence).map_err(|_| missing(path, "sequence"))?;
-    let mut header = Header::node(message_type, Sequence::new(sequence));
-    header.seid = optional("seid", u64::MAX)?.map(Seid);
-    header.priority = match optional("priority", 15)? {
-        Some(priority) => Some(narrow("priority", priority)?),
-        None => None,
-    };
-    header.follow_on = message
-        .get("follow_on")
-        .and_then(Json::as_bool)
-        .unwrap_or(false);
-    let spare = optional("spare", 0xffff)?.unwrap_or(0);
-    header.spare = u16::try_from(spare).map_err(|_| missing(path, "spare"))?;
-    let ies = message.get("ies").ok_or_else(|| missing(path, "ies"))?;
+    let message_type: u8 = number(message, "type", 0xff)?;
+    let message_type = MessageType(message_type);
+    octets(message, message_type).map_err(|error| error.in_message(message_type))
+}
+
+fn octets(message: &Json, message_type: MessageType) -> Result<Vec<u8>, JsonError> {
+    let header = header(message, message_type)?;
+    let ies = message.get("ies").ok_or_else(|| missing("ies"))?;
     let mut body = Vec::new();
     let mut writer = Writer::new(&mut body);
-    write_group(ies, Some(table(message_type)), &mut writer, "message", 0)?;
+    write_group(ies, Some(table(message_type)), &mut writer, 0)?;
     writer.finish()?;
     let mut out = Vec::with_capacity(header.octets() + body.len());
     header.encode(body.len(), &mut out)?;
@@ -177,9 +228,37 @@ pub fn from_json(message: &Json) -> Result<Vec<u8>, JsonError> {
     Ok(out)
 }
 
-fn missing(path: &str, key: &str) -> JsonError {
+fn header(message: &Json, message_type: MessageType) -> Result<Header, JsonError> {
+    let sequence = number(message, "sequence", u64::from(Sequence::MAX.get()))?;
+    let mut header = Header::node(message_type, Sequence::new(sequence));
+    header.seid = optional(message, "seid", u64::MAX)?.map(Seid);
+    header.priority = optional(message, "priority", 15)?;
+    header.follow_on = match message.get("follow_on") {
+        Some(flag) => flag.as_bool().ok_or_else(|| missing("follow_on"))?,
+        None => false,
+    };
+    header.spare = optional(message, "spare", 0xffff)?.unwrap_or(0);
+    Ok(header)
+}
+
+fn number<T: TryFrom<u64>>(object: &Json, key: &str, most: u64) -> Result<T, JsonError> {
+    let value = object.get(key).and_then(Json::as_u64);
+    value
+        .filter(|&value| value <= most)
+        .and_then(|value| T::try_from(value).ok())
+        .ok_or_else(|| missing(key))
+}
+
+fn optional<T: TryFrom<u64>>(object: &Json, key: &str, most: u64) -> Result<Option<T>, JsonError> {
+    object
+        .get(key)
+        .map(|_| number(object, key, most))
+        .transpose()
+}
+
+fn missing(key: &str) -> JsonError {
     JsonError::Key {
-        path: path.to_owned(),
+        path: Box::default(),
         key: key.to_owned(),
     }
 }
@@ -188,31 +267,36 @@ fn write_group(
     ies: &Json,
     group: Option<&'static Group>,
     out: &mut Writer<'_>,
-    path: &str,
     depth: usize,
 ) -> Result<(), JsonError> {
     if depth > crate::wire::DEPTH + 1 {
         return Err(JsonError::Depth {
-            path: path.to_owned(),
+            path: Box::default(),
         });
     }
-    let ies = ies.as_array().ok_or_else(|| missing(path, "ies"))?;
+    let ies = ies.as_array().ok_or_else(|| missing("ies"))?;
     for (place, ie) in ies.iter().enumerate() {
-        let path = format!("{path} / ies[{place}]");
-        let number = ie
-            .get("type")
-            .and_then(Json::as_u64)
-            .and_then(|n| u16::try_from(n).ok());
-        let number = IeType(number.ok_or_else(|| missing(&path, "type"))?);
-        let member = group
-            .and_then(|group| group.member(number))
-            .map(|member| member.what);
-        let what = member.or_else(|| describe(number));
+        let number = number(ie, "type", 0xffff).map(IeType);
+        let number = number.map_err(|error| error.within(JsonStep { place, ie: None }))?;
+        let member = group.and_then(|group| group.member(number));
+        let what = member
+            .map(|member| member.what)
+            .or_else(|| describe(number));
         let mut result = Ok(());
         out.element(number, |out| {
-            result = write_element(ie, what, out, &path, depth)
+            result = write_element(ie, what, out, depth);
         });
-        result?;
+        result.map_err(|error| {
+            let before = ies[..place].iter();
+            let same = before.filter(|ie| ie.get("type") == Some(&number.0.into()));
+            let index = member
+                .is_some_and(|member| member.many)
+                .then(|| same.count());
+            error.within(JsonStep {
+                place,
+                ie: Some(PathStep { ie: number, index }),
+            })
+        })?;
     }
     Ok(())
 }
@@ -221,55 +305,49 @@ fn write_element(
     ie: &Json,
     what: Option<Descriptor>,
     out: &mut Writer<'_>,
-    path: &str,
     depth: usize,
 ) -> Result<(), JsonError> {
-    if let Some(enterprise) = ie.get("enterprise") {
-        let number = enterprise
-            .as_u64()
-            .and_then(|number| u16::try_from(number).ok());
-        let number = number.ok_or_else(|| missing(path, "enterprise"))?;
-        out.out.extend_from_slice(&number.to_be_bytes());
+    if let Some(enterprise) = optional::<u16>(ie, "enterprise", 0xffff)? {
+        out.out.extend_from_slice(&enterprise.to_be_bytes());
     }
     if let Some(ies) = ie.get("ies") {
         let group = match what {
             Some(Descriptor::Group(group)) => Some(group),
             _ => None,
         };
-        return write_group(ies, group, out, path, depth + 1);
+        return write_group(ies, group, out, depth + 1);
     }
-    let value = ie.get("value").ok_or_else(|| missing(path, "value"))?;
+    let value = ie.get("value").ok_or_else(|| missing("value"))?;
     if let Some(octets) = value.get("hex") {
-        out.out
-            .extend(unhex(octets).ok_or_else(|| missing(path, "hex"))?);
+        out.out.extend(unhex(octets).ok_or_else(|| missing("hex"))?);
         return Ok(());
     }
     let Some(Descriptor::Leaf(leaf)) = what else {
-        return Err(missing(path, "hex"));
+        return Err(missing("hex"));
     };
-    let mut octets = from_fields(leaf, value, path)?;
+    let mut octets = from_fields(leaf, value)?;
     if let Some(flip) = ie.get("spare") {
-        let flip = unhex(flip).ok_or_else(|| missing(path, "spare"))?;
+        let flip = unhex(flip).ok_or_else(|| missing("spare"))?;
         octets
             .iter_mut()
             .zip(flip)
             .for_each(|(octet, bits)| *octet ^= bits);
     }
     if let Some(tail) = ie.get("tail") {
-        octets.extend(unhex(tail).ok_or_else(|| missing(path, "tail"))?);
+        octets.extend(unhex(tail).ok_or_else(|| missing("tail"))?);
     }
     out.out.extend(octets);
     Ok(())
 }
 
-fn from_fields(leaf: &Leaf, value: &Json, path: &str) -> Result<Vec<u8>, JsonError> {
-    let object = value.as_object().ok_or_else(|| missing(path, "value"))?;
+fn from_fields(leaf: &Leaf, value: &Json) -> Result<Vec<u8>, JsonError> {
+    let object = value.as_object().ok_or_else(|| missing("value"))?;
     let mut out = Vec::new();
     leaf.write(
         &mut |name, kind| given(object.get(&name.to_ascii_lowercase())?, kind),
         &mut out,
     )
-    .map_err(|name| missing(path, &name.to_ascii_lowercase()))?;
+    .map_err(|name| missing(&name.to_ascii_lowercase()))?;
     Ok(out)
 }
 

@@ -64,7 +64,7 @@ pub use compare::{Difference, Ignore, compare};
 pub use error::{Error, ErrorKind, IePath, PathStep};
 pub use ie::{Ie, IeType, Interfaces};
 #[cfg(feature = "serde")]
-pub use json::{JsonError, from_json, to_json};
+pub use json::{JsonError, JsonPath, JsonStep, from_json, to_json};
 pub use message::{Message, MessageType, MessageView};
 pub use validate::{Rejection, validate};
 pub use wire::{Frame, Frames, Header, Index, Seid, Sequence, frames};

@@ -3,12 +3,16 @@
 //! One line for the message, then one for each element with its fields; the elements of a group
 //! stand below it, two columns to the right.
 
+mod field;
+
 use std::fmt::{self, Display};
 
-use crate::ie::value::{Value, text_of};
-use crate::ie::{Descriptor, Kind, Leaf};
+use crate::ie::value::Value;
+use crate::ie::{Descriptor, IeType, Kind, Leaf, describe};
 use crate::message::MessageView;
 use crate::wire::{Index, Part};
+
+use field::{Hex, Label, Shown};
 
 /// Writes the value of an element that was encoded a moment ago.
 pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8]) -> fmt::Result {
@@ -48,7 +52,7 @@ pub(crate) fn part(part: Part<'_>) -> String {
             match self.0.descriptor() {
                 Some(Descriptor::Group(_)) => parts(f, self.0, 0),
                 Some(Descriptor::Leaf(leaf)) => fields(f, leaf, self.0.value()),
-                None => octets(f, self.0.value()),
+                None => Hex(self.0.value()).fmt(f),
             }
         }
     }
@@ -58,33 +62,23 @@ pub(crate) fn part(part: Part<'_>) -> String {
 
 /// Returns the name of a field in words.
 pub(crate) fn field_name(name: &'static str) -> String {
-    Spaced(name).to_string()
+    Label(name).to_string()
 }
 
 /// Returns the value of a field as text.
-pub(crate) fn field_value(kind: Kind, value: Value<'_>) -> String {
-    struct Shown<'a>(Kind, Value<'a>);
-
-    impl Display for Shown<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            field(f, self.0, self.1)
-        }
+pub(crate) fn field_value(ie: IeType, name: &'static str, kind: Kind, value: Value<'_>) -> String {
+    Shown {
+        ie,
+        name,
+        kind,
+        value,
     }
-
-    Shown(kind, value).to_string()
+    .to_string()
 }
 
 /// Returns octets as hexadecimal digits.
-pub(crate) fn hex(value: &[u8]) -> String {
-    struct Shown<'a>(&'a [u8]);
-
-    impl Display for Shown<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            octets(f, self.0)
-        }
-    }
-
-    Shown(value).to_string()
+pub(crate) fn hex(octets: &[u8]) -> String {
+    Hex(octets).to_string()
 }
 
 /// Writes the elements of a group, a line each; the first one too begins a line unless `depth`
@@ -104,13 +98,15 @@ fn parts(f: &mut fmt::Formatter<'_>, group: Part<'_>, depth: usize) -> fmt::Resu
                 f.write_str(": ")?;
                 fields(f, leaf, part.value())?;
             }
-            None => unknown(f, part)?,
+            None => stray(f, part)?,
         }
     }
     Ok(())
 }
 
-fn unknown(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
+/// Writes an element that has no place in its group: its fields where a row describes them, else
+/// its octets and how many they are.
+fn stray(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
     if let Some(enterprise) = part.enterprise() {
         write!(f, " of enterprise {enterprise}")?;
     }
@@ -119,9 +115,19 @@ fn unknown(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
     } else {
         " (unexpected): "
     })?;
-    octets(f, part.value())
+    match describe(part.ie()) {
+        Some(Descriptor::Leaf(leaf)) if (leaf.check)(part.raw()).is_ok() => {
+            fields(f, leaf, part.raw())
+        }
+        _ => {
+            let octets = part.value();
+            let plural = if octets.len() == 1 { "" } else { "s" };
+            write!(f, "{}, {} octet{plural}", Hex(octets), octets.len())
+        }
+    }
 }
 
+/// Writes the fields of a value; the only field of a row goes without its name.
 fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt::Result {
     let mut separator = "";
     let alone = leaf.fields.len() == 1;
@@ -131,62 +137,27 @@ fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt
             Value::Flag(flag) if !flag || leaf.fields.iter().all(|field| field.name != name) => {
                 continue;
             }
-            Value::Flag(true) => write!(f, "{separator}{name}")?,
-            _ if alone => field(f, kind, value)?,
+            Value::Flag(true) => write!(f, "{separator}{}", Label(name))?,
             _ => {
-                write!(f, "{separator}{} ", Spaced(name))?;
-                field(f, kind, value)?;
+                f.write_str(separator)?;
+                if !alone {
+                    write!(f, "{} ", Label(name))?;
+                }
+                Shown {
+                    ie: leaf.ie,
+                    name,
+                    kind,
+                    value,
+                }
+                .fmt(f)?;
             }
         }
         separator = ", ";
     }
+    if separator.is_empty() {
+        f.write_str("none")?;
+    }
     Ok(())
-}
-
-fn field(f: &mut fmt::Formatter<'_>, kind: Kind, value: Value<'_>) -> fmt::Result {
-    match value {
-        Value::Flag(flag) => flag.fmt(f),
-        Value::Number(number) => match kind {
-            Kind::Bits {
-                names: Some(names), ..
-            }
-            | Kind::Number {
-                names: Some(names), ..
-            } => match names(number) {
-                Some(name) => write!(f, "{name} ({number})"),
-                None => number.fmt(f),
-            },
-            _ => number.fmt(f),
-        },
-        Value::Time(seconds) => time(f, seconds),
-        Value::Ipv4(address) => address.fmt(f),
-        Value::Ipv6(address) => address.fmt(f),
-        Value::Mac([a, b, c, d, e, g]) => {
-            write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-        }
-        Value::Octets(value) => match text_of(kind, value) {
-            Some(text) => write!(f, "{}", text.escape_debug()),
-            None => octets(f, value),
-        },
-    }
-}
-
-fn octets(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
-    f.write_str("0x")?;
-    octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
-}
-
-/// A name of a field with spaces for its underscores.
-struct Spaced(&'static str);
-
-impl Display for Spaced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, word) in self.0.split('_').enumerate() {
-            f.write_str(if place == 0 { "" } else { " " })?;
-            f.write_str(word)?;
-        }
-        Ok(())
-    }
 }
 
 /// Writes seconds since 1900 as a date, UTC; those before 1968 count from 2036, as RFC 4330 says.

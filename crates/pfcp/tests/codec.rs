@@ -22,6 +22,8 @@ mod proof;
 mod roundtrip;
 #[path = "codec/rows.rs"]
 mod rows;
+#[path = "codec/text.rs"]
+mod text;
 #[path = "others/tools.rs"]
 mod tools;
 #[path = "others/tshark.rs"]

@@ -216,7 +216,7 @@ fn tell_leaf(leaf: &'static Leaf, part: Part<'_>, ignore: &Ignore, out: &mut Vec
     for said in said(leaf, part, ignore) {
         out.extend(u8::try_from(said.order));
         match said.value {
-            Says::Value(value, _) => put_value(value, out),
+            Says::Value(.., value) => put_value(value, out),
             Says::Flags(flags) => put_octets(flags.join(" ").as_bytes(), out),
             Says::Octets(octets) => put_octets(&octets, out),
         }
@@ -250,7 +250,7 @@ pub(super) struct Said<'a> {
 }
 
 pub(super) enum Says<'a> {
-    Value(Value<'a>, Kind),
+    Value(IeType, &'static str, Kind, Value<'a>),
     /// The flags that are set, of a row of flags.
     Flags(Vec<&'static str>),
     Octets(Vec<u8>),
@@ -259,7 +259,7 @@ pub(super) enum Says<'a> {
 impl PartialEq for Says<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Value(left, _), Self::Value(right, _)) => left == right,
+            (Self::Value(.., left), Self::Value(.., right)) => left == right,
             (Self::Flags(left), Self::Flags(right)) => left == right,
             (Self::Octets(left), Self::Octets(right)) => left == right,
             _ => false,
@@ -270,7 +270,7 @@ impl PartialEq for Says<'_> {
 impl Says<'_> {
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Value(value, kind) => text::field_value(*kind, *value),
+            Self::Value(ie, name, kind, value) => text::field_value(*ie, name, *kind, *value),
             Self::Flags(flags) if flags.is_empty() => "none".to_owned(),
             Self::Flags(flags) => flags.join(", "),
             Self::Octets(octets) if octets.is_empty() => "none".to_owned(),
@@ -293,7 +293,7 @@ pub(super) fn said<'a>(leaf: &'static Leaf, part: Part<'a>, ignore: &Ignore) -> 
         if is_of_flags(leaf) {
             flags.extend((value == Value::Flag(true)).then_some(name));
         } else if !ignore.field(leaf.ie, name, kind) {
-            let value = Says::Value(value, kind);
+            let value = Says::Value(leaf.ie, name, kind, value);
             out.push(Said { order, name, value });
         }
     }

@@ -55,7 +55,7 @@ fn rules_are_paired_by_their_names_and_not_by_their_places() {
         [
             "Session Establishment Request / Create PDR[0] (PDR ID 1): removed",
             "Session Establishment Request / Create PDR[1] (PDR ID 2) / PDI / F-TEID: \
-             teid 2 -> 9",
+             TEID 0x00000002 -> 0x00000009",
             "Session Establishment Request / Create PDR[0] (PDR ID 4): added",
         ]
     );
@@ -129,7 +129,7 @@ fn that_an_address_is_asked_for_counts_without_addresses_too() {
         lines(&left, &right, &Ignore::runs()),
         [
             "Session Establishment Request / Create PDR[0] (PDR ID 1) / PDI / F-TEID: \
-          choose false -> true"
+          CHOOSE false -> true"
         ]
     );
 }

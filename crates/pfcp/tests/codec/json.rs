@@ -32,18 +32,58 @@ fn flags_follow_from_the_fields_that_are_given() {
     assert_eq!(octets, node_message(1, &tlv(192, &[2, 127, 0, 0, 1])));
 }
 
+fn error(message: &serde_json::Value) -> String {
+    from_json(message).expect_err("no message").to_string()
+}
+
 #[test]
 fn an_error_names_the_place_and_the_key() {
-    let message = json!({
-        "type": 1, "sequence": 1,
-        "ies": [{ "type": 96, "value": { "recovery_time_stamp": "now" } }],
-    });
-    let error = from_json(&message)
-        .expect_err("a text for a number")
-        .to_string();
+    let message = |ies: serde_json::Value| json!({ "type": 1, "sequence": 1, "ies": ies });
+    let stamp = json!([{ "type": 96, "value": { "recovery_time_stamp": "now" } }]);
     assert_eq!(
-        error,
-        "message / ies[0]: recovery_time_stamp is missing or malformed"
+        error(&message(stamp)),
+        "Heartbeat Request / Recovery Time Stamp: recovery_time_stamp is missing or malformed"
+    );
+    assert_eq!(
+        error(&message(json!([{ "name": "no type" }]))),
+        "Heartbeat Request / ies[0]: type is missing or malformed"
+    );
+    assert_eq!(
+        error(&json!({ "type": 300 })),
+        "message: type is missing or malformed"
+    );
+    assert_eq!(
+        error(&json!({ "type": 1, "sequence": 0x0100_0000 })),
+        "Heartbeat Request: sequence is missing or malformed"
+    );
+}
+
+#[test]
+fn an_error_deep_inside_names_the_whole_way() {
+    let teid = |teid: u64| json!({ "type": 21, "value": { "teid": teid } });
+    let pdi = |teid_value: u64| {
+        json!({ "type": 2, "ies": [
+            { "type": 20, "value": { "interface": 0 } },
+            teid(teid_value),
+        ] })
+    };
+    let pdr = |id: u16, teid: u64| json!({ "type": 1, "ies": [{ "type": 56, "value": { "rule_id": id } }, pdi(teid)] });
+    let message =
+        |pdrs: [serde_json::Value; 2]| json!({ "type": 50, "seid": 0, "sequence": 1, "ies": pdrs });
+    assert_eq!(
+        error(&message([pdr(1, 1), pdr(2, 0x1_0000_0000)])),
+        "Session Establishment Request / Create PDR[1] / PDI / F-TEID: \
+         teid is missing or malformed"
+    );
+    let mut deep = json!([]);
+    for _ in 0..12 {
+        deep = json!([{ "type": 2, "ies": deep }]);
+    }
+    let message = json!({ "type": 50, "seid": 0, "sequence": 1, "ies": deep });
+    assert!(
+        error(&message).ends_with("PDI / PDI: nested too deep"),
+        "{}",
+        error(&message)
     );
 }
 

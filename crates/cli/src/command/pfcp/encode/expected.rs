@@ -9,13 +9,12 @@ pub(super) fn explain(message: &Value, error: &JsonError) -> String {
     let JsonError::Key { path, key } = error else {
         return error.to_string();
     };
-    // The way is `message / ies[2] / ies[0]`; people know the elements by their names.
+    // Beside the names that the error has, people look for the places in what they wrote.
     let mut object = message;
     let mut way = vec![name(message)];
-    for step in path.split(" / ").skip(1) {
-        let place = step.trim_start_matches("ies[").trim_end_matches(']');
-        object = &object["ies"][place.parse().unwrap_or(usize::MAX)];
-        way.push(format!("{step} {}", name(object)));
+    for step in path.steps() {
+        object = &object["ies"][step.place];
+        way.push(format!("ies[{}] {}", step.place, name(object)));
     }
     let top = way.len() == 1;
     let field = &object["value"][key.as_str()];

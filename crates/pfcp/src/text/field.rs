@@ -1,0 +1,205 @@
+//! The names of fields in words, and their values with units.
+
+use std::fmt::{self, Display};
+
+use crate::ie::value::{Value, text_of};
+use crate::ie::{IeType, Kind};
+
+/// A name of a field as people write it: `gtpu_udp_ipv4` is GTP-U UDP IPv4.
+pub(super) struct Label(pub(super) &'static str);
+
+impl Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, word) in self.0.split('_').enumerate() {
+            f.write_str(if place == 0 { "" } else { " " })?;
+            f.write_str(written(word))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a word that is an abbreviation as the specification does.
+fn written(word: &'static str) -> &'static str {
+    match word {
+        "arp" => "ARP",
+        "bid" => "BID",
+        "c" => "C",
+        "choose" => "CHOOSE",
+        "csids" => "CSIDs",
+        "dei" => "DEI",
+        "dl" => "DL",
+        "dscp" => "DSCP",
+        "dscps" => "DSCPs",
+        "far" => "FAR",
+        "fqdn" => "FQDN",
+        "gbr" => "GBR",
+        "gtpu" => "GTP-U",
+        "hmac" => "HMAC",
+        "id" => "ID",
+        "ie" => "IE",
+        "ip" => "IP",
+        "ipv4" => "IPv4",
+        "ipv6" => "IPv6",
+        "mac" => "MAC",
+        "mbr" => "MBR",
+        "mcc" => "MCC",
+        "mnc" => "MNC",
+        "mptcp" => "MPTCP",
+        "mpquic" => "MPQUIC",
+        "n6" => "N6",
+        "n19" => "N19",
+        "pcp" => "PCP",
+        "pdn" => "PDN",
+        "pdu" => "PDU",
+        "pfcp" => "PFCP",
+        "pfd" => "PFD",
+        "ppi" => "PPI",
+        "qer" => "QER",
+        "qfi" => "QFI",
+        "qfis" => "QFIs",
+        "rat" => "RAT",
+        "rtp" => "RTP",
+        "rtt" => "RTT",
+        "s" => "S",
+        "sdf" => "SDF",
+        "seid" => "SEID",
+        "ssm" => "SSM",
+        "teid" => "TEID",
+        "tgpp" => "3GPP",
+        "tos" => "ToS",
+        "udp" => "UDP",
+        "ue" => "UE",
+        "ul" => "UL",
+        "ur" => "UR",
+        "uri" => "URI",
+        "url" => "URL",
+        "urr" => "URR",
+        "v4" => "V4",
+        "v6" => "V6",
+        "vid" => "VID",
+        _ => word,
+    }
+}
+
+/// The value of a field.
+pub(super) struct Shown<'a> {
+    pub(super) ie: IeType,
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) value: Value<'a>,
+}
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Value::Flag(flag) => flag.fmt(f),
+            Value::Number(number) => self.number(f, number),
+            Value::Time(seconds) => super::time(f, seconds),
+            Value::Ipv4(address) => address.fmt(f),
+            Value::Ipv6(address) => address.fmt(f),
+            Value::Mac([a, b, c, d, e, g]) => {
+                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+            }
+            Value::Octets(octets) => match text_of(self.kind, octets) {
+                Some(text) => write!(f, "{}", text.escape_debug()),
+                None => Hex(octets).fmt(f),
+            },
+        }
+    }
+}
+
+impl Shown<'_> {
+    fn number(&self, f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
+        let (names, octets) = match self.kind {
+            Kind::Bits { names, .. } => (names, 1),
+            Kind::Number { names, octets, .. } => (names, octets),
+            _ => (None, 8),
+        };
+        if let Some(name) = names.and_then(|names| names(number)) {
+            return write!(f, "{name} ({number})");
+        }
+        if is_hexadecimal(self.name) {
+            return write!(f, "0x{number:0width$x}", width = 2 * octets);
+        }
+        number.fmt(f)?;
+        match unit(self.ie, self.name) {
+            Unit::Percent => f.write_str(" %"),
+            Unit::Of(unit) => write!(f, " {unit}"),
+            Unit::Times(factor, unit) => write!(f, " ({} {unit})", number * factor),
+            Unit::Rule if number & 0x8000_0000 != 0 => {
+                write!(f, " (predefined rule {})", number & 0x7fff_ffff)
+            }
+            Unit::None | Unit::Rule => Ok(()),
+        }
+    }
+}
+
+/// Says that people read the bits of a field rather than its number.
+fn is_hexadecimal(name: &str) -> bool {
+    matches!(
+        name,
+        "teid"
+            | "seid"
+            | "ethertype"
+            | "tos_traffic_class"
+            | "security_parameter_index"
+            | "flow_label"
+    )
+}
+
+enum Unit {
+    None,
+    Percent,
+    Of(&'static str),
+    /// The number counts so many of the unit.
+    Times(u64, &'static str),
+    /// The highest of 32 bits says that the UP function knows the rule already.
+    Rule,
+}
+
+fn unit(ie: IeType, name: &str) -> Unit {
+    match (ie, name) {
+        (IeType::FAR_ID | IeType::URR_ID | IeType::QER_ID | IeType::LINKED_URR_ID, _) => Unit::Rule,
+        (IeType::DOWNLINK_DATA_NOTIFICATION_DELAY, _) => Unit::Times(50, "ms"),
+        (
+            IeType::AVERAGE_PACKET_DELAY
+            | IeType::MINIMUM_PACKET_DELAY
+            | IeType::MAXIMUM_PACKET_DELAY
+            | IeType::AVERAGING_WINDOW,
+            _,
+        )
+        | (_, "rtt") => Unit::Of("ms"),
+        (IeType::TIME_OFFSET_THRESHOLD | IeType::TIME_OFFSET_MEASUREMENT, _) => Unit::Of("ns"),
+        (IeType::VALIDITY_TIMER, _) => Unit::Of("min"),
+        (IeType::METRIC | IeType::WEIGHT, _) | (_, "packet_loss_rate") => Unit::Percent,
+        (_, "ul_mbr" | "dl_mbr" | "ul_gbr" | "dl_gbr") => Unit::Of("kbit/s"),
+        (
+            _,
+            "time_threshold"
+            | "subsequent_time_threshold"
+            | "inactivity_detection_time"
+            | "measurement_period"
+            | "duration"
+            | "quota_holding_time"
+            | "time_quota"
+            | "validity_time"
+            | "ethernet_inactivity_timer"
+            | "user_plane_inactivity_timer"
+            | "minimum_wait_time",
+        ) => Unit::Of("s"),
+        (_, "total_volume" | "uplink_volume" | "downlink_volume" | "dl_data_packets_size") => {
+            Unit::Of("octets")
+        }
+        _ => Unit::None,
+    }
+}
+
+/// Octets as hexadecimal digits.
+pub(super) struct Hex<'a>(pub(super) &'a [u8]);
+
+impl Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
