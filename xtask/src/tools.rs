@@ -17,12 +17,20 @@ pub(crate) struct Tool {
 }
 
 /// Every proof tool that a test looks for.
-pub(crate) const TOOLS: &[Tool] = &[Tool {
-    program: "tshark",
-    version_flag: "--version",
-    package: "tshark",
-    proves: "names, integers, flags and addresses of every captured message agree with Wireshark",
-}];
+pub(crate) const TOOLS: &[Tool] = &[
+    Tool {
+        program: "tshark",
+        version_flag: "--version",
+        package: "tshark",
+        proves: "names, integers, flags and addresses of every element agree with Wireshark",
+    },
+    Tool {
+        program: "go",
+        version_flag: "version",
+        package: "golang-go",
+        proves: "go-pfcp reads what we encode, and we read what it builds",
+    },
+];
 
 /// Counts instructions, which repeat where times do not.
 pub(crate) const VALGRIND: Tool = Tool {

@@ -6,6 +6,8 @@ mod compare;
 mod framing;
 #[path = "codec/generated.rs"]
 mod generated;
+#[path = "others/go_pfcp.rs"]
+mod go_pfcp;
 #[path = "codec/index.rs"]
 mod index;
 #[path = "codec/json.rs"]

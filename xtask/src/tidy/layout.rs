@@ -27,6 +27,7 @@ const ROOT: &[&str] = &[
     "docs",
     "examples",
     "fuzz",
+    "interop",
     "rustfmt.toml",
     "xtask",
 ];
