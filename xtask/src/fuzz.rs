@@ -2,8 +2,10 @@
 //!
 //! `cargo-fuzz` is not needed: the compiler's own flags and the `libfuzzer-sys` crate do it, on a
 //! nightly toolchain. What was found so far is kept under the target folder, so that a later run
-//! goes on where this one ended; small seeds are part of the repository.
+//! goes on where this one ended; small seeds are part of the repository, and `--keep` adds those
+//! of the new ones that reach more.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::project::{self, Project};
@@ -21,28 +23,59 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Zsanitizer=address -Ccodegen-units=1";
 
+/// Seconds between two notes of how far a target has come.
+const SLICE: u64 = 60;
+
+/// The longest input that is kept in the repository.
+const KEPT: usize = 512;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    seconds: u64,
+    wanted: Vec<String>,
+    list: bool,
+    background: bool,
+    /// Whether time that was spent before counts.
+    resume: bool,
+    keep: bool,
+}
+
+impl Plan {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut plan = Self {
+            seconds: 15,
+            ..Self::default()
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--for" => {
+                    let time = args.next().ok_or("--for needs a time: 15s, 20m, 1h")?;
+                    plan.seconds = parse_time(time)?;
+                }
+                "--list" => plan.list = true,
+                "--background" => plan.background = true,
+                "--resume" => plan.resume = true,
+                "--keep" => plan.keep = true,
+                option if option.starts_with('-') => {
+                    return Err(format!("fuzz does not know `{option}`"));
+                }
+                name => plan.wanted.push(name.to_owned()),
+            }
+        }
+        Ok(plan)
+    }
+}
+
 /// Fuzzes one target, or each in turn.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let mut seconds = 15;
-    let mut wanted = Vec::new();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--for" => {
-                let time = args.next().ok_or("--for needs a time: 15s, 20m, 1h")?;
-                seconds = parse_time(time)?;
-            }
-            "--list" => {
-                for target in targets(project)? {
-                    term::line(&target);
-                }
-                return Ok(());
-            }
-            name => wanted.push(name.to_owned()),
-        }
-    }
+    let plan = Plan::parse(args)?;
     let targets = targets(project)?;
-    if let Some(unknown) = wanted.iter().find(|name| !targets.contains(name)) {
+    if plan.list {
+        targets.iter().for_each(|target| term::line(target));
+        return Ok(());
+    }
+    if let Some(unknown) = plan.wanted.iter().find(|name| !targets.contains(name)) {
         return Err(format!("no target `{unknown}`: {}", targets.join(", ")));
     }
     if let Some(reason) = impossible() {
@@ -53,12 +86,56 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         term::note(&left_out);
         return Ok(());
     }
-    let chosen = if wanted.is_empty() { targets } else { wanted };
+    if plan.background {
+        return detach(project, args);
+    }
+    let chosen = if plan.wanted.is_empty() {
+        targets
+    } else {
+        plan.wanted.clone()
+    };
+    let plan = &plan;
     let steps = chosen
         .into_iter()
-        .map(|target| fuzz(project, target, seconds))
+        .map(|target| {
+            let rerun = format!("cargo xtask fuzz {target} --for {}s", plan.seconds);
+            Step::new("fuzz", rerun, move || {
+                let target = Target::new(project, &target)?;
+                target.fuzz(plan.seconds, plan.resume).and_then(|said| {
+                    if plan.keep {
+                        target.keep()?;
+                    }
+                    Ok(Some(said))
+                })
+            })
+        })
         .collect();
     step::run_all(steps, true)
+}
+
+/// Starts the verb again, apart from this terminal.
+fn detach(project: &Project, args: &[String]) -> Outcome {
+    use std::os::unix::process::CommandExt;
+
+    let log = project.root().join("fuzz/target/log");
+    let failed = |error: std::io::Error| format!("{}: {error}", log.display());
+    std::fs::create_dir_all(project.root().join("fuzz/target")).map_err(failed)?;
+    let out = std::fs::File::create(&log).map_err(failed)?;
+    let err = out.try_clone().map_err(failed)?;
+    let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
+    let child = Command::new(me)
+        .arg("fuzz")
+        .args(args.iter().filter(|arg| *arg != "--background"))
+        .current_dir(project.root())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot start in the background: {error}"))?;
+    let (id, log) = (child.id(), log.display());
+    term::note(&format!("runs as process {id}; what it finds is in {log}"));
+    Ok(())
 }
 
 /// Why this machine cannot fuzz.
@@ -72,60 +149,127 @@ pub(crate) fn impossible() -> Option<String> {
     (!nightly).then(|| "no nightly toolchain (rustup toolchain install nightly)".to_owned())
 }
 
-fn fuzz(project: &Project, target: String, seconds: u64) -> Step<'_> {
-    let rerun = format!("cargo xtask fuzz {target} --for {seconds}s");
-    Step::new("fuzz", rerun, move || {
+/// A target that was built, and its folders.
+struct Target {
+    name: String,
+    program: PathBuf,
+    /// Inputs that runs on this machine found.
+    found: PathBuf,
+    crashes: PathBuf,
+    /// Inputs of the repository.
+    seeds: PathBuf,
+    /// Seconds and runs so far.
+    progress: PathBuf,
+}
+
+impl Target {
+    fn new(project: &Project, name: &str) -> Result<Self, String> {
         let fuzz = project.root().join("fuzz");
-        let found = fuzz.join("target/corpus").join(&target);
-        let crashes = fuzz.join("target/artifacts").join(&target);
-        for folder in [&found, &crashes] {
-            std::fs::create_dir_all(folder)
-                .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        }
+        let out = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| fuzz.join("target"), |path| project.root().join(path));
         let mut cargo = Command::new("cargo");
         cargo
             .current_dir(&fuzz)
             .env("RUSTFLAGS", FLAGS)
-            .env("RUST_BACKTRACE", "0");
-        cargo.args(["+nightly", "run", "--quiet", "--release"]);
-        cargo.args(["--target", PLATFORM, "--bin", &target, "--"]);
-        cargo.arg(format!("-max_total_time={seconds}"));
-        cargo.arg(format!("-artifact_prefix={}/", crashes.display()));
-        cargo.args(["-timeout=5", "-rss_limit_mb=2048", "-print_final_stats=1"]);
-        cargo.arg(&found);
-        let seeds = fuzz.join("corpus").join(&target);
-        if seeds.is_dir() {
-            cargo.arg(seeds);
+            .env("CARGO_TARGET_DIR", &out);
+        cargo.args(["+nightly", "build", "--quiet", "--release"]);
+        cargo.args(["--target", PLATFORM, "--bin", name]);
+        step::run(&mut cargo)?;
+        let target = Self {
+            name: name.to_owned(),
+            program: out.join(PLATFORM).join("release").join(name),
+            found: fuzz.join("target/corpus").join(name),
+            crashes: fuzz.join("target/artifacts").join(name),
+            seeds: fuzz.join("corpus").join(name),
+            progress: fuzz.join("target/progress").join(name),
+        };
+        let progress = fuzz.join("target/progress");
+        for folder in [&target.found, &target.crashes, &target.seeds, &progress] {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         }
-        let output = cargo
+        Ok(target)
+    }
+
+    /// Runs for so long; what an earlier run has done counts if it is to be resumed.
+    fn fuzz(&self, seconds: u64, resume: bool) -> Result<String, String> {
+        let kept = std::fs::read_to_string(&self.progress).unwrap_or_default();
+        let (mut spent, mut runs) = if resume { progress(&kept) } else { (0, 0) };
+        let mut covered = "?".to_owned();
+        while spent < seconds {
+            let slice = SLICE.min(seconds - spent);
+            let said = self.slice(slice)?;
+            spent += slice;
+            runs += executed(&said);
+            covered = edges(&said);
+            std::fs::write(&self.progress, format!("{spent} {runs}"))
+                .map_err(|error| format!("cannot write {}: {error}", self.progress.display()))?;
+        }
+        let name = &self.name;
+        Ok(format!("{name}: {runs} runs in {spent} s, {covered} edges"))
+    }
+
+    fn slice(&self, seconds: u64) -> Result<String, String> {
+        let mut command = Command::new(&self.program);
+        command.env("RUST_BACKTRACE", "0");
+        command.arg(format!("-max_total_time={seconds}"));
+        command.arg(format!("-artifact_prefix={}/", self.crashes.display()));
+        command.args(["-timeout=5", "-rss_limit_mb=2048", "-print_final_stats=1"]);
+        command.args([&self.found, &self.seeds]);
+        let output = command
             .output()
-            .map_err(|error| format!("cannot start cargo: {error}"))?;
+            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
-            return Ok(Some(format!("{target}: {}", runs(&said))));
+            return Ok(said);
         }
         term::note(&said);
-        Err(format!(
-            "{target} found something; the input is in {}",
-            crashes.display()
-        ))
-    })
+        let (name, crashes) = (&self.name, self.crashes.display());
+        Err(format!("{name} found something; the input is in {crashes}"))
+    }
+
+    /// Adds the small ones of the new inputs that reach what the seeds do not.
+    fn keep(&self) -> Outcome {
+        let before = count(&self.seeds);
+        let mut command = Command::new(&self.program);
+        command.args(["-merge=1", &format!("-max_len={KEPT}")]);
+        command
+            .args([&self.seeds, &self.found])
+            .stderr(Stdio::null());
+        step::run(&mut command)?;
+        let (name, more) = (&self.name, count(&self.seeds) - before);
+        term::note(&format!("{name}: {more} inputs more in fuzz/corpus"));
+        Ok(())
+    }
 }
 
-/// What libFuzzer said at its end: how many inputs, how much covered.
-fn runs(said: &str) -> String {
-    let done = said
-        .lines()
-        .find(|line| line.starts_with("Done "))
-        .unwrap_or("no end");
+fn count(folder: &Path) -> usize {
+    folder.read_dir().map_or(0, Iterator::count)
+}
+
+/// Reads seconds and runs of an earlier run.
+fn progress(kept: &str) -> (u64, u64) {
+    let mut numbers = kept.split_whitespace().map_while(|text| text.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// How many inputs libFuzzer ran, from what it said at its end.
+fn executed(said: &str) -> u64 {
+    let done = said.lines().find_map(|line| line.strip_prefix("Done "));
+    done.and_then(|done| done.split(' ').next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// How much it covered.
+fn edges(said: &str) -> String {
     let covered = said
         .lines()
         .rev()
         .find_map(|line| line.split_once(" cov: "));
-    let covered = covered
+    covered
         .and_then(|(_, rest)| rest.split(' ').next())
-        .unwrap_or("?");
-    format!("{}, {covered} edges", done.trim_start_matches("Done "))
+        .unwrap_or("?")
+        .to_owned()
 }
 
 /// The binaries of the fuzz workspace.
@@ -175,6 +319,27 @@ mod tests {
     fn closing_lines_are_read() {
         let said = "#2 INITED cov: 7 ft: 8\n#99 NEW    cov: 41 ft: 60 corp: 3\nDone 99 runs in 2 \
                     second(s)\n";
-        assert_eq!(runs(said), "99 runs in 2 second(s), 41 edges");
+        assert_eq!(executed(said), 99);
+        assert_eq!(edges(said), "41");
+        assert_eq!(executed("nothing"), 0);
+    }
+
+    #[test]
+    fn time_that_was_spent_is_read_again() {
+        assert_eq!(progress("120 4711"), (120, 4711));
+        assert_eq!(progress(""), (0, 0));
+        assert_eq!(progress("half"), (0, 0));
+    }
+
+    #[test]
+    fn an_unknown_option_is_no_target() {
+        let parse = |text: &str| {
+            let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            Plan::parse(&args)
+        };
+        assert!(parse("--fast").is_err());
+        let plan = parse("view --for 2m --resume --keep").expect("complete");
+        assert_eq!((plan.seconds, plan.resume, plan.keep), (120, true, true));
+        assert_eq!(plan.wanted, ["view"]);
     }
 }

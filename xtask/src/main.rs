@@ -51,7 +51,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            (--quick, --json as above)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
   plots                    docs/performance.md and docs/*.svg again from docs/performance.json
-  fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets)
+  fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets;
+                           --background; --resume: time that was spent before counts; --keep:
+                           new small inputs go to fuzz/corpus)
   simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)
