@@ -92,6 +92,22 @@ fn overflow_is_the_actors_choice() {
 }
 
 #[test]
+fn nobody_waits_for_room_where_the_rule_is_to_fail() {
+    let system = TestSystem::new(1);
+    let (slow, _) = slow(&system, MailboxSpec::bounded(1).overflow(Overflow::Fail));
+    slow.try_tell(Number(1)).unwrap();
+    // One is handled, one waits.
+    system.run_until_idle();
+    slow.try_tell(Number(1)).unwrap();
+    let numbers = slow.recipient::<Number>();
+    system.run(async {
+        let full = Err(SendError::Full(Number(2)));
+        assert_eq!(slow.tell(Number(2)).await, full);
+        assert_eq!(numbers.tell(Number(2)).await, full);
+    });
+}
+
+#[test]
 fn what_is_refused_comes_back_as_it_was() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::bounded(1));

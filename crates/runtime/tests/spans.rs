@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use strowger::{Actor, ActorSystem, Context};
+use strowger::{Actor, ActorSystem, ChildSpec, Context, Strategy, Supervisor};
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context as Layered, Layer, SubscriberExt};
@@ -41,17 +41,43 @@ fn block_on(future: impl Future<Output = ()>) {
     runtime.expect("a runtime on this thread").block_on(future);
 }
 
-/// Notes the spans of actors, and the parent of each.
+/// Fails whenever it is told anything.
+struct Failing;
+
+impl Actor for Failing {
+    type Msg = ();
+    type Args = ();
+    type Error = strowger::BoxError;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Self::Error> {
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Self::Error> {
+        Err("told".into())
+    }
+}
+
+/// Notes the spans of actors: path, restarts, and whether it has a parent.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<(String, bool)>>>);
+struct Spans(Arc<Mutex<Vec<(String, u64, bool)>>>);
 
 #[derive(Default)]
-struct PathOf(String);
+struct Fields {
+    path: String,
+    restarts: Option<u64>,
+}
 
-impl tracing::field::Visit for PathOf {
+impl tracing::field::Visit for Fields {
     fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
         if field.name() == "path" {
-            self.0 = format!("{value:?}");
+            self.path = format!("{value:?}");
+        }
+    }
+
+    fn record_u64(&mut self, field: &tracing::field::Field, value: u64) {
+        if field.name() == "restarts" {
+            self.restarts = Some(value);
         }
     }
 }
@@ -60,15 +86,17 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, spans: Layered<'_, S>) {
         let span = spans.span(id).expect("a new span is in the registry");
         if span.name() == "actor" {
-            let mut path = PathOf::default();
-            attributes.record(&mut path);
-            self.0.lock().push((path.0, span.parent().is_some()));
+            let mut fields = Fields::default();
+            attributes.record(&mut fields);
+            let restarts = fields.restarts.expect("each span says how often");
+            let span = (fields.path, restarts, span.parent().is_some());
+            self.0.lock().push(span);
         }
     }
 }
 
 #[test]
-fn spans_have_paths_and_do_not_nest() {
+fn spans_have_paths_and_restarts_and_do_not_nest() {
     let spans = Spans::default();
     let subscriber = tracing_subscriber::registry().with(spans.clone());
     tracing::subscriber::with_default(subscriber, || {
@@ -81,9 +109,29 @@ fn spans_have_paths_and_do_not_nest() {
             }
             first.stop();
             first.stopped().await;
+            let child = ChildSpec::new::<Failing>("failing", ());
+            let top = Supervisor::new(Strategy::OneForOne).child(child);
+            let top = system.supervise("top", top).await.unwrap();
+            let failing = top.child::<()>("failing").unwrap();
+            for restarts in 1..=2 {
+                failing.tell(()).await.unwrap();
+                while failing.erase().info().restarts < restarts {
+                    tokio::task::yield_now().await;
+                }
+            }
+            top.stop();
+            top.stopped().await;
         });
     });
-    let expected = ["/chain", "/chain/next", "/chain/next/next"];
-    let expected: Vec<_> = expected.map(|path| (path.to_owned(), false)).into();
+    let expected = [
+        ("/chain", 0),
+        ("/chain/next", 0),
+        ("/chain/next/next", 0),
+        ("/top", 0),
+        ("/top/failing", 0),
+        ("/top/failing", 1),
+        ("/top/failing", 2),
+    ];
+    let expected = expected.map(|(path, restarts)| (path.to_owned(), restarts, false));
     assert_eq!(*spans.0.lock(), expected);
 }

@@ -32,6 +32,57 @@ fn tell(actor: &ActorRef<Order>, order: Order) {
     actor.try_tell(order).expect("there is room");
 }
 
+/// How many turns an actor had.
+fn turns(system: &TestSystem, path: &str) -> usize {
+    let trace = system.trace();
+    let steps = trace.steps().iter();
+    steps.filter(|step| step.path.as_str() == path).count()
+}
+
+#[test]
+fn a_restart_takes_no_turn_of_the_supervisor() {
+    TestSystem::check(0..10, |system| {
+        let (_, child, probe) = one(system, |s| s, |c| c);
+        let before = turns(system, "/s");
+        tell(&child, Order::Fail);
+        assert_eq!(
+            probe.story().last().map(String::as_str),
+            Some("/s/p started")
+        );
+        assert_eq!(turns(system, "/s"), before);
+    });
+}
+
+#[test]
+fn children_that_wait_at_the_same_time_all_come_back() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let mut supervisor = Supervisor::new(Strategy::OneForOne).intensity(9, SECOND);
+    supervisor = supervisor.backoff(Backoff::new(10 * SECOND, 10 * SECOND));
+    for key in ["a", "b"] {
+        supervisor = supervisor.child(ChildSpec::new::<Puppet>(key, probe.recipient()));
+    }
+    let supervisor = system.supervise("s", supervisor);
+    // The first restart is at once, the second after ten seconds.
+    for key in ["a", "b"] {
+        let child = supervisor.child(key).expect("it runs");
+        tell(&child, Order::Fail);
+        tell(&child, Order::Fail);
+        system.advance(4 * SECOND);
+    }
+    let _before = probe.story();
+    system.advance(2 * SECOND);
+    assert_eq!(probe.story(), ["/s/a started"]);
+    system.advance(4 * SECOND);
+    assert_eq!(probe.story(), ["/s/b started"]);
+}
+
+#[test]
+fn a_specification_says_its_key() {
+    let system = TestSystem::new(1);
+    assert_eq!(puppet(&system.probe()).key(), "p");
+}
+
 fn dead_letters(events: &mut EventStream) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     while let Some(event) = events.try_next() {

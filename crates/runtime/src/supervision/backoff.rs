@@ -169,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn each_restart_of_each_child_is_shaken_by_itself() {
+        let second = Duration::from_secs(1);
+        let backoff = Backoff::new(second, second).jitter(1.0);
+        let seeds = [0, 1, 2, u64::MAX];
+        let pauses = seeds.map(|seed| (1..9).map(move |earlier| backoff.pause(earlier, seed)));
+        let mut pauses: Vec<_> = pauses.into_iter().flatten().collect();
+        pauses.sort_unstable();
+        pauses.dedup();
+        assert_eq!(pauses.len(), 32);
+    }
+
+    #[test]
     fn factors_and_jitters_out_of_range_are_brought_into_it() {
         let odd = [f64::NAN, -1.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e300];
         for factor in odd {
