@@ -12,6 +12,7 @@
 mod dispatch;
 mod peers;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
@@ -108,6 +109,14 @@ impl Actor for Endpoint {
         }
         endpoint.settle(cx);
         Ok(endpoint)
+    }
+
+    fn describe(message: &EndpointMsg) -> Cow<'static, str> {
+        match message {
+            EndpointMsg::Received(batch) => format!("{} datagrams", batch.count()).into(),
+            EndpointMsg::Completed(_) => "the answer of a session".into(),
+            EndpointMsg::Due => "a timer of the protocol".into(),
+        }
     }
 
     async fn handle(

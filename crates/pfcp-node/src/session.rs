@@ -7,6 +7,7 @@
 mod answer;
 mod choose;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -118,6 +119,20 @@ impl Actor for Session {
             shared.pool.release(seid);
         }
         Ok(Self { seid, shared, live })
+    }
+
+    fn describe(message: &SessionMsg) -> Cow<'static, str> {
+        match message {
+            SessionMsg::Work(work) => {
+                let task = match work.task {
+                    Task::Establish(_) => "an establishment",
+                    Task::Modify => "a modification",
+                    Task::Delete => "a deletion",
+                };
+                format!("{task}, {} octets", work.octets.len()).into()
+            }
+            SessionMsg::Drill(_) => "a drill".into(),
+        }
     }
 
     async fn handle(

@@ -164,6 +164,11 @@ impl Batch {
         self.datagrams.push((peer, self.octets.len()));
     }
 
+    /// How many datagrams it has.
+    pub(crate) fn count(&self) -> usize {
+        self.datagrams.len()
+    }
+
     /// The datagrams in the order of their arrival; one that is too long is cut, one octet above
     /// the limit.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use strowger::ActorSystem;
+use strowger::{ActorSystem, PathPattern, TraceLimits, TraceStep};
 use strowger_pfcp::ie::{Cause, PdrId, Precedence, RemovePdr, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{
@@ -109,6 +109,26 @@ async fn a_session_lives_from_establishment_to_deletion() {
         (1, 1, 1)
     );
     assert_eq!(stats.refused, []);
+}
+
+#[tokio::test]
+async fn a_trace_of_a_session_says_what_the_peer_asked_for() {
+    let bench = Bench::new(|_| {}).await;
+    let pattern = "**".parse::<PathPattern>().unwrap();
+    let mut tracer = bench.system.trace(pattern, TraceLimits::default()).await;
+    let association = bench.associate().await;
+    let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+    session.modify(naming()).await.unwrap();
+    session.delete().await.unwrap();
+    let mut wanted = ["an establishment, ", "a modification, ", "a deletion, "].into_iter();
+    let mut next = wanted.next();
+    while let Some(begins) = next {
+        let record = tracer.next().await.expect("it is not over before");
+        if matches!(&record.step, TraceStep::Message { name, .. } if name.starts_with(begins)) {
+            next = wanted.next();
+        }
+    }
+    bench.system.shutdown(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
