@@ -18,4 +18,20 @@ impl Equivalent {
 }
 
 /// All of them; printed with each run.
-pub(super) const EQUIVALENT: &[Equivalent] = &[];
+pub(super) const EQUIVALENT: &[Equivalent] = &[
+    Equivalent {
+        file: "supervision/dynamic.rs",
+        what: "replace || with && in DynamicActor<A>::child_ended",
+        reason: "the news of an end comes once, and nobody starts the child before it is heard",
+    },
+    Equivalent {
+        file: "supervision/backoff.rs",
+        what: "replace > with >= in Backoff::factor",
+        reason: "a factor of one becomes one",
+    },
+    Equivalent {
+        file: "supervision/backoff.rs",
+        what: "replace > with >= in Backoff::jitter",
+        reason: "a jitter of one becomes one, and one of zero zero",
+    },
+];
