@@ -1,13 +1,20 @@
-//! Work that blocks a thread, and an actor that goes on meanwhile.
+//! Work that blocks a thread, in the two ways that hold up nobody else.
 //!
 //! A handler that computes for long, or waits for a disk without `.await`, would hold its worker
-//! and all actors behind it. Such work belongs on a thread that may block; a pipe brings what it
-//! comes to back as a message, and gives it up with the incarnation.
+//! and all actors behind it. Such work belongs on a thread that may block:
+//!
+//! - of tokio's pool, for a piece of work now and then: a pipe brings what it comes to back as a
+//!   message, gives it up with the incarnation, and the actor goes on meanwhile;
+//! - of the actor's own, where blocking is all it does, or where what blocks must stay on one
+//!   thread: `BLOCKING`. Its messages wait for each other as always, and a thread for each such
+//!   actor is what it costs.
 //!
 //! `cargo run -p strowger-examples --bin blocking`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
+use std::fs::File;
+use std::io::Write;
 use std::sync::mpsc;
 
 use strowger::{Actor, ActorSystem, Ask, BoxError, Context, Reply, Request, handlers};
@@ -60,6 +67,41 @@ impl Actor for Clerk {
     }
 }
 
+/// Writes down what it is told, one line after the other.
+struct Ledger(File);
+
+/// Something to be written down.
+struct Line(String);
+
+/// Asks how long the ledger is, in octets.
+struct Length;
+impl Request for Length {
+    type Reply = u64;
+}
+
+#[handlers]
+impl Actor for Ledger {
+    type Args = ();
+    type Error = BoxError;
+
+    const BLOCKING: bool = true;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self(tempfile::tempfile()?))
+    }
+
+    async fn line(&mut self, Line(text): Line) -> Result<(), BoxError> {
+        writeln!(self.0, "{text}")?;
+        // Waits for the disk: this thread is the ledger's own.
+        self.0.sync_data()?;
+        Ok(())
+    }
+
+    async fn length(&mut self, _: Length) -> Result<u64, BoxError> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
@@ -82,5 +124,11 @@ async fn main() -> Result<(), BoxError> {
     drop(writer);
     println!("1 + 2 + .. + 100 = {}", sum.await??);
     println!("sums that are being made: {}", clerk.ask(Busy).await?);
+
+    let ledger = system.spawn::<Ledger>("ledger", ())?;
+    for month in ["January", "February", "March"] {
+        ledger.tell(Line(month.to_owned())).await?;
+    }
+    println!("the ledger has {} octets", ledger.ask(Length).await?);
     Ok(())
 }

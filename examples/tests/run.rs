@@ -56,6 +56,7 @@ fn blocking_work_does_not_hold_the_actor() {
         "a sum is being made, and the clerk answers",
         "1 + 2 + .. + 100 = 5050",
         "sums that are being made: 0",
+        "the ledger has 23 octets",
     ];
     assert_eq!(output(env!("CARGO_BIN_EXE_blocking")), expected);
 }
