@@ -75,10 +75,16 @@ const WEAKENINGS: &[Weakening] = &[
         to: "    if lanes.visited {",
     },
     Weakening {
-        name: "the receiver says that it waits",
+        name: "the actor says that it waits",
         file: "mailbox/receiver.rs",
-        from: "lanes.receiving = next.is_none();",
-        to: "lanes.receiving = false;",
+        from: "self.receiving = rests;",
+        to: "self.receiving = false;",
+    },
+    Weakening {
+        name: "what came while the turn ended leads to another",
+        file: "mailbox/receiver.rs",
+        from: "let rests = self.user.is_empty() && !self.needs_attention();",
+        to: "let rests = !self.needs_attention();",
     },
     Weakening {
         name: "a signal calls the receiver from its batch",

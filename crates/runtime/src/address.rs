@@ -204,7 +204,12 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        self.deliver(message, None).await.map(drop)
+        match self.0.send(message, None) {
+            Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
+                self.deliver_in_turn(message, None).await.map(drop)
+            }
+            done => done.map(drop),
+        }
     }
 
     /// Sends a message, which is wanted until a time; returns its number in the mailbox.
@@ -219,21 +224,33 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         match self.0.send(message, until) {
             Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
-                let mut turn = Turn::new(&*self.0);
-                let placed = match until {
-                    None => Some(turn.reserve().await),
-                    Some(until) => {
-                        let alarms = &self.0.node.shared.alarms;
-                        alarms.within(left(until), turn.reserve()).await
-                    }
-                };
-                match placed {
-                    None => Err(SendError::Expired(message)),
-                    Some(false) => Err(self.0.mailbox.refusal(message).into()),
-                    Some(true) => Ok(self.0.fill(turn.take(), M::wrap(message), until)),
-                }
+                self.deliver_in_turn(message, until).await
             }
             done => done,
+        }
+    }
+
+    /// Waits for room, and sends then.
+    async fn deliver_in_turn<T>(
+        &self,
+        message: T,
+        until: Option<Instant>,
+    ) -> Result<u64, SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let mut turn = Turn::new(&*self.0);
+        let placed = match until {
+            None => Some(turn.reserve().await),
+            Some(until) => {
+                let alarms = &self.0.node.shared.alarms;
+                alarms.within(left(until), turn.reserve()).await
+            }
+        };
+        match placed {
+            None => Err(SendError::Expired(message)),
+            Some(false) => Err(self.0.mailbox.refusal(message).into()),
+            Some(true) => Ok(self.0.fill(turn.take(), M::wrap(message), until)),
         }
     }
 

@@ -378,7 +378,22 @@ impl<A: Actor> Context<A> {
     }
 
     /// Takes the next thing to do: signals first, then timers that are due, then messages.
+    #[inline]
     pub(crate) fn poll_next(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+        if self.held.is_some() {
+            return self.poll_held(task);
+        }
+        let receiver = self.receiver.get_mut();
+        match receiver.poll_next(&self.cell.mailbox, task) {
+            Poll::Ready(Next::Expired(count)) => {
+                expired(&self.cell.node, count);
+                self.poll_held(task)
+            }
+            next => next,
+        }
+    }
+
+    fn poll_held(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
         loop {
             match self.poll_any(task) {
                 Poll::Ready(Next::Piped(number, message)) => {

@@ -61,7 +61,7 @@ pub(crate) enum Refused<T> {
 /// What the receiver takes next.
 #[derive(Debug)]
 pub(crate) enum Next<M> {
-    System(System),
+    System(Box<System>),
     Message(M),
     /// What the pipe of this number came to.
     Piped(u64, M),
@@ -77,6 +77,8 @@ pub(crate) struct Mailbox<M> {
     batched: AtomicUsize,
     /// Tells the receiver that a lane other than its batch needs it.
     attention: AtomicBool,
+    /// Tells the receiver that there is a message beyond its batch.
+    filled: AtomicBool,
     handled: AtomicU64,
     /// Nanoseconds at work, and of the last batch that was measured.
     busy: AtomicU64,
@@ -203,7 +205,10 @@ impl<M> Lanes<M> {
     }
 
     fn needs_attention(&self) -> bool {
-        !self.system.is_empty() || !self.completions.is_empty() || self.has_ungranted()
+        !self.system.is_empty()
+            || !self.completions.is_empty()
+            || self.has_ungranted()
+            || self.gate != Gate::Open
     }
 }
 
@@ -230,6 +235,7 @@ impl<M> Mailbox<M> {
             spec,
             batched: AtomicUsize::new(0),
             attention: AtomicBool::new(false),
+            filled: AtomicBool::new(false),
             handled: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             waited: AtomicU64::new(0),
@@ -301,6 +307,7 @@ impl<M> Mailbox<M> {
             }
         }
         let number = lanes.push(wrap(message), until, batched);
+        self.filled.store(true, Ordering::Relaxed);
         then(lanes);
         Ok(Placed { number, dropped: 0 })
     }
@@ -334,6 +341,7 @@ impl<M> Mailbox<M> {
         let front = lanes.front(self.batched());
         lanes.forget_terms(front);
         let number = lanes.push(wrap(message), until, self.batched());
+        self.filled.store(true, Ordering::Relaxed);
         rouse(lanes);
         discard(displaced);
         Ok(Placed {
@@ -415,6 +423,7 @@ impl<M> Mailbox<M> {
             }
         }
         let number = lanes.push(message, until, self.batched());
+        self.filled.store(true, Ordering::Relaxed);
         rouse(lanes);
         Some(number)
     }
@@ -470,6 +479,7 @@ impl<M> Mailbox<M> {
         let mut lanes = self.lanes.lock();
         let drainers = lanes.end_drain();
         lanes.gate = Gate::Closed;
+        self.attention.store(true, Ordering::Relaxed);
         let user = mem::take(&mut lanes.user);
         let completions = mem::take(&mut lanes.completions);
         let system = mem::take(&mut lanes.system);

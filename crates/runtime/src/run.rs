@@ -192,16 +192,18 @@ async fn live<A: Actor>(stage: &mut Stage<A>, cx: &mut Context<A>) -> Option<Exi
             Poll::Pending => return None,
             Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
             Poll::Ready(Next::Expired(_)) => continue,
-            Poll::Ready(Next::System(System::Stop(exit))) => return Some(exit),
-            // Past the panic hook: an ordered panic is no news.
-            Poll::Ready(Next::System(System::Panic(message))) => {
-                resume_unwind(Box::new(String::from(&*message)))
-            }
             Poll::Ready(Next::System(news)) => {
-                if let Some(signal) = cx.signal(news)
-                    && let Err(error) = hear(actor, signal, cx).await
-                {
-                    return Some(Exit::failed(error));
+                match *news {
+                    System::Stop(exit) => return Some(exit),
+                    // Past the panic hook: an ordered panic is no news.
+                    System::Panic(message) => resume_unwind(Box::new(String::from(&*message))),
+                    news => {
+                        if let Some(signal) = cx.signal(news)
+                            && let Err(error) = hear(actor, signal, cx).await
+                        {
+                            return Some(Exit::failed(error));
+                        }
+                    }
                 }
                 continue;
             }

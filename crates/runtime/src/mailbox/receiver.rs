@@ -11,6 +11,7 @@ use crate::clock;
 use crate::exit::{Exit, discard};
 use crate::info::COUNTED;
 use crate::planted::{Bug, planted};
+use crate::schedule::strand::{Held, Rest};
 use crate::sync::Ordering;
 
 /// The half of a mailbox that one incarnation of its actor holds.
@@ -21,6 +22,8 @@ pub(crate) struct Receiver<M> {
     front: u64,
     term: u64,
     budget: u32,
+    /// Whether the lanes were looked at since it last rested.
+    looked: bool,
     meter: Meter,
 }
 
@@ -36,6 +39,7 @@ impl<M> Receiver<M> {
             front: 0,
             term: u64::MAX,
             budget: BUDGET,
+            looked: false,
             meter: Meter::default(),
         }
     }
@@ -43,18 +47,37 @@ impl<M> Receiver<M> {
     /// Takes the next thing to do. Pending when there is none, or when it is another's turn.
     #[inline]
     pub(crate) fn poll_next(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
-        if self.budget > 0
-            && !mailbox.attention.load(Ordering::Relaxed)
-            && self.front != self.term
-            && let Some(message) = self.batch.pop_front()
-        {
-            self.front += 1;
-            mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
-            return self.taken(message);
+        if !mailbox.attention.load(Ordering::Relaxed) {
+            if self.budget > 0
+                && self.front != self.term
+                && let Some(message) = self.batch.pop_front()
+            {
+                self.front += 1;
+                mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
+                return self.taken(message);
+            }
+            // Whether that is so is found out under the lock, when the turn ends.
+            if self.looked && self.batch.is_empty() && !mailbox.filled.load(Ordering::Relaxed) {
+                let last = if COUNTED { self.meter.stop() } else { None };
+                return self.rest(mailbox, last);
+            }
         }
         self.poll_lanes(mailbox, cx)
     }
 
+    /// There is nothing to do for now. The lanes say so to those who put something in when the
+    /// turn ends, if it is still true then.
+    fn rest(&mut self, mailbox: &Mailbox<M>, last: Option<(u64, u64)>) -> Poll<Next<M>> {
+        mailbox.handled.store(self.handled, Ordering::Relaxed);
+        if let Some((took, weight)) = last {
+            mailbox.note(took.saturating_mul(weight), 0);
+        }
+        self.looked = false;
+        self.budget = BUDGET;
+        Poll::Pending
+    }
+
+    #[inline(always)]
     fn taken(&mut self, message: M) -> Poll<Next<M>> {
         self.budget -= 1;
         self.handled += u64::from(COUNTED);
@@ -64,16 +87,66 @@ impl<M> Receiver<M> {
     fn poll_lanes(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
         mailbox.handled.store(self.handled, Ordering::Relaxed);
         let measured = if COUNTED { self.meter.lap() } else { None };
-        let mut stale = Vec::new();
+        self.looked = true;
         let mut lanes = mailbox.lanes.lock();
+        let plain = self.batch.is_empty()
+            && self.budget > 0
+            && mailbox.spec.batches()
+            && lanes.terms.is_none()
+            && !mailbox.attention.load(Ordering::Relaxed);
+        if !plain {
+            return self.poll_side(mailbox, lanes, measured, cx);
+        }
+        if mem::take(&mut lanes.visited) {
+            self.budget = 1;
+        }
+        // One alone is taken from where it is.
+        let message = if lanes.user.len() > 1 {
+            mem::swap(&mut lanes.user, &mut self.batch);
+            let message = self.batch.pop_front();
+            mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
+            message
+        } else {
+            lanes.user.pop_front()
+        };
+        mailbox.filled.store(false, Ordering::Relaxed);
+        lanes.aside = message.is_none();
+        lanes.receiving = false;
+        drop(lanes);
+        (self.front, self.term) = (0, u64::MAX);
+        match message {
+            Some(message) => {
+                if let Some((took, weight)) = measured {
+                    mailbox.note(took.saturating_mul(weight), took);
+                }
+                self.taken(message)
+            }
+            None => {
+                self.meter.park();
+                self.rest(mailbox, measured)
+            }
+        }
+    }
+
+    /// Looks at all the lanes.
+    #[cold]
+    fn poll_side(
+        &mut self,
+        mailbox: &Mailbox<M>,
+        mut lanes: Held<'_, Lanes<M>>,
+        measured: Option<(u64, u64)>,
+        cx: &Context<'_>,
+    ) -> Poll<Next<M>> {
+        let mut stale = Vec::new();
         if self.is_spent(&mut lanes) {
             drop(lanes);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         lanes.aside = true;
+        lanes.receiving = false;
         let next = if let Some(system) = lanes.system.pop_front() {
-            Some(Next::System(system))
+            Some(Next::System(Box::new(system)))
         } else if let Some(Completed { message, pipe }) = lanes.completions.pop_front() {
             Some(match pipe {
                 Some(number) => Next::Piped(number, message),
@@ -107,17 +180,23 @@ impl<M> Receiver<M> {
         mailbox
             .attention
             .store(lanes.needs_attention() || aside, Ordering::Relaxed);
+        mailbox
+            .filled
+            .store(!lanes.user.is_empty(), Ordering::Relaxed);
         if next.is_none() && lanes.gate != Gate::Open {
             drop(lanes);
-            return Poll::Ready(Next::System(System::Stop(Exit::Shutdown)));
+            let stop = System::Stop(Exit::Shutdown);
+            return Poll::Ready(Next::System(Box::new(stop)));
         }
-        lanes.receiving = next.is_none();
         drop(lanes);
         discard(stale);
         wakers.into_iter().for_each(Waker::wake);
+        if next.is_none() {
+            self.meter.park();
+            return self.rest(mailbox, measured);
+        }
         if let Some((took, weight)) = measured {
-            let waited = if next.is_some() { took } else { 0 };
-            mailbox.note(took.saturating_mul(weight), waited);
+            mailbox.note(took.saturating_mul(weight), took);
         }
         match next {
             Some(Next::Message(message)) => self.taken(message),
@@ -126,11 +205,7 @@ impl<M> Receiver<M> {
                 self.handled += u64::from(matches!(other, Next::Piped(..)));
                 Poll::Ready(other)
             }
-            None => {
-                self.budget = BUDGET;
-                self.meter.park();
-                Poll::Pending
-            }
+            None => Poll::Pending,
         }
     }
 
@@ -179,6 +254,9 @@ impl<M> Receiver<M> {
         }
         lanes.user.append(&mut self.batch);
         mailbox.batched.store(0, Ordering::Relaxed);
+        mailbox
+            .filled
+            .store(!lanes.user.is_empty(), Ordering::Relaxed);
         let completions = mem::take(&mut lanes.completions);
         let system = mem::take(&mut lanes.system);
         let drainers = lanes.end_drain();
@@ -189,6 +267,14 @@ impl<M> Receiver<M> {
         drainers.into_iter().for_each(Waker::wake);
         discard(completions);
         discard(system);
+    }
+}
+
+impl<M> Rest for Lanes<M> {
+    fn rest(&mut self) -> bool {
+        let rests = self.user.is_empty() && !self.needs_attention();
+        self.receiving = rests;
+        rests
     }
 }
 
@@ -209,6 +295,7 @@ const STRIDE: u64 = 16;
 
 impl Meter {
     /// Between two batches: what the first took, if it was measured, and for how many it stands.
+    #[inline]
     fn lap(&mut self) -> Option<(u64, u64)> {
         let started = self.since.take();
         self.skipped += 1;
@@ -217,18 +304,27 @@ impl Meter {
             return None;
         }
         let now = clock::now();
-        let lap = started.map(|since| {
-            let took = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
-            let weight = if self.long { 1 } else { STRIDE };
-            self.long = took >= LONG;
-            // A long batch among short ones is no sample: it stands for itself.
-            (took, if self.long { 1 } else { weight })
-        });
+        let lap = started.map(|since| self.took(since, now));
         if measure {
             self.skipped = 0;
             self.since = Some(now);
         }
         lap
+    }
+
+    /// After the last batch: what it took, if it was measured, and for how many it stands.
+    #[inline]
+    fn stop(&mut self) -> Option<(u64, u64)> {
+        let since = self.since.take()?;
+        Some(self.took(since, clock::now()))
+    }
+
+    fn took(&mut self, since: Instant, now: Instant) -> (u64, u64) {
+        let took = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
+        let weight = if self.long { 1 } else { STRIDE };
+        self.long = took >= LONG;
+        // A long batch among short ones is no sample: it stands for itself.
+        (took, if self.long { 1 } else { weight })
     }
 
     /// There is no next batch: what was started is the wait for one.

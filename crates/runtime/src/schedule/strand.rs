@@ -56,9 +56,16 @@ pub(crate) use current::Current;
 use lock::Guard;
 pub(crate) use lock::Lock;
 
+/// What a strand is about.
+pub(crate) trait Rest {
+    /// After a turn that found nothing more to do: whether that is so. If it is, whoever brings
+    /// something wakes the strand.
+    fn rest(&mut self) -> bool;
+}
+
 /// The owner of a strand.
 pub(crate) trait Host: Send + Sync + Sized + 'static {
-    type Data: Send;
+    type Data: Rest + Send;
 
     /// The strand inside this very value.
     fn strand(&self) -> &Strand<Self::Data>;
@@ -340,11 +347,11 @@ impl<C: Host> Turn for C {
             catch_unwind(AssertUnwindSafe(turn))
         });
         let exit = match polled {
-            Ok(Poll::Pending | Poll::Ready(None)) => {
+            Ok(paused @ (Poll::Pending | Poll::Ready(None))) => {
                 let mut run = strand.run.lock();
                 if !self.is_down() {
                     let woken = run.state == State::Woken;
-                    if woken {
+                    if woken || paused.is_ready() && !run.data.rest() {
                         run.state = State::Queued;
                         return Turned::Woken;
                     }

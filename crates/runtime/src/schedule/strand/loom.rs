@@ -10,7 +10,7 @@ use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Host, Life, Lock, Mark, Ready, Strand, abandon, start};
+use super::{Host, Life, Lock, Mark, Ready, Rest, Strand, abandon, start};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -87,6 +87,12 @@ impl Life<Toy> for Until {
             false => Poll::Pending,
         })
         .await
+    }
+}
+
+impl Rest for u32 {
+    fn rest(&mut self) -> bool {
+        true
     }
 }
 
