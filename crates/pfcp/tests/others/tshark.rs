@@ -33,30 +33,35 @@ struct Pair {
 
 /// Hands messages to tshark, in the order of their sequence numbers.
 fn shown(name: &str, messages: &[Vec<u8>]) -> Vec<Pair> {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = folder.join(format!("{name}-{}.pcap", std::process::id()));
     let numbered: Vec<Vec<u8>> = (1_u32..)
         .zip(messages)
         .map(|(sequence, octets)| numbered(octets, sequence))
         .collect();
-    let datagrams: Vec<Datagram> = numbered
+    let json = |octets: &Vec<u8>| {
+        let mut index = Index::new();
+        to_json(&MessageView::decode(octets, &mut index).expect("our own"))
+    };
+    let pairs = numbered.iter().map(json).zip(told(name, &numbered));
+    pairs.map(|(ours, theirs)| Pair { ours, theirs }).collect()
+}
+
+/// Asks tshark about datagrams of one message each.
+pub(crate) fn told(name: &str, datagrams: &[Vec<u8>]) -> Vec<pdml::Message> {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join(format!("{name}-{}.pcap", std::process::id()));
+    let sent: Vec<Datagram> = datagrams
         .iter()
         .map(|octets| Datagram {
             octets: octets.clone(),
             answer: MessageType(octets[1]).is_response(),
         })
         .collect();
-    pcap::write(&path, &datagrams).expect("a capture can be written");
+    pcap::write(&path, &sent).expect("a capture can be written");
     let mut theirs = Vec::new();
     pdml::each_message(&path, |message| theirs.push(message));
     std::fs::remove_file(&path).expect("it was written");
-    assert_eq!(theirs.len(), messages.len(), "tshark sees every message");
-    let json = |octets: &Vec<u8>| {
-        let mut index = Index::new();
-        to_json(&MessageView::decode(octets, &mut index).expect("our own"))
-    };
-    let pairs = numbered.iter().map(json).zip(theirs);
-    pairs.map(|(ours, theirs)| Pair { ours, theirs }).collect()
+    assert_eq!(theirs.len(), sent.len(), "tshark sees every message");
+    theirs
 }
 
 /// Gives a message a sequence number, and one in three a priority; an answer that follows its
