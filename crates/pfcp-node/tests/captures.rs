@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use strowger_pfcp::message::Body;
-use strowger_pfcp::{Message, frames};
+use strowger_pfcp::{IeType, Index, Message, MessageView, frames};
 use strowger_pfcp_node::{Capture, CaptureWriter};
 
 use crate::proof::Proof;
@@ -154,4 +154,92 @@ fn every_message_is_encoded_again_as_it_was() {
         }
     }
     proof.record();
+}
+
+/// Changes one field of an owned message; returns the way to its element: each step is a type and
+/// a place among the elements of that type.
+fn change(body: &mut Body) -> Vec<(IeType, usize)> {
+    let cause = |cause: &mut strowger_pfcp::ie::Cause| {
+        cause.0 ^= 0xff;
+        vec![(IeType::CAUSE, 0)]
+    };
+    match body {
+        Body::HeartbeatRequest(body) => {
+            body.recovery_time_stamp.0 ^= 0xff;
+            vec![(IeType::RECOVERY_TIME_STAMP, 0)]
+        }
+        Body::HeartbeatResponse(body) => {
+            body.recovery_time_stamp.0 ^= 0xff;
+            vec![(IeType::RECOVERY_TIME_STAMP, 0)]
+        }
+        Body::AssociationSetupRequest(body) => {
+            body.recovery_time_stamp.0 ^= 0xff;
+            vec![(IeType::RECOVERY_TIME_STAMP, 0)]
+        }
+        Body::AssociationSetupResponse(body) => cause(&mut body.cause),
+        Body::SessionEstablishmentRequest(body) => {
+            let last = body.create_fars.len() - 1;
+            body.create_fars[last].far_id.0 ^= 0xff;
+            vec![(IeType::CREATE_FAR, last), (IeType::FAR_ID, 0)]
+        }
+        Body::SessionEstablishmentResponse(body) => cause(&mut body.cause),
+        Body::SessionModificationRequest(body) => match &mut body.update_fars[..] {
+            [first, ..] => {
+                first.far_id.0 ^= 0xff;
+                vec![(IeType::UPDATE_FAR, 0), (IeType::FAR_ID, 0)]
+            }
+            [] => Vec::new(),
+        },
+        Body::SessionModificationResponse(body) => cause(&mut body.cause),
+        Body::SessionDeletionResponse(body) => cause(&mut body.cause),
+        Body::SessionReportResponse(body) => cause(&mut body.cause),
+        Body::SessionReportRequest(body) => match &mut body.usage_reports[..] {
+            [.., last] => {
+                last.urr_id.0 ^= 0xff;
+                let place = body.usage_reports.len() - 1;
+                vec![(IeType::USAGE_REPORT_REQUEST, place), (IeType::URR_ID, 0)]
+            }
+            [] => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_changed_field_changes_only_its_octets() {
+    let Some(folder) = captures() else {
+        return;
+    };
+    let mut changed = 0;
+    for (name, ..) in CAPTURES {
+        let datagrams = Capture::open(folder.join(name)).unwrap();
+        for datagram in datagrams.map(Result::unwrap).filter(|one| one.is_pfcp()) {
+            let at = format!("{name} frame {}", datagram.number);
+            for frame in frames(&datagram.payload).map(Result::unwrap) {
+                let mut message = Message::decode(frame.octets).unwrap();
+                let way = change(&mut message.body);
+                if way.is_empty() {
+                    continue;
+                }
+                let octets = message.encode().unwrap();
+                assert_eq!(octets.len(), frame.octets.len(), "{at}");
+                let mut index = Index::new();
+                let view = MessageView::decode(frame.octets, &mut index).unwrap();
+                let mut part = view.root();
+                for (ie, place) in way {
+                    part = part
+                        .parts()
+                        .filter(|one| one.ie() == ie)
+                        .nth(place)
+                        .unwrap();
+                }
+                let (start, end) = (part.offset(), part.offset() + part.value().len());
+                assert_ne!(octets[start..end], frame.octets[start..end], "{at}");
+                assert_eq!(octets[..start], frame.octets[..start], "{at}");
+                assert_eq!(octets[end..], frame.octets[end..], "{at}");
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 3000, "{changed} messages have such a field");
 }

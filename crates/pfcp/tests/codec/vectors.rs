@@ -164,7 +164,10 @@ const ELEMENTS: [(&str, &str); 10] = [
         "accepts",
     ),
     // The element of a vendor.
-    ("VendorSpecific: no row", "IE not decoded yet(WS:No vendor dissector)"),
+    (
+        "VendorSpecific: no row",
+        "IE not decoded yet(WS:No vendor dissector)",
+    ),
 ];
 
 const UNDECODED: &str = "IE data not decoded by WS yet";
