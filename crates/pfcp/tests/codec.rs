@@ -2,6 +2,8 @@
 
 #[path = "codec/compare.rs"]
 mod compare;
+#[path = "codec/damage.rs"]
+mod damage;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]

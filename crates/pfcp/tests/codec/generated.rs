@@ -3,7 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError};
-use strowger_pfcp::ie::descriptor::{Descriptor, canonical, describe};
+use strowger_pfcp::ie::Value;
+use strowger_pfcp::ie::descriptor::{Descriptor, Leaf, canonical, describe};
 use strowger_pfcp::validate::findings;
 use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageType, MessageView, from_json, to_json, validate,
@@ -37,6 +38,12 @@ fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// The fields of a value by name.
+fn fields<'a>(leaf: &'static Leaf, value: &'a [u8]) -> Vec<(&'static str, Value<'a>)> {
+    let fields = leaf.read(value);
+    fields.map(|(name, _, value)| (name, value)).collect()
+}
+
 fn survives(octets: &[u8]) -> Result<(), TestCaseError> {
     let mut index = Index::new();
     let view = MessageView::decode(octets, &mut index).expect("well-formed");
@@ -60,6 +67,7 @@ proptest! {
             let once = canonical(ie, &value).expect("a row").expect("well-formed");
             let twice = canonical(ie, &once).expect("a row").expect("well-formed");
             prop_assert_eq!(&once, &twice, "{}", ie);
+            prop_assert_eq!(fields(what, &value), fields(what, &once), "{}", ie);
             prop_assert!(once.len() <= value.len(), "{}", ie);
             // A heartbeat does not know it: its octets stay, its fields are told.
             let known = tlv(96, &[0; 4]);

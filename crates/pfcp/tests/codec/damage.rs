@@ -1,0 +1,110 @@
+//! Messages that lost their end or a bit: an error says where, and nothing costs more than a look
+//! at each octet.
+
+use strowger_pfcp::validate::findings;
+use strowger_pfcp::wire::Part;
+use strowger_pfcp::{
+    Error, Frame, Index, Interfaces, Message, MessageType, MessageView, Rejection, validate,
+};
+
+use crate::values::{self, Choices, message_with, noise};
+
+/// A short message of every type, and of every group one that has it.
+fn messages() -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    for message in MessageType::ALL {
+        // What is left out when the choices are used up makes the message short.
+        let octets = noise(u64::from(message.0), 160);
+        messages.push(values::message(*message, &mut Choices::new(&octets)));
+    }
+    for (ie, (message, way)) in values::groups() {
+        let octets = noise(u64::from(ie.0), 96);
+        let mut choices = Choices::readable(&octets);
+        messages.push(message_with(message, &way, &values::leaf, &mut choices));
+    }
+    messages
+}
+
+/// Says that an error is about these octets.
+fn is_placed(error: &Error, octets: &[u8]) {
+    let length = octets.len();
+    assert!(
+        error.offset() <= length,
+        "{error} at {} of {length}",
+        error.offset()
+    );
+    let text = error.to_string();
+    assert!(!text.is_empty() && text.len() < 4096, "{text}");
+    for step in error.path().steps() {
+        let index = step.index.unwrap_or(0);
+        assert!(index < length / 4, "{error}: {index} elements in {length}");
+    }
+    let _ = Rejection::of(error, octets);
+}
+
+/// Decodes a message in every way; each part is met once, and stands within the octets.
+fn bears(octets: &[u8]) {
+    if let Err(error) = Message::decode(octets) {
+        is_placed(&error, octets);
+    }
+    let mut index = Index::new();
+    let frame = match Frame::decode(octets) {
+        Ok(frame) => frame,
+        Err(error) => return is_placed(&error, octets),
+    };
+    match MessageView::of(&frame, &mut index) {
+        Ok(view) => {
+            let met = parts(view.root(), octets.len());
+            assert!(
+                met <= octets.len() / 4,
+                "{met} parts in {} octets",
+                octets.len()
+            );
+            if validate(&view, Interfaces::ALL).is_err() {
+                assert!(!findings(&view, Interfaces::ALL).is_empty());
+            }
+        }
+        Err(error) => {
+            is_placed(&error, octets);
+            // A message of a type that has a name is named.
+            let named = frame.header.message_type.name().is_some();
+            assert!(!named || !error.path().is_empty(), "{error}");
+        }
+    }
+}
+
+fn parts(group: Part<'_>, end: usize) -> usize {
+    let inner = group.parts().map(|part| {
+        assert!(part.offset() + part.value().len() <= end);
+        1 + parts(part, end)
+    });
+    inner.sum()
+}
+
+#[test]
+fn a_message_may_end_after_any_octet() {
+    for message in messages() {
+        for cut in 0..message.len() {
+            bears(&message[..cut]);
+            let start = if message[0] & 1 == 1 { 16 } else { 8 };
+            if cut >= start {
+                // The same end, with a header that says so.
+                let mut octets = message[..cut].to_vec();
+                let length = u16::try_from(cut - 4).expect("a short message");
+                octets[2..4].copy_from_slice(&length.to_be_bytes());
+                bears(&octets);
+            }
+        }
+    }
+}
+
+#[test]
+fn any_bit_of_a_message_may_be_another() {
+    for mut message in messages() {
+        for bit in 0..8 * message.len() {
+            message[bit / 8] ^= 1 << (bit % 8);
+            bears(&message);
+            message[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
