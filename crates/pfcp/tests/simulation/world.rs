@@ -1,8 +1,4 @@
-//! Two endpoints and a bad network in one process, on virtual time, from a seed.
-//!
-//! Whatever is lost, doubled, delayed or overtaken, and whoever panics or restarts: every request
-//! is answered or fails, none is done twice, repetitions are identical, and at the end both sides
-//! agree on the sessions.
+//! The world of a seed: two endpoints, the network between them, and those who use them.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,43 +14,16 @@ use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::transaction::{RequestId, TransactionId};
 use strowger_pfcp::{Frame, IeType, MessageType, Seid, Sequence};
 
-const SEEDS: u64 = 400;
-const SESSIONS: u64 = 24;
-const END: Duration = Duration::from_secs(240);
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-
-    fn millis(&mut self, limit: u64) -> Duration {
-        Duration::from_millis(self.below(limit.max(1)))
-    }
-}
-
+use crate::dice::Dice;
+use crate::{END, SESSIONS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Side {
+pub(crate) enum Side {
     Smf,
     Upf,
 }
 
 impl Side {
-    fn address(self) -> SocketAddr {
+    pub(crate) fn address(self) -> SocketAddr {
         let host = match self {
             Self::Smf => 2,
             Self::Upf => 1,
@@ -81,15 +50,15 @@ enum Coming {
 
 /// How often each fault fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Faults {
-    lost: u64,
-    doubled: u64,
-    delayed: u64,
-    panics: u64,
-    crashes: u64,
-    retransmitted: u64,
-    unanswered: u64,
-    repeated: u64,
+pub(crate) struct Faults {
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) delayed: u64,
+    pub(crate) panics: u64,
+    pub(crate) crashes: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) unanswered: u64,
+    pub(crate) repeated: u64,
 }
 
 /// What the control plane does to one session.
@@ -129,7 +98,7 @@ struct User {
     life: u32,
 }
 
-struct World {
+pub(crate) struct World {
     dice: Dice,
     origin: Instant,
     now: Duration,
@@ -153,11 +122,11 @@ struct World {
     clippy::disallowed_methods,
     reason = "virtual time has to start somewhere"
 )]
-fn origin() -> Instant {
+pub(crate) fn origin() -> Instant {
     Instant::now()
 }
 
-fn endpoint(side: Side, life: u32) -> Endpoint {
+pub(crate) fn endpoint(side: Side, life: u32) -> Endpoint {
     let role = match side {
         Side::Smf => Role::ControlPlane,
         Side::Upf => Role::UserPlane,
@@ -172,7 +141,7 @@ fn endpoint(side: Side, life: u32) -> Endpoint {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
         Self {
             loss: dice.below(20),
@@ -212,7 +181,7 @@ impl World {
     }
 
     /// Runs to the end; returns the faults and a digest of everything that was sent.
-    fn run(mut self) -> (Faults, u64) {
+    pub(crate) fn run(mut self) -> (Faults, u64) {
         if self.dice.percent(50) {
             let after = Duration::from_millis(5000 + self.dice.below(25_000));
             self.later(after, Coming::Crash);
@@ -535,7 +504,7 @@ fn session_of(frame: &Frame<'_>) -> u64 {
     u64::from_be_bytes(seid.expect("eight octets"))
 }
 
-fn establishment(session: u64) -> Vec<u8> {
+pub(crate) fn establishment(session: u64) -> Vec<u8> {
     let number = u32::try_from(session).expect("a few").to_be_bytes();
     let f_seid = [&[2][..], &session.to_be_bytes(), &[127, 0, 0, 2]].concat();
     let f_teid = [&[1][..], &number, &[127, 0, 0, 1]].concat();
@@ -569,109 +538,4 @@ fn modification(session: u64) -> Vec<u8> {
         .with(IeType::CREATE_FAR, far.as_slice())
         .as_slice()
         .to_vec()
-}
-
-#[test]
-fn two_endpoints_agree_over_a_bad_network() {
-    let mut all = Faults::default();
-    for seed in 0..SEEDS {
-        let outcome = std::panic::catch_unwind(|| World::new(seed).run());
-        let (faults, _) = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
-        all.lost += faults.lost;
-        all.doubled += faults.doubled;
-        all.delayed += faults.delayed;
-        all.panics += faults.panics;
-        all.crashes += faults.crashes;
-        all.retransmitted += faults.retransmitted;
-        all.unanswered += faults.unanswered;
-        all.repeated += faults.repeated;
-    }
-    println!("{SEEDS} seeds: {all:?}");
-    for fired in [
-        all.lost,
-        all.doubled,
-        all.delayed,
-        all.panics,
-        all.crashes,
-        all.retransmitted,
-        all.unanswered,
-        all.repeated,
-    ] {
-        assert!(fired > 0, "every fault fires: {all:?}");
-    }
-}
-
-#[test]
-fn the_same_seed_gives_the_same_run() {
-    for seed in [1, 2, 3] {
-        assert_eq!(World::new(seed).run(), World::new(seed).run());
-    }
-    assert_ne!(World::new(1).run().1, World::new(2).run().1);
-}
-
-/// Octets that mean nothing, and octets that nearly mean something, at any moment.
-#[test]
-fn hostile_octets_do_no_harm() {
-    let now = origin();
-    let mut dice = Dice(7);
-    let mut upf = endpoint(Side::Upf, 0);
-    let mut smf = endpoint(Side::Smf, 0);
-    smf.associate(now, Side::Upf.address()).expect("room");
-    let mut seeds = vec![
-        message(
-            &strowger_pfcp::Header::session(
-                MessageType::SESSION_ESTABLISHMENT_REQUEST,
-                Seid(0),
-                Sequence::new(3),
-            ),
-            &establishment(1),
-        )
-        .expect("short"),
-    ];
-    while let Some(transmit) = smf.poll_transmit() {
-        upf.handle_datagram(now, Side::Smf.address(), &transmit.octets);
-        seeds.push(transmit.octets.to_vec());
-    }
-    for round in 0..20_000u64 {
-        let mut octets = if round % 4 == 0 {
-            (0..dice.below(64)).map(|_| octet(&mut dice)).collect()
-        } else {
-            let index = usize::try_from(dice.below(seeds.len() as u64)).expect("small");
-            seeds[index].clone()
-        };
-        for _ in 0..dice.below(4) {
-            let at = usize::try_from(dice.below(octets.len().max(1) as u64)).expect("small");
-            match dice.below(3) {
-                0 if !octets.is_empty() => octets[at] = octet(&mut dice),
-                1 => octets.truncate(at),
-                _ => octets.insert(at, octet(&mut dice)),
-            }
-        }
-        let from = SocketAddr::from(([127, 0, 0, octet(&mut dice)], 8805));
-        for endpoint in [&mut upf, &mut smf] {
-            endpoint.handle_datagram(now, from, &octets);
-            while let Some(event) = endpoint.poll_event() {
-                if let Event::SessionRequest {
-                    transaction,
-                    octets,
-                    ..
-                } = event
-                {
-                    let frame = Frame::decode(&octets).expect("it was admitted");
-                    let _ = RuleSet::establish(&frame, &mut NoAllocator);
-                    endpoint.abandon(now, transaction);
-                }
-            }
-            while endpoint.poll_transmit().is_some() {}
-        }
-    }
-    let beat = Elements::new().recovery(Recovery(1));
-    let header = strowger_pfcp::Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(9));
-    let beat = message(&header, beat.as_slice()).expect("short");
-    upf.handle_datagram(now, Side::Smf.address(), &beat);
-    assert!(upf.poll_transmit().is_some(), "it still lives");
-}
-
-fn octet(dice: &mut Dice) -> u8 {
-    u8::try_from(dice.below(256)).expect("an octet")
 }
