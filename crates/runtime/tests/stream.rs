@@ -432,6 +432,15 @@ fn an_error_of_the_source_and_its_drop_are_told_after_what_was_sent() {
     });
     let why = "the source was dropped before the stream was finished";
     assert_eq!(drain(&mut reader), [why, "end"]);
+
+    // By a hook that fails after that: when it is dropped, nobody knows yet.
+    let stage = Stage::new(1, SourceSpec::DEFAULT);
+    let mut reader = stage.reader();
+    stage.run(|feed, _| {
+        drop(feed.source.take());
+        Err("out of paper".into())
+    });
+    assert_eq!(drain(&mut reader), [why, "end"]);
 }
 
 #[test]

@@ -41,7 +41,8 @@ pub enum ReadError {
         /// Why it ended.
         exit: Exit,
     },
-    /// The source was dropped before the stream was finished.
+    /// The source was dropped before the stream was finished; also by a hook that fails after
+    /// that, as with a [`Reply`](crate::Reply). [`Source::fail`](crate::Source::fail) says why.
     #[error("the source was dropped before the stream was finished")]
     Dropped,
 }
