@@ -141,11 +141,6 @@ impl Waiting {
         self.granted -= usize::from(granted);
         Some(granted)
     }
-
-    /// Takes those without a place out of the line; returns whom to wake.
-    fn refuse(&mut self) -> VecDeque<(u64, Waker)> {
-        self.senders.split_off(self.granted)
-    }
 }
 
 impl<M> Lanes<M> {

@@ -87,6 +87,18 @@ impl<M> Drain<M> {
 }
 
 impl<M> Lanes<M> {
+    /// Takes those without a place out of the line; returns whom to wake.
+    fn clear_line(&mut self) -> VecDeque<(u64, Waker)> {
+        let Some(waiting) = &mut self.waiting else {
+            return VecDeque::new();
+        };
+        let refused = waiting.senders.split_off(waiting.granted);
+        if waiting.granted == 0 {
+            self.waiting = None;
+        }
+        refused
+    }
+
     /// Ends the drain that runs, if one does; returns whom to wake.
     pub(super) fn end_drain(&mut self) -> Vec<Waker> {
         if self.gate == Gate::Draining {
@@ -114,9 +126,8 @@ impl<M> Mailbox<M> {
         let drain = Arc::clone(drain);
         drain.join();
         // Those who wait for room are told, with their message; who has a place keeps it.
-        let refused = lanes.waiting.as_mut().map(|waiting| waiting.refuse());
+        let refused = lanes.clear_line();
         self.call(lanes);
-        let refused = refused.unwrap_or_default();
         refused.into_iter().for_each(|(_, waker)| waker.wake());
         Some(drain)
     }
