@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, bugs, demo, fuzz, loom, miri, simulate, term, test, tidy};
+use crate::{Outcome, bugs, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy};
 
 /// Runs all steps, or those that `args` name.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -52,6 +52,9 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         }),
         Step::new("test", "cargo xtask test", || {
             test::run(project, &[]).map(Some)
+        }),
+        Step::new("conformance", "cargo xtask conformance --check", || {
+            conformance::run(project, &["--check".to_owned()]).map(|()| None)
         }),
         Step::command("doc", || {
             let mut doc = cargo(project, &["doc", "--no-deps", "--workspace", "--locked"]);

@@ -7,6 +7,7 @@ mod bench;
 mod binaries;
 mod bugs;
 mod ci;
+mod conformance;
 mod demo;
 mod fuzz;
 mod gate;
@@ -49,6 +50,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --resume goes on with one that was cut off)
   bench observe            what it costs to watch actors, in instructions under callgrind
                            (--quick, --json as above)
+  conformance              docs/pfcp-conformance.md from what tests compared and found right
+                           (--check: says whether the page is current)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
   plots                    docs/performance.md and docs/*.svg again from docs/performance.json
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets;
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Some("mutants") => mutants::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
+        Some("conformance") => conformance::run(&project, &rest),
         Some("gate") => gate::run(&project, &rest),
         Some("plots") => plots::run(&project),
         None | Some("help" | "--help" | "-h") => {
