@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, bugs, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy};
+use crate::{Outcome, bugs, demo, fuzz, loom, miri, simulate, term, test, tidy};
 
 /// Runs all steps, or those that `args` name.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -53,9 +53,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         Step::new("test", "cargo xtask test", || {
             test::run(project, &[]).map(Some)
         }),
-        Step::new("conformance", "cargo xtask conformance --check", || {
-            conformance::run(project, &["--check".to_owned()]).map(|()| None)
-        }),
+        Step::command("interop", || cargo(project, INTEROP)),
         Step::command("doc", || {
             let mut doc = cargo(project, &["doc", "--no-deps", "--workspace", "--locked"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");
@@ -122,6 +120,14 @@ fn proofs(project: &Project) -> [Step<'_>; 4] {
     ]
 }
 
+/// Compares the codec with a peer that the product must not resolve.
+const INTEROP: &[&str] = &[
+    "test",
+    "--locked",
+    "--manifest-path",
+    "interop/rs/Cargo.toml",
+];
+
 /// Checks the bench workspace.
 const BENCH: &[&str] = &[
     "clippy",
@@ -130,9 +136,16 @@ const BENCH: &[&str] = &[
     "--workspace",
 ];
 
-/// Three workspaces, one format.
+const MANIFESTS: [&str; 4] = [
+    "Cargo.toml",
+    "bench/Cargo.toml",
+    "fuzz/Cargo.toml",
+    "interop/rs/Cargo.toml",
+];
+
+/// Four workspaces, one format.
 fn format(project: &Project) -> Result<Option<String>, String> {
-    for manifest in ["Cargo.toml", "bench/Cargo.toml", "fuzz/Cargo.toml"] {
+    for manifest in MANIFESTS {
         let check = ["fmt", "--all", "--check", "--manifest-path", manifest];
         step::run(&mut cargo(project, &check))?;
     }

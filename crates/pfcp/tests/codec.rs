@@ -4,8 +4,6 @@
 mod compare;
 #[path = "codec/damage.rs"]
 mod damage;
-#[path = "codec/facts.rs"]
-mod facts;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]

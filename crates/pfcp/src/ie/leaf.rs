@@ -1,7 +1,5 @@
 //! The macros behind the rows of elements with fields.
 
-mod bits;
-
 /// Implements [`Ie`](super::Ie) for a leaf that has `read(&mut Reader)` and `put(&mut Vec)`.
 macro_rules! leaf_ie {
     ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr) => {
@@ -83,17 +81,14 @@ macro_rules! numbers {
 }
 
 /// Rows of one number with names: `Type: kind = NUMBER field { value CONSTANT "name"; };`.
-///
-/// `R19` at the end of the row of a value, a flag, a bit or a field says since when it is there;
-/// without it, since the element is.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident {
-        $($value:literal $constant:ident $text:literal $($since:ident)?;)*
+        $($value:literal $constant:ident $text:literal;)*
     })*) => { $(
         $crate::ie::open::open_enum! {
             $(#[$doc])*
             $name(u8)
-            $($value $constant $text $($since)?;)*
+            $($value $constant $text;)*
         }
         $crate::ie::leaf::number_leaf!($name, $kind, (($name $kind)), $ie, $field, {
             if $crate::validate::is_closed($crate::ie::IeType::$ie) {
@@ -136,8 +131,6 @@ macro_rules! number_leaf {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($described),
                         when: $crate::ie::When::Always,
-                        since: $crate::ie::IeType::$ie.since(),
-                        values: $crate::ie::release::values_since!($described),
                     }],
                     check: $crate::ie::leaf::leaf_checks!(check $name),
                     again: $crate::ie::leaf::leaf_checks!(again $name),
@@ -214,8 +207,6 @@ macro_rules! strings {
                     name: stringify!($field),
                     kind: $crate::ie::field::field_kind!($kind),
                     when: $crate::ie::When::Always,
-                    since: $crate::ie::IeType::$ie.since(),
-                    values: None,
                 }],
                 check: |_| Ok(true),
                 again: |value, out| out.extend_from_slice(value),
@@ -242,7 +233,7 @@ macro_rules! octets_of {
 /// Octets after the first `least` may be missing and are written when a flag of theirs is set.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident: $repr:ident, $least:literal..$most:literal = $ie:ident {
-        $($flag:ident $octet:literal / $bit:literal $($since:ident)?;)*
+        $($flag:ident $octet:literal / $bit:literal;)*
     })*) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -332,8 +323,6 @@ macro_rules! flags {
                         names: None,
                     },
                     when: $crate::ie::When::Always,
-                    since: $crate::ie::release::since!($ie $($since)?),
-                    values: None,
                 }),*],
                 check: |value| {
                     let mut reader = $crate::ie::field::Reader::new(value);
@@ -386,11 +375,8 @@ macro_rules! record {
 macro_rules! record_traits {
     (
         $name:ident
-        {
-            $($(#[$bit_doc:meta])*
-            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
-        }
-        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])? $($since:ident)?;)* }
+        { $($(#[$bit_doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])?;)* }
     ) => {
         impl<T: Clone> Clone for $name<T> {
             fn clone(&self) -> Self {
@@ -422,12 +408,9 @@ macro_rules! record_row {
         $(#[$doc:meta])* $name:ident
         [$($declared:tt)*] [$($any:tt)*] [$($view:tt)*] [$($from:tt)*] [$($into:tt)*]
         = $ie:ident, head $head:literal
-        {
-            $($(#[$bit_doc:meta])*
-            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
-        }
+        { $($(#[$bit_doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
         $all:tt
-        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])? $($since:ident)?;)* }
+        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])?;)* }
     ) => {
         $(#[$doc])*
         pub struct $name $($declared)* {
@@ -477,16 +460,12 @@ macro_rules! record_row {
                         name: stringify!($bits),
                         kind: $crate::ie::leaf::bits_kind!($width $octet / $bit),
                         when: $crate::ie::When::Always,
-                        since: $crate::ie::release::since!($ie $($bit_since)?),
-                        values: $crate::ie::release::values_since!($width),
                     },)*
                     $($crate::ie::Field {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($kind),
                         when: $crate::ie::leaf::when_data!(
                             $all $([$($when)*])?),
-                        since: $crate::ie::release::since!($ie $($since)?),
-                        values: $crate::ie::release::values_since!($kind),
                     },)*
                 ],
                 check: $crate::ie::leaf::leaf_checks!(check $name),
@@ -499,11 +478,122 @@ macro_rules! record_row {
     };
 }
 
-pub(crate) use bits::{
-    bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, when_data, when_mask,
-    when_write,
-};
+macro_rules! bits_type {
+    (flag) => {
+        bool
+    };
+    (($code:ident $width:literal)) => {
+        $code
+    };
+    ($width:literal) => {
+        u8
+    };
+}
+
+macro_rules! bits_width {
+    (flag) => {
+        1
+    };
+    (($code:ident $width:literal)) => {
+        $width
+    };
+    ($width:literal) => {
+        $width
+    };
+}
+
+macro_rules! bits_mask {
+    ($width:tt $octet:literal / $bit:literal) => {
+        (((1u64 << $crate::ie::leaf::bits_width!($width)) - 1)
+            << $crate::ie::field::shift($octet, $bit))
+    };
+}
+
+macro_rules! bits_read {
+    ($head:ident flag $octet:literal / $bit:literal) => {
+        $head >> $crate::ie::field::shift($octet, $bit) & 1 == 1
+    };
+    ($head:ident ($code:ident $width:literal) $octet:literal / $bit:literal) => {
+        $code($crate::ie::leaf::bits_read!($head $width $octet / $bit))
+    };
+    ($head:ident $width:literal $octet:literal / $bit:literal) => {
+        ($head >> $crate::ie::field::shift($octet, $bit) & ((1 << $width) - 1)) as u8
+    };
+}
+
+macro_rules! bits_write {
+    ($value:expr, ($code:ident $width:literal) $octet:literal / $bit:literal) => {
+        $crate::ie::leaf::bits_write!($value.0, $width $octet / $bit)
+    };
+    ($value:expr, $width:tt $octet:literal / $bit:literal) => {
+        (u64::from($value) << $crate::ie::field::shift($octet, $bit)
+            & $crate::ie::leaf::bits_mask!($width $octet / $bit))
+    };
+}
+
+macro_rules! bits_kind {
+    (($code:ident $width:literal) $octet:literal / $bit:literal) => {
+        $crate::ie::Kind::Bits {
+            shift: $crate::ie::field::shift($octet, $bit),
+            width: $width,
+            names: Some(|value| {
+                u8::try_from(value)
+                    .ok()
+                    .and_then(|value| $code(value).name())
+            }),
+        }
+    };
+    ($width:tt $octet:literal / $bit:literal) => {
+        $crate::ie::Kind::Bits {
+            shift: $crate::ie::field::shift($octet, $bit),
+            width: $crate::ie::leaf::bits_width!($width),
+            names: None,
+        }
+    };
+}
+
+macro_rules! when_mask {
+    ([if $flag:ident $octet:literal / $bit:literal]) => {
+        $crate::ie::leaf::bits_mask!(flag $octet / $bit)
+    };
+    ([$($when:tt)*]) => { 0 };
+}
+
+macro_rules! when_write {
+    ($value:expr, [if $flag:ident $octet:literal / $bit:literal]) => {
+        (u64::from($value.is_some()) << $crate::ie::field::shift($octet, $bit))
+    };
+    ($value:expr, [$($when:tt)*]) => {
+        0
+    };
+}
+
+macro_rules! when_data {
+    ($all:tt) => { $crate::ie::When::Always };
+    ($all:tt [more]) => { $crate::ie::When::More };
+    ($all:tt [if $flag:ident $octet:literal / $bit:literal]) => {
+        $crate::ie::When::Flag {
+            name: stringify!($flag),
+            shift: $crate::ie::field::shift($octet, $bit),
+        }
+    };
+    (
+        { $($(#[$doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        [if ($when:expr)]
+    ) => {
+        $crate::ie::When::Head {
+            holds: |head| {
+                $(let $bits = $crate::ie::leaf::bits_read!(head $width $octet / $bit);)*
+                let _ = ($($bits,)*);
+                $when
+            },
+            text: stringify!($when),
+        }
+    };
+}
+
 pub(crate) use {
-    codes, flags, leaf_checks, leaf_display, leaf_ie, number_leaf, numbers, octets_of, record,
-    record_row, record_traits, strings,
+    bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, codes, flags, leaf_checks,
+    leaf_display, leaf_ie, number_leaf, numbers, octets_of, record, record_row, record_traits,
+    strings, when_data, when_mask, when_write,
 };

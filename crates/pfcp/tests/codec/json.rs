@@ -68,8 +68,8 @@ fn an_error_deep_inside_names_the_whole_way() {
         ] })
     };
     let pdr = |id: u16, teid: u64| {
-        let id = json!({ "type": 56, "value": { "rule_id": id } });
-        json!({ "type": 1, "ies": [id, pdi(teid)] })
+        let name = json!({ "type": 56, "value": { "rule_id": id } });
+        json!({ "type": 1, "ies": [name, pdi(teid)] })
     };
     let message =
         |pdrs: [serde_json::Value; 2]| json!({ "type": 50, "seid": 0, "sequence": 1, "ies": pdrs });

@@ -225,7 +225,12 @@ pub(crate) enum Fill {
 
 /// Makes the members of a table: those that have to be there, and some of the others.
 pub(crate) fn group(table: &Group, choices: &mut Choices<'_>) -> Vec<u8> {
-    members(table, Fill::Some, &[], &leaf, choices)
+    group_of(table, &leaf, choices)
+}
+
+/// Makes the members of a table, with leaves of the caller.
+pub(crate) fn group_of(table: &Group, leaf: Leaves<'_>, choices: &mut Choices<'_>) -> Vec<u8> {
+    members(table, Fill::Some, &[], leaf, choices)
 }
 
 /// What makes the leaves of a group.
