@@ -7,7 +7,6 @@ mod bench;
 mod binaries;
 mod bugs;
 mod ci;
-mod conformance;
 mod demo;
 mod fuzz;
 mod gate;
@@ -50,8 +49,6 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --resume goes on with one that was cut off)
   bench observe            what it costs to watch actors, in instructions under callgrind
                            (--quick, --json as above)
-  conformance              docs/pfcp-conformance.md from what tests compared and found right
-                           (--check: says whether the page is current)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
   plots                    docs/performance.md and docs/*.svg again from docs/performance.json
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets;
@@ -61,9 +58,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
-  mutants                  change mailbox and supervision; no change may pass the tests (--file
-                           GLOB, --list, --short; a run that was broken off goes on, --afresh
-                           starts again)
+  mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
+                           no change may pass the tests (--file GLOB, --list, --short; a run that
+                           was broken off goes on, --afresh starts again)
   loom                     all interleavings of the runtime's small machines (--weaken: and each
                            weakened ordering must make a model fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
@@ -89,7 +86,6 @@ fn main() -> ExitCode {
         Some("mutants") => mutants::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
-        Some("conformance") => conformance::run(&project, &rest),
         Some("gate") => gate::run(&project, &rest),
         Some("plots") => plots::run(&project),
         None | Some("help" | "--help" | "-h") => {

@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: changes in the logic of the runtime that no test may miss.
+//! `cargo xtask mutants`: changes in the logic of the runtime, or in what judges PFCP messages,
+//! that no test may miss.
 //!
 //! `cargo-mutants` names the changes. All of them are built into one copy of the crate, each
 //! behind a switch ([`schema`]), so that a change costs a run of the tests and no build. Tests that
@@ -11,6 +12,7 @@
 mod equivalent;
 mod hunt;
 mod schema;
+mod subject;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,35 +22,22 @@ use serde_json::Value;
 use crate::mutants::equivalent::EQUIVALENT;
 use crate::mutants::hunt::Hunt;
 use crate::mutants::schema::Change;
+use crate::mutants::subject::{PFCP, RUNTIME, Subject};
 use crate::project::Project;
 use crate::{Outcome, step, term};
 
 const VERSION: &str = "27.1.0";
 
-/// What is changed unless files are named.
-const FILES: [&str; 6] = [
-    "crates/runtime/src/mailbox.rs",
-    "crates/runtime/src/mailbox/drain.rs",
-    "crates/runtime/src/mailbox/receiver.rs",
-    "crates/runtime/src/mailbox/spec.rs",
-    "crates/runtime/src/mailbox/term.rs",
-    "crates/runtime/src/supervision/*.rs",
-];
-
-/// What decides without doing: changed in the short form.
-const SHORT: [&str; 2] = [
-    "crates/runtime/src/supervision/intensity.rs",
-    "crates/runtime/src/supervision/strategy.rs",
-];
-
 /// What a change may be left out for: an opaque future has no other value, and what only prints
 /// decides nothing.
 const LEFT_OUT: [&str; 2] = ["impl fmt::", "impl std::fmt::"];
 
-/// Changes the files that `args` name (`--file GLOB`), or all, or those of `--short`.
+/// Changes the files that `args` name (`--file GLOB`), or all, or those of `--short`; those of the
+/// runtime unless `--pfcp` is given.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let mut files = Vec::new();
     let (mut short, mut list, mut afresh) = (false, false, false);
+    let mut subject = &RUNTIME;
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -56,17 +45,18 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             "--list" => list = true,
             "--afresh" => afresh = true,
             "--short" => short = true,
+            "--pfcp" => subject = &PFCP,
             other => return Err(format!("mutants does not know `{other}`")),
         }
     }
     if files.is_empty() {
         files = if short {
-            SHORT.to_vec()
+            subject.short.to_vec()
         } else {
-            FILES.to_vec()
+            subject.files.to_vec()
         };
     }
-    let changes = changes(project, &files)?;
+    let changes = changes(project, subject, &files)?;
     if list {
         changes.iter().for_each(|change| term::line(&change.name));
         return Ok(());
@@ -79,7 +69,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         let reason = reason.map_or("", |one| one.reason);
         term::note(&format!("  left out: {}: {reason}", change.name));
     }
-    let said = Hunt::new(project, changes, afresh)?.run()?;
+    let said = Hunt::new(project, subject, changes, afresh)?.run()?;
     let left_out = match equivalent.len() {
         0 => String::new(),
         count => format!(", {count} left out as they change nothing"),
@@ -89,10 +79,10 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 }
 
 /// All changes of these files, as cargo-mutants lists them.
-fn changes(project: &Project, files: &[&str]) -> Result<Vec<Change>, String> {
+fn changes(project: &Project, subject: &Subject, files: &[&str]) -> Result<Vec<Change>, String> {
     let mut command = Command::new(installed(project)?);
     command.current_dir(project.root());
-    command.args(["mutants", "--package", "strowger", "--list", "--json"]);
+    command.args(["mutants", "--package", subject.package, "--list", "--json"]);
     command.args(["--gitignore", "true"]);
     for text in LEFT_OUT {
         command.args(["--exclude-re", text]);

@@ -2,43 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::schema::{self, Change};
+use super::subject::Subject;
 use crate::binaries::{self, Binary};
 use crate::project::Project;
 use crate::{step, term};
-
-/// The tests that look at mailboxes and supervision.
-const TESTS: [&str; 24] = [
-    "ask",
-    "batches",
-    "contention",
-    "counters",
-    "destructors",
-    "drain",
-    "dynamic",
-    "escalation",
-    "expiry",
-    "group",
-    "hanging",
-    "lifecycle",
-    "links",
-    "mailbox",
-    "monitor",
-    "observation",
-    "registry",
-    "ring",
-    "shutdown",
-    "storm",
-    "strategies",
-    "supervision",
-    "threads",
-    "top",
-];
 
 /// Seeds of the storm that run on each change.
 const SEEDS: &str = "0..40";
@@ -81,10 +54,9 @@ pub(crate) fn mutant(number: u32) -> bool {
 }
 "#;
 
-const LIBRARY: &str = "crates/runtime/src/lib.rs";
-
 pub(super) struct Hunt<'a> {
     project: &'a Project,
+    subject: &'a Subject,
     changes: Vec<Change>,
     copy: PathBuf,
     /// The files that are changed, as they are.
@@ -121,6 +93,7 @@ struct Tally {
 impl<'a> Hunt<'a> {
     pub(super) fn new(
         project: &'a Project,
+        subject: &'a Subject,
         changes: Vec<Change>,
         afresh: bool,
     ) -> Result<Self, String> {
@@ -134,6 +107,7 @@ impl<'a> Hunt<'a> {
         let outcomes = Outcomes::open(super::folder(project).join("outcomes"), afresh)?;
         Ok(Self {
             project,
+            subject,
             changes,
             copy,
             texts,
@@ -163,13 +137,17 @@ impl<'a> Hunt<'a> {
             self.enter(number, End::Unviable, &mut tally)?;
         }
         if !switched.is_empty() {
-            let suite = Suite::new(self.build(&TESTS)?, &super::folder(self.project))?;
+            let suite = Suite::new(
+                self.build(self.subject.tests)?,
+                self.subject.only,
+                &super::folder(self.project),
+            )?;
             for number in switched {
                 let end = suite.run(Some(number))?;
                 self.enter(number, end, &mut tally)?;
             }
         }
-        self.restore(LIBRARY)?;
+        self.restore(self.subject.library)?;
         for number in alone {
             let end = self.run_alone(number)?;
             self.enter(number, end, &mut tally)?;
@@ -206,8 +184,9 @@ impl<'a> Hunt<'a> {
     /// Writes all changes that build as branches; returns them, those that must be built alone,
     /// and those that do not build.
     fn switch_all(&self, todo: &[usize]) -> Result<Sorted, String> {
-        let library = read(&self.project.root().join(LIBRARY))?;
-        write(&self.copy.join(LIBRARY), &format!("{library}{SWITCH}"))?;
+        let library = self.subject.library;
+        let text = read(&self.project.root().join(library))?;
+        write(&self.copy.join(library), &format!("{text}{SWITCH}"))?;
         let mut left: BTreeSet<usize> = todo.iter().copied().collect();
         let (mut alone, mut dead) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
@@ -255,7 +234,13 @@ impl<'a> Hunt<'a> {
     /// What the compiler says of the library.
     fn errors(&self) -> Result<Vec<Diagnostic>, String> {
         let mut cargo = self.cargo();
-        cargo.args(["check", "-p", "strowger", "--all-features", "--lib"]);
+        cargo.args([
+            "check",
+            "-p",
+            self.subject.package,
+            "--all-features",
+            "--lib",
+        ]);
         cargo.args(["--locked", "--message-format=json"]);
         let output = cargo
             .output()
@@ -288,7 +273,7 @@ impl<'a> Hunt<'a> {
             "test",
             "--locked",
             "-p",
-            "strowger",
+            self.subject.package,
             "--all-features",
             "--lib",
         ]);
@@ -317,8 +302,9 @@ impl<'a> Hunt<'a> {
             return Ok(End::Unviable);
         }
         // The unit tests, which are soon built, see most of what no branch can be made of.
-        match Suite::all(self.build(&[])?).run(None)? {
-            End::Missed => Suite::all(self.build(&TESTS)?).run(None),
+        let only = self.subject.only;
+        match Suite::all(self.build(&[])?, only).run(None)? {
+            End::Missed => Suite::all(self.build(self.subject.tests)?, only).run(None),
             end => Ok(end),
         }
     }
@@ -378,6 +364,7 @@ impl Diagnostic {
 /// The tests, and which changes each comes by.
 struct Suite {
     tests: Vec<Test>,
+    only: &'static [&'static str],
 }
 
 struct Test {
@@ -389,14 +376,18 @@ struct Test {
 
 impl Suite {
     /// Runs all tests without a change, and notes what they meet.
-    fn new(binaries: Vec<Binary>, folder: &Path) -> Result<Self, String> {
+    fn new(
+        binaries: Vec<Binary>,
+        only: &'static [&'static str],
+        folder: &Path,
+    ) -> Result<Self, String> {
         let met = folder.join("met");
         let mut tests = Vec::new();
         for binary in binaries {
             // Absent unless a run was broken off.
             let _gone = std::fs::remove_file(&met);
             let begun = Instant::now();
-            let mut command = limited(&binary);
+            let mut command = limited(&binary, only);
             command.env("STROWGER_MUTANTS_MET", &met);
             let output = binaries::output_within(&mut command, LEAST * 30)?;
             if !output.is_some_and(|output| output.status.success()) {
@@ -410,11 +401,11 @@ impl Suite {
             });
         }
         tests.sort_by_key(|test| test.took);
-        Ok(Self { tests })
+        Ok(Self { tests, only })
     }
 
     /// Tests of which nothing is known.
-    fn all(binaries: Vec<Binary>) -> Self {
+    fn all(binaries: Vec<Binary>, only: &'static [&'static str]) -> Self {
         let test = |binary| Test {
             binary,
             took: LEAST,
@@ -422,6 +413,7 @@ impl Suite {
         };
         Self {
             tests: binaries.into_iter().map(test).collect(),
+            only,
         }
     }
 
@@ -432,51 +424,33 @@ impl Suite {
             if !test.meets.as_ref().is_none_or(meets) {
                 continue;
             }
+            let mut command = limited(&test.binary, self.only);
+            if let Some(number) = number {
+                command.env("STROWGER_MUTANT", number.to_string());
+            }
+            let limit = LEAST.max(test.took * 5);
             let name = &test.binary.name;
-            let Some(output) = test.run(number)? else {
-                return Ok(End::Caught(format!("{name}, which does not end")));
-            };
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stdout);
-                let failed = said
-                    .lines()
-                    .find_map(|line| line.strip_prefix("---- ")?.strip_suffix(" stdout ----"));
-                let failed = failed.unwrap_or("it breaks off");
-                return Ok(End::Caught(format!("{name}: {failed}")));
+            match binaries::output_within(&mut command, limit)? {
+                None => return Ok(End::Caught(format!("{name}, which does not end"))),
+                Some(output) if !output.status.success() => {
+                    let said = String::from_utf8_lossy(&output.stdout);
+                    let failed = said
+                        .lines()
+                        .find_map(|line| line.strip_prefix("---- ")?.strip_suffix(" stdout ----"));
+                    let failed = failed.unwrap_or("it breaks off");
+                    return Ok(End::Caught(format!("{name}: {failed}")));
+                }
+                Some(_) => {}
             }
         }
         Ok(End::Missed)
     }
 }
 
-impl Test {
-    /// Runs it with a change; nothing when it does not end.
-    fn run(&self, number: Option<usize>) -> Result<Option<Output>, String> {
-        let mut limit = LEAST.max(self.took * 5);
-        loop {
-            let mut command = limited(&self.binary);
-            if let Some(number) = number {
-                command.env("STROWGER_MUTANT", number.to_string());
-            }
-            let output = binaries::output_within(&mut command, limit)?;
-            if output.is_some() || number.is_none() {
-                return Ok(output);
-            }
-            // It may be the machine that has become slow, not the change.
-            let begun = Instant::now();
-            binaries::output_within(&mut limited(&self.binary), limit * 4)?;
-            let needed = begun.elapsed() * 5;
-            if needed <= limit {
-                return Ok(None);
-            }
-            limit = needed;
-        }
-    }
-}
-
 /// A command for tests that may run wild.
-fn limited(binary: &Binary) -> Command {
-    let limit = format!("ulimit -v {MEMORY}; exec \"$0\" --quiet");
+fn limited(binary: &Binary, only: &[&str]) -> Command {
+    let only = only.join(" ");
+    let limit = format!("ulimit -v {MEMORY}; exec \"$0\" --quiet {only}");
     let mut command = binary.under("sh", &["-c", &limit]);
     command
         .env("STROWGER_STORM_SEEDS", SEEDS)

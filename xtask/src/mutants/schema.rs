@@ -133,9 +133,15 @@ pub(super) fn branch(text: &str, changes: &[(usize, &Change)]) -> Result<Branche
             alone.push(*number);
             continue;
         };
-        let put = (*number, change.replacement.clone());
+        let mut put = (*number, change.replacement.clone());
         match sites.iter_mut().find(|site| site.range == range) {
-            Some(site) => site.changes.push(put),
+            Some(site) => {
+                // A guard that is an operation: the whole of it is put there.
+                if let (Shape::Guard, Shape::Binary { left, right }) = (&site.shape, shape) {
+                    put.1 = format!("{} {} {}", &text[left], put.1, &text[right]);
+                }
+                site.changes.push(put);
+            }
             None => sites.push(Site {
                 range,
                 shape,

@@ -1,0 +1,84 @@
+//! What is changed, and the tests that have to notice.
+
+/// A crate whose logic is changed.
+pub(super) struct Subject {
+    pub(super) package: &'static str,
+    /// The root of its library, which gets the switches.
+    pub(super) library: &'static str,
+    /// What is changed unless files are named.
+    pub(super) files: &'static [&'static str],
+    /// What decides without doing: changed in the short form.
+    pub(super) short: &'static [&'static str],
+    /// The test programs besides the unit tests.
+    pub(super) tests: &'static [&'static str],
+    /// Parts of the names of the tests that run; all if there are none.
+    pub(super) only: &'static [&'static str],
+}
+
+/// Mailboxes and supervision.
+pub(super) const RUNTIME: Subject = Subject {
+    package: "strowger",
+    library: "crates/runtime/src/lib.rs",
+    files: &[
+        "crates/runtime/src/mailbox.rs",
+        "crates/runtime/src/mailbox/*.rs",
+        "crates/runtime/src/supervision/*.rs",
+    ],
+    short: &[
+        "crates/runtime/src/supervision/intensity.rs",
+        "crates/runtime/src/supervision/strategy.rs",
+    ],
+    tests: &[
+        "ask",
+        "batches",
+        "contention",
+        "counters",
+        "destructors",
+        "drain",
+        "dynamic",
+        "escalation",
+        "expiry",
+        "group",
+        "hanging",
+        "lifecycle",
+        "links",
+        "mailbox",
+        "monitor",
+        "observation",
+        "registry",
+        "ring",
+        "shutdown",
+        "storm",
+        "strategies",
+        "supervision",
+        "threads",
+        "top",
+    ],
+    only: &[],
+};
+
+/// What decides whether a PFCP message is as it should be.
+pub(super) const PFCP: Subject = Subject {
+    package: "strowger-pfcp",
+    library: "crates/pfcp/src/lib.rs",
+    files: &[
+        "crates/pfcp/src/validate.rs",
+        "crates/pfcp/src/validate/*.rs",
+        "crates/pfcp/src/ie/condition.rs",
+        "crates/pfcp/src/wire/index.rs",
+    ],
+    short: &["crates/pfcp/src/ie/condition.rs"],
+    tests: &["bad_inputs", "codec"],
+    // The others do not judge, or take long.
+    only: &[
+        "answer",
+        "bad_input",
+        "damage",
+        "framing",
+        "index",
+        "judged",
+        "roundtrip",
+        "validation",
+        "validate",
+    ],
+};
