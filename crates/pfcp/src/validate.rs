@@ -28,7 +28,7 @@ use crate::ie::{Cause, Descriptor, FailedRuleId, Group, IeType, Interfaces};
 use crate::message::MessageView;
 use crate::wire::Part;
 
-pub(crate) use condition::{incorrect, is_closed, of_message};
+pub(crate) use condition::{incorrect, is_closed, is_judged, of_message};
 
 /// One thing that is not as the specification says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +158,7 @@ impl std::error::Error for Rejection {}
 /// # Errors
 /// When no interface is left: the first finding for all of them, or the one that ruled the last
 /// interface out.
+#[inline]
 pub fn validate(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection> {
     // What the walk that found the elements saw is enough to accept.
     let fit = view.fit().and(on);
@@ -265,7 +266,7 @@ impl<'a> Walk<'a, '_> {
         }
         match member.what {
             Descriptor::Leaf(_) => {
-                if let Some(clause) = incorrect(part) {
+                if let Some(clause) = incorrect(part.ie(), part) {
                     self.note(FindingKind::Incorrect(clause), part.ie(), self.on, trail);
                 }
             }

@@ -1,6 +1,6 @@
 //! Conditions under which a group has to have a member, where the group alone decides.
 
-use super::descriptor::NO_SLOT;
+use super::descriptor::{Member, NO_SLOT, find};
 use super::{ApplyAction, IeType, ReportingTriggers};
 
 /// A member that a group has to have under a condition.
@@ -78,7 +78,7 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    pub(crate) const fn of(group: Option<IeType>, slots: &[u8]) -> Self {
+    pub(crate) const fn of(group: Option<IeType>, members: &[Member]) -> Self {
         let (watch, needs) = needs(group);
         let mut asked = [(0, 0); 5];
         let mut need = 0;
@@ -88,15 +88,20 @@ impl Conditions {
             asked[need].0 = if *flags == 0 { u32::MAX } else { *flags };
             let mut one = 0;
             while one < any.len() {
-                let slot = slots[any[one].0 as usize];
-                assert!(slot != NO_SLOT, "a condition names no member");
-                asked[need].1 |= 1 << slot;
+                match find(members, any[one]) {
+                    Some(slot) => asked[need].1 |= 1 << slot,
+                    None => panic!("a condition names no member"),
+                }
                 one += 1;
             }
             need += 1;
         }
         Self {
-            watch: slots[watch.0 as usize],
+            watch: match find(members, watch) {
+                #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
+                Some(slot) => slot as u8,
+                None => NO_SLOT,
+            },
             needs,
             asked,
         }

@@ -51,6 +51,12 @@ impl Quick {
         most: 0,
     };
 
+    /// A group of any length.
+    const GROUP: Self = Self {
+        octets: 0,
+        most: u8::MAX,
+    };
+
     /// A number of `octets`, of which the lowest `width` bits count.
     pub(crate) const fn number((octets, width): (usize, u32)) -> Self {
         #[expect(
@@ -83,13 +89,6 @@ impl Quick {
             octets: 1,
             most: values[next - 1],
         }
-    }
-
-    /// Whether a value is one of those.
-    #[inline]
-    pub(crate) fn takes(self, value: &[u8]) -> bool {
-        value.len() == usize::from(self.octets)
-            && value.first().is_some_and(|first| *first <= self.most)
     }
 
     /// Flags of one octet at least; `known` are those of the first.
@@ -208,14 +207,10 @@ pub struct Group {
     pub table: &'static str,
     /// The members in the order of the table.
     pub members: &'static [Member],
-    slots: [u8; SLOTS],
-    pub(crate) quick: [Quick; 64],
+    pub(crate) rows: Rows,
     pub(crate) required: [u64; 5],
     /// What is required on any interface.
     pub(crate) wanted: u64,
-    pub(crate) once: u64,
-    /// The members that are groups.
-    pub(crate) nested: u64,
     /// What the values of members ask for besides.
     pub(crate) conditions: Conditions,
 }
@@ -223,7 +218,111 @@ pub struct Group {
 /// What an element of no member has for a slot.
 pub(crate) const NO_SLOT: u8 = 255;
 
-const SLOTS: usize = 512;
+/// What a walk asks about the type of an element, found by the type.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    rows: [Row; 1 << ROWS],
+    /// What spreads the types of the members over the rows.
+    factor: u32,
+}
+
+/// The bits of a place in [`Rows`].
+const ROWS: u32 = 7;
+
+/// What a group says about one type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// The header of those values that need no further check, and the most that their first octet
+    /// may be. No value is as long as this header says for the others.
+    head: u32,
+    most: u8,
+    /// Twice the slot, and one more where there may be several: what follows in order has no
+    /// lesser key than that of the last element with its lowest bit set.
+    pub(crate) key: u8,
+    /// What the header may have besides: any length if the element is a group.
+    besides: u16,
+}
+
+impl Row {
+    const NONE: Self = Self {
+        head: u32::MAX,
+        most: 0,
+        key: 0,
+        besides: 0,
+    };
+
+    const fn of(member: &Member, slot: usize) -> Self {
+        let (quick, besides) = match member.what {
+            Descriptor::Leaf(leaf) => (leaf.quick, 0),
+            Descriptor::Group(_) => (Quick::GROUP, u16::MAX),
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
+        Self {
+            head: (member.ie.0 as u32) << 16 | quick.octets as u32,
+            most: quick.most,
+            key: (slot as u8) << 1 | member.many as u8,
+            besides,
+        }
+    }
+
+    /// Says that an element needs no further check, but for what a group consists of.
+    #[inline]
+    pub(crate) fn takes(&self, head: u32, value: &[u8]) -> bool {
+        self.head ^ head <= u32::from(self.besides)
+            && value.first().is_none_or(|first| *first <= self.most)
+    }
+
+    /// Says that the element is a group.
+    #[inline]
+    pub(crate) const fn is_group(&self) -> bool {
+        self.besides != 0
+    }
+
+    #[inline]
+    pub(crate) const fn slot(&self) -> u8 {
+        self.key >> 1
+    }
+}
+
+impl Rows {
+    /// Spreads the members so that as few as possible share a place; a place holds the first.
+    const fn new(members: &[Member]) -> Self {
+        let (mut best, mut most, mut factor, mut tries) = (0, 0, 0x9e37_79b1, 0);
+        while tries < 64 && most < members.len() {
+            let (mut taken, mut alone, mut slot) = (0u128, 0, 0);
+            while slot < members.len() {
+                let bit = 1 << Self::place((members[slot].ie.0 as u32) << 16, factor);
+                alone += (taken & bit == 0) as usize;
+                taken |= bit;
+                slot += 1;
+            }
+            if alone > most {
+                (best, most) = (factor, alone);
+            }
+            factor = factor.wrapping_mul(0x2c92_77b5).wrapping_add(2);
+            tries += 1;
+        }
+        let mut rows = [Row::NONE; 1 << ROWS];
+        let mut slot = members.len();
+        while slot > 0 {
+            slot -= 1;
+            let row = Row::of(&members[slot], slot);
+            rows[Self::place(row.head, best)] = row;
+        }
+        Self { rows, factor: best }
+    }
+
+    #[inline]
+    const fn place(head: u32, factor: u32) -> usize {
+        ((head >> 16).wrapping_mul(factor) >> (32 - ROWS)) as usize
+    }
+
+    /// Returns the row that tells about the element with this header, if any does.
+    #[inline]
+    pub(crate) const fn of(&self, head: u32) -> &Row {
+        &self.rows[Self::place(head, self.factor)]
+    }
+}
 
 impl Group {
     pub(crate) const fn new(
@@ -232,29 +331,14 @@ impl Group {
         members: &'static [Member],
     ) -> Self {
         assert!(members.len() <= 64, "a group has more than 64 members");
-        let mut slots = [NO_SLOT; SLOTS];
         let mut required = [0u64; 5];
-        let mut quick = [Quick::NONE; 64];
-        let (mut once, mut nested) = (0u64, 0u64);
         let mut slot = 0;
         while slot < members.len() {
             let member = &members[slot];
-            let number = member.ie.0 as usize;
             assert!(
-                slots[number] == NO_SLOT,
+                matches!(find(members, member.ie), Some(first) if first == slot),
                 "a group has two rows for one type"
             );
-            #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
-            {
-                slots[number] = slot as u8;
-            }
-            if !member.many {
-                once |= 1 << slot;
-            }
-            match member.what {
-                Descriptor::Leaf(leaf) => quick[slot] = leaf.quick,
-                Descriptor::Group(_) => nested |= 1 << slot,
-            }
             let mut interface = 0;
             while interface < 5 {
                 if matches!(member.presence, Presence::Mandatory)
@@ -270,22 +354,11 @@ impl Group {
             ie,
             table,
             members,
-            quick,
             required,
             wanted: required[0] | required[1] | required[2] | required[3] | required[4],
-            once,
-            nested,
-            conditions: Conditions::of(ie, &slots),
-            slots,
+            conditions: Conditions::of(ie, members),
+            rows: Rows::new(members),
         }
-    }
-
-    #[inline]
-    pub(crate) fn slot(&self, ie: IeType) -> u8 {
-        self.slots
-            .get(usize::from(ie.0))
-            .copied()
-            .unwrap_or(NO_SLOT)
     }
 
     /// Returns the slots that have to be filled on any of the interfaces, a bit each.
@@ -297,6 +370,20 @@ impl Group {
             }
         }
         slots
+    }
+
+    /// Returns the interfaces on which a slot has to be filled that is none of those given, a bit
+    /// each.
+    #[inline]
+    pub(crate) const fn lacking(&self, filled: u64) -> Interfaces {
+        let [a, b, c, d, e] = self.required;
+        Interfaces(
+            (a & !filled != 0) as u8
+                | ((b & !filled != 0) as u8) << 1
+                | ((c & !filled != 0) as u8) << 2
+                | ((d & !filled != 0) as u8) << 3
+                | ((e & !filled != 0) as u8) << 4,
+        )
     }
 
     /// Returns the interfaces on which a slot has to be filled.
@@ -319,15 +406,47 @@ impl Group {
 
     /// Returns the slot and the row of a type that the table has.
     pub(crate) const fn row(&'static self, ie: IeType) -> (u8, &'static Member) {
-        let slot = self.slots[ie.0 as usize];
-        (slot, &self.members[slot as usize])
+        match self.find(ie) {
+            Some(row) => row,
+            None => panic!("the table has no such row"),
+        }
+    }
+
+    /// Returns the slot and the row of a type.
+    #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
+    pub(crate) const fn find(&self, ie: IeType) -> Option<(u8, &'static Member)> {
+        match find(self.members, ie) {
+            Some(slot) => Some((slot as u8, &self.members[slot])),
+            None => None,
+        }
+    }
+
+    /// Returns the group that fills a slot.
+    #[inline]
+    pub(crate) fn group(&self, slot: u8) -> Option<&'static Self> {
+        match self.members.get(usize::from(slot))?.what {
+            Descriptor::Group(group) => Some(group),
+            Descriptor::Leaf(_) => None,
+        }
     }
 
     /// Returns the member of a type.
     #[must_use]
     pub fn member(&self, ie: IeType) -> Option<&'static Member> {
-        self.members.get(usize::from(self.slot(ie)))
+        self.find(ie).map(|(_, member)| member)
     }
+}
+
+/// Returns the place of a type in a table.
+pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {
+    let mut slot = 0;
+    while slot < members.len() {
+        if members[slot].ie.0 == ie.0 {
+            return Some(slot);
+        }
+        slot += 1;
+    }
+    None
 }
 
 /// One row of a [`Group`].

@@ -53,6 +53,23 @@ impl<'a> Reader<'a> {
         Ok(array)
     }
 
+    /// Reads a head of so many octets, lowest first.
+    #[inline]
+    pub(crate) fn bits<const N: usize>(&mut self) -> Result<u64, ErrorKind> {
+        const { assert!(N <= 8, "a head has 8 octets at most") };
+        let mut head = [0; 8];
+        for (bits, octet) in head.iter_mut().zip(self.array::<N>()?) {
+            *bits = octet;
+        }
+        Ok(u64::from_le_bytes(head))
+    }
+
+    /// Takes up to `most` octets, of which `least` have to be there.
+    #[inline]
+    pub(crate) fn flags(&mut self, least: usize, most: usize) -> Result<&'a [u8], ErrorKind> {
+        self.take((self.octets.len() - self.at).min(most).max(least))
+    }
+
     /// Reads a number of up to eight octets of which the lowest `width` bits count.
     #[inline]
     pub(crate) fn number(&mut self, octets: usize, width: u32) -> Result<u64, ErrorKind> {
@@ -124,6 +141,15 @@ impl<'a> Reader<'a> {
     pub(crate) fn ipv6(&mut self) -> Result<Ipv6Addr, ErrorKind> {
         self.array::<16>().map(Ipv6Addr::from)
     }
+}
+
+/// Returns a number of which the lowest `width` bits count.
+#[inline]
+pub(crate) fn number<const N: usize>(octets: [u8; N], width: u32) -> u64 {
+    let value = octets
+        .into_iter()
+        .fold(0, |value, octet| value << 8 | u64::from(octet));
+    value & (u64::MAX >> (64 - width))
 }
 
 /// Appends a number of up to eight octets.

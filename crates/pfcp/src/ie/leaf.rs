@@ -3,6 +3,11 @@
 /// Implements [`Ie`](super::Ie) for a leaf that has `read(&mut Reader)` and `put(&mut Vec)`.
 macro_rules! leaf_ie {
     ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr) => {
+        $crate::ie::leaf::leaf_ie!($name, $owned, $view, $leaf, $ie, |part| $name::read(
+            &mut $crate::ie::field::Reader::new(part.raw())
+        ));
+    };
+    ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr, |$part:ident| $read:expr) => {
         impl $crate::ie::Ie for $owned {
             const TYPE: $crate::ie::IeType = $ie;
             const DESCRIPTOR: $crate::ie::Descriptor = {
@@ -12,14 +17,13 @@ macro_rules! leaf_ie {
             type View<'a> = $view;
 
             #[inline]
-            fn view(part: $crate::wire::Part<'_>) -> Option<Self::View<'_>> {
-                $name::read(&mut $crate::ie::field::Reader::new(part.raw())).ok()
+            fn view($part: $crate::wire::Part<'_>) -> Option<Self::View<'_>> {
+                $read.ok()
             }
 
             #[inline]
-            fn from_part(part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
-                $name::read(&mut $crate::ie::field::Reader::new(part.raw()))
-                    .map_err(|kind| $crate::error::Error::new(part.offset(), kind))
+            fn from_part($part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
+                $read.map_err(|kind| $crate::error::Error::new($part.offset(), kind))
             }
 
             #[inline]
@@ -137,7 +141,18 @@ macro_rules! number_leaf {
                     quick: $quick,
                 }
             },
-            $crate::ie::IeType::$ie
+            $crate::ie::IeType::$ie,
+            |part| {
+                const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
+                #[expect(
+                    clippy::allow_attributes,
+                    clippy::allow_attributes_without_reason,
+                    reason = "the widest kind needs no cast"
+                )]
+                #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+                part.array::<{ SIZE.0 }>()
+                    .map(|octets| Self($crate::ie::field::number(octets, SIZE.1) as _))
+            }
         );
     };
 }
@@ -279,16 +294,13 @@ macro_rules! flags {
             fn read(
                 reader: &mut $crate::ie::field::Reader<'_>,
             ) -> Result<Self, $crate::error::ErrorKind> {
-                let head = reader.head($least, $most)?;
-                let known = head & u128::from(Self::KNOWN);
+                let mut head: $repr = 0;
+                for (place, octet) in reader.flags($least, $most)?.iter().enumerate() {
+                    head |= <$repr>::from(*octet) << (8 * place);
+                }
+                let known = head & Self::KNOWN;
                 reader.spare |= known != head;
-                #[expect(
-                    clippy::allow_attributes,
-                    clippy::allow_attributes_without_reason,
-                    reason = "the widest flags need no cast"
-                )]
-                #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
-                Ok(Self(known as $repr))
+                Ok(Self(known))
             }
 
             #[inline]
@@ -427,8 +439,7 @@ macro_rules! record_row {
             fn read<'a>(
                 reader: &mut $crate::ie::field::Reader<'a>,
             ) -> Result<Self, $crate::error::ErrorKind> $($from)* {
-                #[expect(clippy::cast_possible_truncation, reason = "a head has 8 octets at most")]
-                let head = reader.head($head, $head)? as u64;
+                let head = reader.bits::<$head>()?;
                 reader.spare |= head & !Self::KNOWN != 0;
                 $(let $bits = $crate::ie::leaf::bits_read!(head $width $octet / $bit);)*
                 $(let $field = $crate::ie::field::read_field!(reader head $kind $([$($when)*])?);)*

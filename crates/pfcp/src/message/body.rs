@@ -83,6 +83,7 @@ macro_rules! bodies {
         }
 
         impl<'a> BodyView<'a> {
+            #[inline]
             pub(crate) const fn new(message_type: MessageType, part: Part<'a>) -> Self {
                 match message_type {
                     $(MessageType::$constant => Self::$name($view(part)),)*
@@ -100,6 +101,7 @@ macro_rules! bodies {
         )*
 
         /// Returns the table of a message.
+        #[inline]
         pub(crate) fn table(message_type: MessageType) -> &'static Group {
             static NONE: Group = Group::new(None, "", &[]);
             match message_type {

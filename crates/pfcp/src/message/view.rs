@@ -46,14 +46,17 @@ impl<'a> MessageView<'a> {
         if message_type.name().is_some() && message_type.is_session() != header.seid.is_some() {
             return Err(Error::new(0, ErrorKind::SeidFlag).in_message(message_type));
         }
-        let (root, mut fit) = index
-            .walk(frame.octets, header.octets(), table(message_type))
+        let table = table(message_type);
+        let mut fit = index
+            .check(frame.octets, header.octets(), table)
             .map_err(|error| error.in_message(message_type))?;
+        let root = index.root(frame.octets, table);
         validate::of_message(root, message_type, |_, _| fit = Interfaces::NONE);
         Ok(Self { header, root, fit })
     }
 
     /// Returns the interfaces for which nothing is missing or wrong.
+    #[inline]
     pub(crate) const fn fit(&self) -> Interfaces {
         self.fit
     }
@@ -72,6 +75,7 @@ impl<'a> MessageView<'a> {
 
     /// Returns the typed elements.
     #[must_use]
+    #[inline]
     pub const fn body(&self) -> BodyView<'a> {
         BodyView::new(self.header.message_type, self.root)
     }

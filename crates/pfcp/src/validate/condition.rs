@@ -36,6 +36,7 @@ pub(super) fn missing(
 }
 
 /// Reports the conditional members that are missing from a message.
+#[inline]
 pub(crate) fn of_message(
     root: Part<'_>,
     message: MessageType,
@@ -83,11 +84,16 @@ pub(crate) const fn is_closed(ie: IeType) -> bool {
     )
 }
 
+/// Says that [`incorrect`] has something to say about values of the type.
+pub(crate) const fn is_judged(ie: IeType) -> bool {
+    is_closed(ie) || matches!(ie, IeType::NODE_ID | IeType::SDF_FILTER | IeType::F_TEID)
+}
+
 /// Returns the clause that a value is outside of.
 ///
 /// Only values that a receiver cannot act on: an unknown number in a report or a feature is kept.
-pub(crate) fn incorrect(part: Part<'_>) -> Option<&'static str> {
-    match part.ie() {
+pub(crate) fn incorrect(ie: IeType, part: Part<'_>) -> Option<&'static str> {
+    match ie {
         IeType::SOURCE_INTERFACE => unnamed(SourceInterface::view(part)?.name(), "8.2.2"),
         IeType::DESTINATION_INTERFACE => {
             unnamed(DestinationInterface::view(part)?.name(), "8.2.24")

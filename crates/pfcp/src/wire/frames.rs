@@ -21,11 +21,10 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// Those of [`frames`]; [`ErrorKind::Trailing`] when a second message follows.
+    #[inline]
     pub fn decode(octets: &'a [u8]) -> Result<Self, Error> {
         let mut frames = frames(octets);
-        let frame = frames
-            .next()
-            .unwrap_or_else(|| Err(Error::new(0, ErrorKind::Header { have: 0, need: 8 })))?;
+        let frame = frames.frame()?;
         match frames.rest {
             [] => Ok(frame),
             rest => Err(Error::new(
@@ -77,6 +76,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    #[inline]
     fn frame(&mut self) -> Result<Frame<'a>, Error> {
         let (header, length) = Header::decode(self.rest)?;
         let Some((octets, rest)) = self.rest.split_at_checked(length) else {

@@ -109,6 +109,7 @@ impl Header {
     /// # Errors
     /// [`ErrorKind::Version`] for another version than 1, [`ErrorKind::Header`] when the octets or
     /// the declared length have no room for the header.
+    #[inline]
     pub fn decode(octets: &[u8]) -> Result<(Self, usize), Error> {
         let short = |need| {
             Error::new(

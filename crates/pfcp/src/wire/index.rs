@@ -10,56 +10,85 @@ use crate::validate;
 /// The elements of one message at every depth, found and checked in one walk.
 ///
 /// An index is a buffer: use it again for the next message, and nothing is allocated. The elements
-/// of a group stand side by side in it, after those of the groups around it.
+/// of a group stand side by side in it, after those of all groups that begin before.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     nodes: Vec<Node>,
+    queue: Vec<Pending>,
 }
 
 /// Where an element stands and what it is in its group; its type and length are read where they
 /// are, in the header before its value.
+///
+/// From the first octet on: where the value starts (17 bits), the flags (7 bits), the slot (8
+/// bits), and of the elements of the group that this one is the first (16 bits) and how many (16
+/// bits). As octets, so that a reader looks at the slot alone and a walk writes all at once.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Node {
-    /// Where the value starts (17 bits), the slot (8 bits), the flags (7 bits).
-    place: u32,
-    /// The elements of the group that this one is.
-    first: u16,
-    count: u16,
+pub(crate) struct Node([u8; 8]);
+
+/// A group whose elements are still to be walked.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    group: &'static Group,
+    start: u32,
+    node: u16,
+    depth: u16,
 }
 
 /// The rows say all about the group: order, no unknown element, no spare bit, no octet more.
-const PLAIN: u32 = 1 << 25;
+const PLAIN: u32 = 1 << 17;
 /// A further element of a type that may occur once.
-const REPEATED: u32 = 1 << 26;
+const REPEATED: u32 = 1 << 18;
 /// What was handed in, without a header of its own.
-const ROOT: u32 = 1 << 27;
+const ROOT: u32 = 1 << 19;
 
 /// The groups within groups that are walked; the tables of the specification need five.
 pub(crate) const DEPTH: usize = 8;
 
 impl Node {
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a message has at most 65539 octets"
-    )]
     const fn new(start: usize, slot: u8, flags: u32) -> Self {
-        Self {
-            place: start as u32 | (slot as u32) << 17 | flags,
-            first: 0,
-            count: 0,
-        }
+        Self((start as u64 | flags as u64 | (slot as u64) << 24).to_le_bytes())
+    }
+
+    #[inline]
+    const fn place(self) -> u32 {
+        let [a, b, c, ..] = self.0;
+        u32::from_le_bytes([a, b, c, 0])
     }
 
     #[inline]
     const fn start(self) -> usize {
-        (self.place & 0x1_ffff) as usize
+        (self.place() & 0x1_ffff) as usize
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "a slot has 8 bits")]
-    const fn slot(self) -> u8 {
-        (self.place >> 17) as u8
+    const fn slot(&self) -> u8 {
+        self.0[3]
+    }
+
+    /// Puts the place into a node that has none.
+    #[inline]
+    const fn at(self, start: usize) -> Self {
+        Self((u64::from_le_bytes(self.0) | start as u64).to_le_bytes())
+    }
+
+    /// Returns the nodes of the elements of a group.
+    #[inline]
+    fn below(self, nodes: &[Self]) -> &[Self] {
+        let [.., a, b, c, d] = self.0;
+        let (first, count) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+        let first = usize::from(first);
+        nodes
+            .get(first..first + usize::from(count))
+            .unwrap_or_default()
+    }
+
+    /// Notes where the elements of a group are.
+    #[inline]
+    const fn hold(self, first: usize, count: usize, flags: u32) -> Self {
+        let below = (first as u64) << 32 | (count as u64) << 48;
+        Self((u64::from_le_bytes(self.0) | below | flags as u64).to_le_bytes())
     }
 
     /// Returns everything after the length of an element that has one.
@@ -71,20 +100,7 @@ impl Node {
 
     #[inline]
     const fn is(self, flag: u32) -> bool {
-        self.place & flag != 0
-    }
-
-    /// Notes that the nodes from `first` up to `next` stand below.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "65539 octets hold fewer than 2^16 elements"
-    )]
-    const fn hold(&mut self, first: usize, next: usize, plain: bool) {
-        self.first = first as u16;
-        self.count = (next - first) as u16;
-        if plain {
-            self.place |= PLAIN;
-        }
+        self.place() & flag != 0
     }
 }
 
@@ -92,7 +108,10 @@ impl Index {
     /// Makes an empty index.
     #[must_use]
     pub const fn new() -> Self {
-        Self { nodes: Vec::new() }
+        Self {
+            nodes: Vec::new(),
+            queue: Vec::new(),
+        }
     }
 
     /// Walks the elements of `octets[start..]` as members of `group`; says also for which
@@ -103,29 +122,49 @@ impl Index {
         start: usize,
         group: &'static Group,
     ) -> Result<(Part<'a>, Interfaces), Error> {
-        // An element takes a header at least.
-        let most = (octets.len() - start) / 4;
+        let fit = self.check(octets, start, group)?;
+        Ok((self.root(octets, group), fit))
+    }
+
+    /// Borrows what was checked last.
+    #[inline]
+    pub(crate) fn root<'a>(&'a self, octets: &'a [u8], group: &'static Group) -> Part<'a> {
+        Part {
+            octets,
+            nodes: &self.nodes,
+            node: self.nodes.first().copied().unwrap_or_default(),
+            what: Some(Descriptor::Group(group)),
+            role: None,
+        }
+    }
+
+    /// Finds and checks the elements of `octets[start..]`; says for which interfaces nothing is
+    /// missing or wrong.
+    pub(crate) fn check(
+        &mut self,
+        octets: &[u8],
+        start: usize,
+        group: &'static Group,
+    ) -> Result<Interfaces, Error> {
+        let have = octets.len() - start;
+        if have > usize::from(u16::MAX) {
+            return Err(Error::new(0, ErrorKind::TooLong { have }));
+        }
+        // The root, and elements of a header each.
+        let most = 1 + have / 4;
         if self.nodes.len() < most {
             self.nodes.resize(most, Node::default());
         }
+        self.nodes[0] = Node::new(start, NO_SLOT, ROOT);
         let mut walk = Walk {
             octets,
             nodes: &mut self.nodes,
-            next: 0,
+            queue: &mut self.queue,
             fit: Interfaces::ALL,
         };
-        let mut node = Node::new(start, NO_SLOT, ROOT);
-        let (next, plain) = walk.group(group, start, octets.len(), 0)?;
-        node.hold(0, next, plain);
-        let fit = walk.fit;
-        let part = Part {
-            octets,
-            nodes: &self.nodes,
-            node,
-            what: Some(Descriptor::Group(group)),
-            role: None,
-        };
-        Ok((part, fit))
+        walk.run(group, start)
+            .map_err(|fault| fault.error(octets, start, group))?;
+        Ok(walk.fit)
     }
 
     /// Checks one value.
@@ -143,178 +182,223 @@ impl Index {
 
 struct Walk<'a> {
     octets: &'a [u8],
-    /// Room for every element that the octets can hold; those before `next` are in use.
+    /// Room for every element that the octets can hold.
     nodes: &'a mut [Node],
-    next: usize,
+    /// The groups that were found, the first of them not walked.
+    queue: &'a mut Vec<Pending>,
     /// The interfaces for which all that was seen is right.
     fit: Interfaces,
 }
 
+/// An element that was looked at closer.
+struct Found {
+    /// Its node without its place.
+    node: Node,
+    seen: Seen,
+    /// What it consists of.
+    inner: Option<&'static Group>,
+}
+
+/// What the elements of a group were so far.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The slots that are filled.
+    slots: u64,
+    /// The least key that is in order.
+    floor: u8,
+    /// Whether anything is not as the rows have it.
+    odd: bool,
+}
+
 impl Walk<'_> {
-    /// Walks one group; returns where its nodes end, and whether the rows say all about it.
+    /// Walks the groups in the order in which they are found.
+    fn run(&mut self, group: &'static Group, start: usize) -> Result<(), Fault> {
+        let (mut group, mut start, mut end) = (group, start, self.octets.len());
+        let (mut node, mut depth, mut next, mut walked) = (0, 0, 1, 0);
+        self.queue.clear();
+        loop {
+            let first = next;
+            let seen = self.group(group, start, end, &mut next, depth + 1)?;
+            let flags = if seen.odd { 0 } else { PLAIN };
+            if let Some(node) = self.nodes.get_mut(node) {
+                *node = node.hold(first, next - first, flags);
+            }
+            if group.wanted & !seen.slots != 0 {
+                self.lacks(group, seen.slots);
+            }
+            if group.conditions.may_be_unmet(seen.slots) {
+                self.judge(group, seen.slots, first..next);
+            }
+            let Some(pending) = self.queue.get(walked) else {
+                return Ok(());
+            };
+            walked += 1;
+            (group, start, node) = (pending.group, pending.start as usize, pending.node.into());
+            depth = pending.depth;
+            end = start + length(self.octets, start);
+            if usize::from(depth) > DEPTH {
+                let kind = ErrorKind::Depth { limit: DEPTH };
+                return Err(Fault::of(start, start, kind));
+            }
+        }
+    }
+
+    /// Walks one group, whose first node is `next`.
+    #[inline]
     fn group(
         &mut self,
         group: &'static Group,
         start: usize,
         end: usize,
-        depth: usize,
-    ) -> Result<(usize, bool), Error> {
-        // The slots that are filled, and whether anything is not as the rows have it.
-        let (mut seen, mut odd) = (0u64, 0u64);
-        let first = self.next;
+        next: &mut usize,
+        depth: u16,
+    ) -> Result<Seen, Fault> {
+        let mut seen = Seen::default();
+        let mut free = *next;
         let mut rest = &self.octets[start..end];
-        let mut free = self.nodes[first..].iter_mut();
-        let room = free.len();
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
-            let [high, low, length @ ..] = *head;
-            let ie = IeType(u16::from_be_bytes([high, low]));
-            let length = usize::from(u16::from_be_bytes(length));
-            let Some((value, after)) = tail.split_at_checked(length) else {
+            let head = u32::from_be_bytes(*head);
+            let Some((value, after)) = tail.split_at_checked((head & 0xffff) as usize) else {
                 break;
             };
             let at = end - tail.len();
-            let slot = group.slot(ie);
-            let Some(quick) = group.quick.get(usize::from(slot)) else {
-                if ie.is_vendor() && length < 2 {
-                    break;
+            let row = group.rows.of(head);
+            let node = if row.takes(head, value) && row.key >= seen.floor {
+                if row.is_group()
+                    && let Some(inner) = group.group(row.slot())
+                {
+                    self.queue.push(Pending::new(inner, at, free, depth));
                 }
-                put(&mut free, Node::new(at, NO_SLOT, 0));
-                odd = 1;
-                rest = after;
-                continue;
+                seen.fill(row.key)
+            } else {
+                let found = self.closer(group, head, value, at, seen)?;
+                if let Some(inner) = found.inner {
+                    self.queue.push(Pending::new(inner, at, free, depth));
+                }
+                seen = found.seen;
+                found.node
             };
-            let bit = 1u64 << (slot & 63);
-            if seen & bit & group.once != 0 {
-                put(&mut free, Node::new(at, NO_SLOT, REPEATED));
-                odd = 1;
-                rest = after;
-                continue;
+            if let Some(place) = self.nodes.get_mut(free) {
+                *place = node.at(at);
             }
-            // A slot above this one was filled before.
-            odd |= seen >> (slot & 63) >> 1;
-            seen |= bit;
-            put(&mut free, Node::new(at, slot, 0));
+            free += 1;
             rest = after;
-            if !quick.takes(value) && group.nested & bit == 0 {
-                let member = &group.members[usize::from(slot)];
-                let (plain, fit) = leaf(self.octets, member, at, value)
-                    .map_err(|error| within(self.octets, error, member, start, at))?;
-                odd |= u64::from(!plain);
-                self.fit = self.fit.and(fit);
-            }
         }
         if !rest.is_empty() {
-            return Err(fault(end, rest));
+            return Err(fault(start, end, rest));
         }
-        let next = first + (room - free.len());
-        self.next = next;
-        if group.wanted & !seen != 0 || group.conditions.may_be_unmet(seen) {
-            self.judge(group, seen, &(first..next));
-        }
-        if group.nested & seen != 0 {
-            self.below(group, start, first..next, depth)?;
-        }
-        Ok((next, odd == 0))
+        *next = free;
+        Ok(seen)
     }
 
-    /// Walks the groups among the members of a group.
+    /// Looks at an element of which the row alone does not say that all is right.
     #[inline(never)]
-    fn below(
+    fn closer(
         &mut self,
         group: &'static Group,
-        start: usize,
-        members: Range<usize>,
-        depth: usize,
-    ) -> Result<(), Error> {
-        for index in members {
-            let node = self.nodes[index];
-            let Some(member) = group.members.get(usize::from(node.slot())) else {
-                continue;
-            };
-            let Descriptor::Group(inner) = member.what else {
-                continue;
-            };
-            let (at, first) = (node.start(), self.next);
-            let end = at + length(self.octets, at);
-            let walked = if depth == DEPTH {
-                Err(Error::new(at, ErrorKind::Depth { limit: DEPTH }))
-            } else {
-                self.group(inner, at, end, depth + 1)
-            };
-            let (next, plain) =
-                walked.map_err(|error| within(self.octets, error, member, start, at))?;
-            self.nodes[index].hold(first, next, plain);
+        head: u32,
+        value: &[u8],
+        at: usize,
+        mut seen: Seen,
+    ) -> Result<Found, Fault> {
+        let [high, low, ..] = head.to_be_bytes();
+        let ie = IeType(u16::from_be_bytes([high, low]));
+        let Some((slot, member)) = group.find(ie) else {
+            if ie.is_vendor() && value.len() < 2 {
+                let kind = ErrorKind::Enterprise { have: value.len() };
+                return Err(Fault(Box::new((
+                    at,
+                    Error::new(at - 4, kind).within(ie, None),
+                ))));
+            }
+            return Ok(Found::other(seen, 0));
+        };
+        let key = slot << 1 | u8::from(member.many);
+        if key < seen.floor {
+            if !member.many && seen.slots >> slot & 1 == 1 {
+                return Ok(Found::other(seen, REPEATED));
+            }
+            seen.odd = true;
         }
-        Ok(())
+        let inner = match member.what {
+            Descriptor::Group(inner) => Some(inner),
+            Descriptor::Leaf(leaf) => {
+                seen.odd |= !self.leaf(leaf, value, at)?;
+                None
+            }
+        };
+        let floor = seen.floor;
+        let node = seen.fill(key);
+        seen.floor = seen.floor.max(floor);
+        Ok(Found { node, seen, inner })
     }
 
-    /// Notes for which interfaces a group lacks what it should have.
-    #[inline(never)]
-    fn judge(&mut self, group: &'static Group, seen: u64, members: &Range<usize>) {
-        let watch = group.conditions.watch;
-        let watched = self.nodes[members.clone()]
-            .iter()
-            .find(|node| node.slot() == watch && watch != NO_SLOT)
-            .map(|node| node.value(self.octets));
-        if !group
-            .conditions
-            .are_met(seen, condition::flags(watched, watch))
+    /// Checks a leaf; returns whether its fields say all about it.
+    fn leaf(&mut self, leaf: &'static Leaf, value: &[u8], at: usize) -> Result<bool, Fault> {
+        let plain = (leaf.check)(value).map_err(|kind| Fault::of(at, at, kind))?;
+        if validate::is_judged(leaf.ie) && validate::incorrect(leaf.ie, Part::bare(value)).is_some()
         {
             self.fit = Interfaces::NONE;
         }
-        if group.wanted & !seen != 0 {
-            for (on, required) in Interfaces::ALL.iter().zip(group.required) {
-                if required & !seen != 0 {
-                    self.fit = self.fit.without(on);
-                }
-            }
+        Ok(plain)
+    }
+
+    /// Notes for which interfaces a group lacks what they ask for.
+    #[inline]
+    fn lacks(&mut self, group: &'static Group, slots: u64) {
+        self.fit = self.fit.without(group.lacking(slots));
+    }
+
+    /// Notes whether a group lacks what its members ask for.
+    #[inline(never)]
+    fn judge(&mut self, group: &'static Group, slots: u64, members: Range<usize>) {
+        let watch = group.conditions.watch;
+        let watched = self.nodes[members]
+            .iter()
+            .find(|node| node.slot() == watch && watch != NO_SLOT)
+            .map(|node| node.value(self.octets));
+        let flags = condition::flags(watched, watch);
+        if !group.conditions.are_met(slots, flags) {
+            self.fit = Interfaces::NONE;
         }
     }
 }
 
-/// Adds a member to the path of an error, with its place where there may be several.
-#[cold]
-fn within(octets: &[u8], error: Error, member: &Member, start: usize, value: usize) -> Error {
-    let index = member.many.then(|| {
-        super::Tlvs::new(&octets[start..value - 4])
-            .filter(|tlv| tlv.as_ref().is_ok_and(|tlv| tlv.ie == member.ie))
-            .count()
-    });
-    error.within(member.ie, index)
-}
-
-#[inline]
-fn put(free: &mut slice::IterMut<'_, Node>, node: Node) {
-    if let Some(next) = free.next() {
-        *next = node;
+impl Seen {
+    /// Notes an element that is in order; returns its node without its place.
+    #[inline]
+    const fn fill(&mut self, key: u8) -> Node {
+        let slot = key >> 1;
+        self.floor = key | 1;
+        self.slots |= 1 << (slot & 63);
+        Node::new(0, slot, 0)
     }
 }
 
-/// Checks a leaf; returns whether its fields say all about it, and for which interfaces its value
-/// is right.
-#[inline(never)]
-fn leaf(
-    octets: &[u8],
-    member: &'static Member,
-    at: usize,
-    value: &[u8],
-) -> Result<(bool, Interfaces), Error> {
-    let Descriptor::Leaf(leaf) = member.what else {
-        return Ok((true, Interfaces::ALL));
-    };
-    let plain = (leaf.check)(value).map_err(|kind| Error::new(at, kind))?;
-    let part = Part {
-        octets,
-        nodes: &[],
-        node: Node::new(at, NO_SLOT, 0),
-        what: Some(member.what),
-        role: Some(member),
-    };
-    let fit = match validate::incorrect(part) {
-        Some(_) => Interfaces::NONE,
-        None => Interfaces::ALL,
-    };
-    Ok((plain, fit))
+impl Found {
+    /// An element that fills no row.
+    const fn other(mut seen: Seen, flags: u32) -> Self {
+        seen.odd = true;
+        let node = Node::new(0, NO_SLOT, flags);
+        let inner = None;
+        Self { node, seen, inner }
+    }
+}
+
+impl Pending {
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "65539 octets hold fewer than 2^16 elements"
+    )]
+    const fn new(group: &'static Group, start: usize, node: usize, depth: u16) -> Self {
+        Self {
+            group,
+            start: start as u32,
+            node: node as u16,
+            depth,
+        }
+    }
 }
 
 /// Reads the length before a value.
@@ -324,12 +408,56 @@ fn length(octets: &[u8], at: usize) -> usize {
     length.map_or(0, |length| usize::from(u16::from_be_bytes(*length)))
 }
 
-/// Says what is wrong with the element that starts `rest` of a group that ends at `end`.
+/// What stops a walk.
+struct Fault(Box<(usize, Error)>);
+
+impl Fault {
+    /// Something in the value that starts at `value`.
+    #[cold]
+    fn of(value: usize, at: usize, kind: ErrorKind) -> Self {
+        Self(Box::new((value, Error::new(at, kind))))
+    }
+
+    /// Adds the path from the group that starts at `start`.
+    #[cold]
+    fn error(self, octets: &[u8], start: usize, group: &'static Group) -> Error {
+        let (value, error) = *self.0;
+        let mut steps = Vec::new();
+        let (mut start, mut end, mut group) = (start, octets.len(), group);
+        while start < value {
+            let mut tlvs = super::Tlvs::at(&octets[start..end], start).map_while(Result::ok);
+            let mut before = Vec::new();
+            let Some(tlv) = tlvs.find(|tlv| {
+                before.push(tlv.ie);
+                tlv.offset + 4 + tlv.value.len() >= value
+            }) else {
+                break;
+            };
+            before.pop();
+            let Some(member) = group.member(tlv.ie) else {
+                break;
+            };
+            let place = || before.iter().filter(|ie| **ie == tlv.ie).count();
+            steps.push((tlv.ie, member.many.then(place)));
+            let Descriptor::Group(inner) = member.what else {
+                break;
+            };
+            (start, group) = (tlv.offset + 4, inner);
+            end = start + tlv.value.len();
+        }
+        steps
+            .into_iter()
+            .rev()
+            .fold(error, |error, (ie, index)| error.within(ie, index))
+    }
+}
+
+/// Says what is wrong with the element that starts `rest` of a group from `start` to `end`.
 #[cold]
-fn fault(end: usize, rest: &[u8]) -> Error {
+fn fault(start: usize, end: usize, rest: &[u8]) -> Fault {
     let at = end - rest.len();
     let Some((head, tail)) = rest.split_first_chunk::<4>() else {
-        return Error::new(at, ErrorKind::ElementHeader { have: rest.len() });
+        return Fault::of(start, at, ErrorKind::ElementHeader { have: rest.len() });
     };
     let ie = IeType(u16::from_be_bytes([head[0], head[1]]));
     let declared = usize::from(u16::from_be_bytes([head[2], head[3]]));
@@ -341,7 +469,8 @@ fn fault(end: usize, rest: &[u8]) -> Error {
     } else {
         ErrorKind::Enterprise { have: declared }
     };
-    Error::new(at, kind).within(ie, None)
+    let error = Error::new(at, kind).within(ie, None);
+    Fault(Box::new((start, error)))
 }
 
 /// One element of a checked message, with those below it.
@@ -356,6 +485,29 @@ pub struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// Borrows a value of which nothing else is known.
+    #[inline]
+    pub(crate) const fn bare(value: &'a [u8]) -> Self {
+        Self {
+            octets: value,
+            nodes: &[],
+            node: Node::new(0, NO_SLOT, ROOT),
+            what: None,
+            role: None,
+        }
+    }
+
+    /// Returns the octets at the start of a checked value that has so many.
+    #[inline]
+    pub(crate) fn array<const N: usize>(&self) -> Result<[u8; N], ErrorKind> {
+        let at = self.node.start();
+        let octets = self.octets.get(at..at + N).and_then(<[u8]>::first_chunk);
+        octets.copied().ok_or_else(|| ErrorKind::Length {
+            have: self.raw().len(),
+            need: N,
+        })
+    }
+
     /// Returns the type.
     #[must_use]
     #[inline]
@@ -441,9 +593,7 @@ impl<'a> Part<'a> {
     /// The nodes below.
     #[inline]
     fn below(&self) -> slice::Iter<'a, Node> {
-        let first = usize::from(self.node.first);
-        let below = self.nodes.get(first..first + usize::from(self.node.count));
-        below.unwrap_or_default().iter()
+        self.node.below(self.nodes).iter()
     }
 
     /// Walks the elements of a group in the order of the wire.
