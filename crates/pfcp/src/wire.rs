@@ -12,13 +12,16 @@
 mod frames;
 mod header;
 mod index;
+mod part;
 mod tlv;
+mod walk;
 mod writer;
 
 pub use frames::{Frame, Frames, frames};
 pub use header::{Header, Seid, Sequence};
 #[cfg(feature = "serde")]
 pub(crate) use index::DEPTH;
-pub use index::{Index, Part, Parts};
+pub use index::Index;
+pub use part::{Part, Parts};
 pub use tlv::{Tlv, Tlvs};
 pub use writer::Writer;

@@ -143,15 +143,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns a number of which the lowest `width` bits count.
-#[inline]
-pub(crate) fn number<const N: usize>(octets: [u8; N], width: u32) -> u64 {
-    let value = octets
-        .into_iter()
-        .fold(0, |value, octet| value << 8 | u64::from(octet));
-    value & (u64::MAX >> (64 - width))
-}
-
 /// Appends a number of up to eight octets.
 #[inline]
 pub(crate) fn put_number(value: u64, octets: usize, out: &mut Vec<u8>) {

@@ -142,17 +142,9 @@ macro_rules! number_leaf {
                 }
             },
             $crate::ie::IeType::$ie,
-            |part| {
-                const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
-                #[expect(
-                    clippy::allow_attributes,
-                    clippy::allow_attributes_without_reason,
-                    reason = "the widest kind needs no cast"
-                )]
-                #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
-                part.array::<{ SIZE.0 }>()
-                    .map(|octets| Self($crate::ie::field::number(octets, SIZE.1) as _))
-            }
+            |part| part
+                .array::<{ $crate::ie::field::number_size!($kind).0 }>()
+                .and_then(|octets| $name::read(&mut $crate::ie::field::Reader::new(&octets)))
         );
     };
 }
@@ -174,17 +166,14 @@ macro_rules! strings {
             {
                 Ok(Self(T::from(reader.rest())))
             }
-
-            #[inline]
-            fn put(&self, out: &mut Vec<u8>)
-            where
-                T: AsRef<[u8]>,
-            {
-                out.extend_from_slice(self.0.as_ref());
-            }
         }
 
         impl<T: AsRef<[u8]>> $name<T> {
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(self.0.as_ref());
+            }
+
             /// Returns the octets.
             #[must_use]
             pub fn as_octets(&self) -> &[u8] {

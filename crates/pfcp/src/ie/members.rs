@@ -103,7 +103,7 @@ macro_rules! group_struct {
                     let read: Result<(), $crate::error::Error> = match inner.ie() {
                         $(<$type as $crate::ie::Ie>::TYPE => {
                             <$type as $crate::ie::Ie>::from_part(inner).map(|value| {
-                                $crate::ie::members::member_set!($kind $field value);
+                                $crate::ie::members::member_set!($kind $field value, part inner);
                             })
                         })*
                         _ => Ok(()),
@@ -292,13 +292,16 @@ macro_rules! member_start {
 }
 
 macro_rules! member_set {
-    (many $field:ident $value:ident) => {
+    (many $field:ident $value:ident, $part:ident $inner:ident) => {
+        if $field.is_empty() {
+            $field.reserve_exact($part.count($inner.slot()));
+        }
         $field.push($value)
     };
-    (rare $field:ident $value:ident) => {
+    (rare $field:ident $value:ident, $part:ident $inner:ident) => {
         $field = Some(Box::new($value))
     };
-    ($kind:ident $field:ident $value:ident) => {
+    ($kind:ident $field:ident $value:ident, $part:ident $inner:ident) => {
         $field = Some($value)
     };
 }

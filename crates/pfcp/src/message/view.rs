@@ -32,6 +32,7 @@ impl<'a> MessageView<'a> {
     /// # Errors
     /// When the octets are not one well-formed message. That nothing mandatory is missing is
     /// a matter of validation.
+    #[inline]
     pub fn decode(octets: &'a [u8], index: &'a mut Index) -> Result<Self, Error> {
         Self::of(&Frame::decode(octets)?, index)
     }
@@ -40,6 +41,7 @@ impl<'a> MessageView<'a> {
     ///
     /// # Errors
     /// When the elements are not well-formed.
+    #[inline]
     pub fn of(frame: &Frame<'a>, index: &'a mut Index) -> Result<Self, Error> {
         let header = frame.header;
         let message_type = header.message_type;
