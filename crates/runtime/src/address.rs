@@ -206,7 +206,8 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         match self.0.send(message, None) {
             Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
-                self.deliver_in_turn(message, None).await.map(drop)
+                let turn = self.deliver_in_turn(message, None);
+                Box::pin(turn).await.map(drop)
             }
             done => done.map(drop),
         }
@@ -224,13 +225,13 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         match self.0.send(message, until) {
             Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
-                self.deliver_in_turn(message, until).await
+                Box::pin(self.deliver_in_turn(message, until)).await
             }
             done => done,
         }
     }
 
-    /// Waits for room, and sends then.
+    /// Waits for room, and sends then. Apart, or every hook that tells would have room for it.
     async fn deliver_in_turn<T>(
         &self,
         message: T,

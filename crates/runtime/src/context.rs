@@ -377,6 +377,15 @@ impl<A: Actor> Context<A> {
         held.next_task
     }
 
+    /// Takes the next message, if nothing but the next message is to be done.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<A::Msg> {
+        match self.held {
+            None => self.receiver.get_mut().take(&self.cell.mailbox),
+            Some(_) => None,
+        }
+    }
+
     /// Takes the next thing to do: signals first, then timers that are due, then messages.
     #[inline]
     pub(crate) fn poll_next(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {

@@ -188,7 +188,11 @@ async fn live<A: Actor>(stage: &mut Stage<A>, cx: &mut Context<A>) -> Option<Exi
             return Some(Exit::Killed);
         }
         // Taken apart before the actor works on it: there would be room for both meanwhile.
-        let message = match poll_fn(|task| Poll::Ready(cx.poll_next(task))).await {
+        let next = match cx.take() {
+            Some(message) => Poll::Ready(Next::Message(message)),
+            None => poll_fn(|task| Poll::Ready(cx.poll_next(task))).await,
+        };
+        let message = match next {
             Poll::Pending => return None,
             Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
             Poll::Ready(Next::Expired(_)) => continue,

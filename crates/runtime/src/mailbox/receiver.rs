@@ -44,18 +44,31 @@ impl<M> Receiver<M> {
         }
     }
 
+    /// Takes the next message, if nothing but the next message is to be done.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<M> {
+        if self.batch.is_empty()
+            || self.budget == 0
+            || self.front == self.term
+            || mailbox.attention.load(Ordering::Relaxed)
+        {
+            return None;
+        }
+        let message = self.batch.pop_front();
+        self.front += 1;
+        mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
+        self.budget -= 1;
+        self.handled += u64::from(COUNTED);
+        message
+    }
+
     /// Takes the next thing to do. Pending when there is none, or when it is another's turn.
     #[inline]
     pub(crate) fn poll_next(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
+        if let Some(message) = self.take(mailbox) {
+            return Poll::Ready(Next::Message(message));
+        }
         if !mailbox.attention.load(Ordering::Relaxed) {
-            if self.budget > 0
-                && self.front != self.term
-                && let Some(message) = self.batch.pop_front()
-            {
-                self.front += 1;
-                mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
-                return self.taken(message);
-            }
             // Whether that is so is found out under the lock, when the turn ends.
             if self.looked && self.batch.is_empty() && !mailbox.filled.load(Ordering::Relaxed) {
                 let last = if COUNTED { self.meter.stop() } else { None };

@@ -65,6 +65,7 @@ impl<T: 'static> Work<T> {
     ///
     /// # Safety
     /// What the future borrows outlives the work.
+    #[inline(always)]
     pub(super) unsafe fn new<F: Future<Output = T> + Send>(future: F) -> Self {
         let table = const { &Full::<T, F>::TABLE };
         let room = match table.shelf {
