@@ -14,6 +14,8 @@ mod go_pfcp;
 mod index;
 #[path = "codec/json.rs"]
 mod json;
+#[path = "codec/judging.rs"]
+mod judging;
 #[path = "codec/octets.rs"]
 mod octets;
 #[path = "others/pcap.rs"]
