@@ -232,7 +232,7 @@ impl Target {
     fn keep(&self) -> Outcome {
         let before = count(&self.seeds);
         let mut command = Command::new(&self.program);
-        command.args(["-merge=1", &format!("-max_len={KEPT}")]);
+        command.args(["-set_cover_merge=1", &format!("-max_len={KEPT}")]);
         command
             .args([&self.seeds, &self.found])
             .stderr(Stdio::null());
