@@ -25,6 +25,12 @@ use crate::values::{self, Choices};
 
 const DIFFERENT: &str = include_str!("go_pfcp.tsv");
 
+/// The messages that go-pfcp has no type for.
+const UNKNOWN: [MessageType; 2] = [
+    MessageType::SESSION_SET_MODIFICATION_REQUEST,
+    MessageType::SESSION_SET_MODIFICATION_RESPONSE,
+];
+
 /// Builds the program and gives it lines; returns what it answers.
 fn ask(lines: &[String]) -> Vec<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
@@ -276,7 +282,7 @@ fn go_pfcp_reads_and_encodes_what_we_encode() {
             let place = place.split([':', '[']).next().unwrap_or_default();
             different.listed("lost", place, || difference.to_string());
         }
-        if same {
+        if same && !UNKNOWN.contains(&view.message_type()) {
             proof.message(view.message_type());
         }
         elements(view.root(), &ours, &theirs, &mut different, &mut proof);
@@ -310,16 +316,7 @@ fn what_go_pfcp_builds_we_read_and_encode_again() {
         proof.message(view.message_type());
     }
     different.check();
-    let missing: Vec<_> = MessageType::ALL
-        .iter()
-        .filter(|one| !types.contains(one))
-        .collect();
-    assert_eq!(
-        missing,
-        [
-            &MessageType::SESSION_SET_MODIFICATION_REQUEST,
-            &MessageType::SESSION_SET_MODIFICATION_RESPONSE,
-        ]
-    );
+    let missing = MessageType::ALL.iter().filter(|one| !types.contains(one));
+    assert_eq!(missing.copied().collect::<Vec<_>>(), UNKNOWN);
     proof.record();
 }
