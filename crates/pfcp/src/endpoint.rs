@@ -25,7 +25,8 @@ use crate::error::Error;
 use crate::ie::Cause;
 use crate::message::MessageType;
 use crate::transaction::{
-    AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission, TransactionId,
+    AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
+    TransactionId,
 };
 use crate::wire::{Header, Seid, Sequence};
 use discard::Discards;
@@ -473,6 +474,29 @@ impl Endpoint {
     ) -> Result<AssociationId, crate::association::SetupRefused> {
         let setup = self.associations.set_up(now, node, address, recovery)?;
         Ok(setup.id())
+    }
+
+    /// Returns by what a request that waits for our answer is known when it is repeated.
+    #[must_use]
+    pub fn answer_key(&self, transaction: TransactionId) -> Option<AnswerKey> {
+        self.answers.key(transaction)
+    }
+
+    /// Puts an answer back that was given before its owner restarted; `left` is for how long it is
+    /// still to be kept. The seed must be the one that the answer was given with.
+    pub fn restore_answer(
+        &mut self,
+        now: Instant,
+        left: Duration,
+        key: AnswerKey,
+        octets: Arc<[u8]>,
+    ) {
+        self.answers.restore(now, left, key, octets);
+    }
+
+    /// Tells peers another time stamp from now on: state may be lost that they count on.
+    pub fn set_recovery(&mut self, recovery: Recovery) {
+        self.config.recovery = recovery;
     }
 
     /// Returns the figures.

@@ -15,5 +15,5 @@
 mod answers;
 mod requests;
 
-pub use answers::{Admission, AnswerLimits, Answers, TransactionId};
+pub use answers::{Admission, AnswerKey, AnswerLimits, Answers, TransactionId};
 pub use requests::{Due, RequestId, Requests, RequestsFull, Retransmission};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::message::MessageType;
-use crate::wire::{Frame, Header};
+use crate::wire::{Frame, Header, Sequence};
 
 /// Identifies a request that a peer sent and that waits for our answer; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,12 +68,19 @@ pub enum Admission {
     Full,
 }
 
+/// What makes a repetition of a request known: who sent it, what its header says, and a digest of
+/// all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    peer: SocketAddr,
-    sequence: u32,
-    message_type: MessageType,
-    digest: u64,
+pub struct AnswerKey {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// Its sequence number.
+    pub sequence: Sequence,
+    /// Its type.
+    pub message_type: MessageType,
+    /// A digest of its octets, which starts at the seed of the table. The same build and the same
+    /// seed give the same digest.
+    pub digest: u64,
 }
 
 #[derive(Debug)]
@@ -101,10 +108,10 @@ pub struct Answers {
     /// Where digests start, unknown to peers: they cannot choose octets whose digests collide.
     seed: u64,
     next_id: u64,
-    kept: FxHashMap<Key, Kept>,
-    working: FxHashMap<TransactionId, Key>,
+    kept: FxHashMap<AnswerKey, Kept>,
+    working: FxHashMap<TransactionId, AnswerKey>,
     /// What may be forgotten, and when; in the order of time.
-    settled: VecDeque<(Instant, Key, TransactionId)>,
+    settled: VecDeque<(Instant, AnswerKey, TransactionId)>,
     octets: usize,
     repeated: u64,
     evicted: u64,
@@ -130,7 +137,7 @@ impl Answers {
     /// Takes a request in.
     pub fn admit(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>) -> Admission {
         self.expire(now);
-        let key = Key::of(peer, frame, self.seed);
+        let key = AnswerKey::of(peer, frame, self.seed);
         let full = self.working.len() >= self.limits.entries;
         let id = TransactionId(self.next_id);
         match self.kept.entry(key) {
@@ -179,6 +186,32 @@ impl Answers {
         self.settled.push_back((now + self.limits.hold, key, id));
         self.shrink();
         Some(key.peer)
+    }
+
+    /// Returns by what a request that is being worked on is known.
+    #[must_use]
+    pub fn key(&self, id: TransactionId) -> Option<AnswerKey> {
+        self.working.get(&id).copied()
+    }
+
+    /// Puts back an answer that an earlier table with the same seed gave, for as long as it was
+    /// still to be kept. Answers are put back in the order in which they were given.
+    pub fn restore(&mut self, now: Instant, left: Duration, key: AnswerKey, octets: Arc<[u8]>) {
+        let Entry::Vacant(entry) = self.kept.entry(key) else {
+            return;
+        };
+        let id = TransactionId(self.next_id);
+        self.next_id += 1;
+        self.octets += octets.len();
+        entry.insert(Kept {
+            id,
+            header: Header::node(key.message_type, key.sequence),
+            abandoned: 0,
+            state: State::Answered(octets),
+        });
+        let until = now + left.min(self.limits.hold);
+        self.settled.push_back((until, key, id));
+        self.shrink();
     }
 
     /// Gives work on a request up: the next repetition is worked on afresh.
@@ -279,14 +312,16 @@ impl Answers {
     }
 }
 
-impl Key {
-    fn of(peer: SocketAddr, frame: &Frame<'_>, seed: u64) -> Self {
+impl AnswerKey {
+    /// Makes the key of a request; `seed` is that of the table.
+    #[must_use]
+    pub fn of(peer: SocketAddr, frame: &Frame<'_>, seed: u64) -> Self {
         let mut digest = DefaultHasher::new();
         seed.hash(&mut digest);
         frame.octets.hash(&mut digest);
         Self {
             peer,
-            sequence: frame.header.sequence.get(),
+            sequence: frame.header.sequence,
             message_type: frame.header.message_type,
             digest: digest.finish(),
         }
