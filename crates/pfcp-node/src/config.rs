@@ -4,7 +4,9 @@
 //! default configuration as a file, with a comment for each key.
 
 mod networks;
+mod size;
 mod span;
+mod store;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use strowger_pfcp::endpoint::Network;
+
+pub use store::{Durability, StoreConfig};
 
 /// The configuration of a node; [`Default`] is a node on the loopback.
 ///
@@ -45,6 +49,8 @@ pub struct NodeConfig {
     pub timers: Timers,
     /// Where the node takes addresses that it allocates.
     pub pools: Pools,
+    /// Where the node keeps what has to survive.
+    pub store: StoreConfig,
 }
 
 /// How much a node takes in. Beyond a limit the answer is a cause, never a crash.
@@ -135,6 +141,18 @@ pub enum ConfigError {
         /// The greatest possible value.
         most: &'static str,
     },
+    /// A number of the store is too small or too large.
+    #[error("`store.{key}` is {value}; it must be from {least} to {most}")]
+    Store {
+        /// The key.
+        key: &'static str,
+        /// What it is set to.
+        value: u64,
+        /// The least possible value.
+        least: u64,
+        /// The greatest possible value.
+        most: u64,
+    },
     /// A feature has no such name.
     #[error("`features` has \"{0}\", which this node does not have; it has \"ftup\" and \"ueip\"")]
     UnknownFeature(String),
@@ -173,6 +191,7 @@ impl NodeConfig {
         if let Some(name) = self.features.iter().find(|name| feature(name).is_none()) {
             return Err(ConfigError::UnknownFeature(name.clone()));
         }
+        self.store.check()?;
         self.timers.check()
     }
 
@@ -260,6 +279,7 @@ impl Default for NodeConfig {
             limits: Limits::default(),
             timers: Timers::default(),
             pools: Pools::default(),
+            store: StoreConfig::default(),
         }
     }
 }

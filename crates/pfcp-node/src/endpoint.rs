@@ -32,6 +32,7 @@ use crate::association::Members;
 use crate::session::{Done, SessionMsg};
 use crate::shared::{Shared, add};
 use crate::socket::Batch;
+use crate::store::Change;
 
 /// What the endpoint takes.
 #[derive(Debug)]
@@ -67,6 +68,8 @@ pub(crate) struct Endpoint {
     /// Requests that a session works on, by the token of their reply.
     pending: FxHashMap<u64, Pending>,
     timer: Option<(Instant, TimerKey)>,
+    /// What the store is to be told before anything is sent.
+    news: Vec<Change>,
     told: (EndpointStats, [u64; Discard::ALL.len()]),
 }
 
@@ -99,6 +102,7 @@ impl Actor for Endpoint {
             sessions: FxHashMap::default(),
             pending: FxHashMap::default(),
             timer: None,
+            news: Vec::new(),
             told: (EndpointStats::default(), [0; Discard::ALL.len()]),
             shared,
         };
@@ -107,7 +111,7 @@ impl Actor for Endpoint {
             let reader = endpoint.shared.sockets.read(socket, cx.me());
             cx.task(reader_name(socket), reader);
         }
-        endpoint.settle(cx);
+        endpoint.settle(cx).await;
         Ok(endpoint)
     }
 
@@ -133,7 +137,7 @@ impl Actor for Endpoint {
                 self.protocol.handle_timeout(now);
             }
         }
-        self.settle(cx);
+        self.settle(cx).await;
         Ok(())
     }
 
@@ -149,7 +153,7 @@ impl Actor for Endpoint {
             }
             _ => {}
         }
-        self.settle(cx);
+        self.settle(cx).await;
         Ok(())
     }
 
@@ -168,11 +172,12 @@ impl Endpoint {
     }
 
     /// Does all that the protocol asks for, until it asks for nothing.
-    fn settle(&mut self, cx: &mut Context<Self>) {
+    async fn settle(&mut self, cx: &mut Context<Self>) {
         let now = cx.now().into_std();
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event, cx);
         }
+        self.write_news().await;
         while let Some(transmit) = self.protocol.poll_transmit() {
             let sockets = &self.shared.sockets;
             let socket = sockets.for_peer(transmit.peer);
@@ -186,6 +191,17 @@ impl Endpoint {
         self.shared.tap.flush();
         self.tell_counters();
         self.arm(now, cx);
+    }
+
+    /// Writes what happened to associations before a peer is told.
+    async fn write_news(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        let news = std::mem::take(&mut self.news);
+        if let Err(refused) = self.shared.store.write(news).settled().await {
+            tracing::error!(?refused, "an association is not in the store");
+        }
     }
 
     fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
@@ -277,5 +293,6 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     protocol.associations = config.limits.associations;
     protocol.requests = config.limits.transactions;
     protocol.datagram = config.limits.datagram;
+    protocol.seed = shared.seed;
     protocol
 }

@@ -20,9 +20,10 @@ pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };
 pub use client::{Association, Client, ClientConfig, ClientError, Rules, Session, SessionReport};
-pub use config::{ConfigError, Limits, NodeConfig, Pools, Timers};
+pub use config::{ConfigError, Durability, Limits, NodeConfig, Pools, StoreConfig, Timers};
 pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 pub use node::{
     AssociationInfo, Node, NodeError, NodeHandle, NodeStats, SessionFilter, SessionInfo,
 };
 pub use socket::BindError;
+pub use store::{StoreError, StoreHealth, StoreLoss};

@@ -1,5 +1,7 @@
 //! A node: started from a configuration, asked about through a handle.
 
+mod kept;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -20,8 +22,9 @@ use crate::pool::{Claim, Pool};
 use crate::session::{Drill, SessionMsg, rule_ids};
 use crate::shared::{Counters, Shared, get};
 use crate::socket::{BindError, Sockets};
-use crate::store::{SessionRecord, Store};
+use crate::store::{SessionRecord, StoreError, StoreHealth};
 use crate::tap::Tap;
+use kept::Kept;
 
 /// A PFCP node in the UPF role.
 ///
@@ -65,6 +68,9 @@ pub enum NodeError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The actors did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -91,12 +97,16 @@ impl Node {
             })?,
         };
         let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
+        let kept = Kept::open(&config).await?;
+        let pool = Pool::new(&config.pools, &addresses);
+        kept.claim(&pool);
         let shared = Arc::new(Shared {
-            pool: Pool::new(&config.pools, &addresses),
-            recovery: recovery_now(),
-            store: Store::default(),
+            pool,
+            recovery: kept.recovery,
+            seed: kept.seed,
+            store: kept.store,
             counters: Counters::default(),
-            next_seid: AtomicU64::new(1),
+            next_seid: AtomicU64::new(kept.next_seid),
             config,
             name,
             sockets,
@@ -260,7 +270,10 @@ impl NodeHandle {
     /// The sessions that the filter lets through, in the order of their identifiers.
     #[must_use]
     pub fn sessions(&self, filter: &SessionFilter) -> Vec<SessionInfo> {
-        let records = self.shared.store.sessions(|record| filter.may_pass(record));
+        let records = self
+            .shared
+            .store
+            .sessions(&|record| filter.may_pass(record));
         let infos = records.iter().map(|record| self.info(record));
         infos.filter(|info| filter.passes(info)).collect()
     }
@@ -280,7 +293,7 @@ impl NodeHandle {
         self.shared
             .store
             .session(seid)
-            .map(|record| record.rules.to_vec())
+            .map(|record| record.rules.octets().to_vec())
     }
 
     /// The associations, in the order of their names.
@@ -290,7 +303,7 @@ impl NodeHandle {
             sessions: self
                 .shared
                 .store
-                .sessions(|record| record.owner.node == owner.node)
+                .sessions(&|record| record.owner.node == owner.node)
                 .len(),
             node: owner.node.to_string(),
             peer: owner.address,
@@ -324,6 +337,12 @@ impl NodeHandle {
             unsent: get(&counters.unsent),
             discarded: counters.discards(),
         }
+    }
+
+    /// How the store is.
+    #[must_use]
+    pub fn store(&self) -> StoreHealth {
+        self.shared.store.health()
     }
 
     /// Makes the actor of a session panic inside its handler; whether there is such an actor.
@@ -374,7 +393,7 @@ impl NodeHandle {
             fars: ids.fars,
             urrs: ids.urrs,
             qers: ids.qers,
-            octets: record.rules.len(),
+            octets: record.rules.octets().len(),
         };
         for claim in ids.claims {
             match claim {

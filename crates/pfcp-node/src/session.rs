@@ -1,8 +1,8 @@
 //! A session: an actor that holds the rules a peer gave it.
 //!
 //! A request is worked on a copy of the rules; only when all of it holds is the copy written to the
-//! store, taken over, and the request answered. A panic on the way leaves the store as it was, and
-//! the next incarnation starts from there.
+//! store, together with the answer, then taken over, and the request answered. A panic on the way
+//! leaves the store as it was, and the next incarnation starts from there.
 
 mod answer;
 mod choose;
@@ -14,12 +14,13 @@ use std::sync::Arc;
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Change, Refusal, RuleSet};
+use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, Seid};
 
 use crate::shared::{Shared, add};
-use crate::store::{Owner, SessionRecord};
+use crate::store::{self, Answer, Owner, SessionRecord};
 
-pub(crate) use answer::{refusal_message, rule_ids};
+pub(crate) use answer::{claims, refusal_message, rule_ids};
 
 /// What every incarnation of a session is made from.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Work {
     pub(crate) task: Task,
     /// The whole message.
     pub(crate) octets: Arc<[u8]>,
+    /// By what it is known when it is repeated.
+    pub(crate) key: Option<AnswerKey>,
     pub(crate) reply: Reply<Done>,
 }
 
@@ -49,7 +52,7 @@ pub(crate) enum Task {
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The whole message.
-    pub(crate) octets: Vec<u8>,
+    pub(crate) octets: Arc<[u8]>,
     pub(crate) outcome: Outcome,
 }
 
@@ -91,13 +94,7 @@ pub(crate) struct Session {
     seid: Seid,
     shared: Arc<Shared>,
     /// Absent until the establishment was accepted.
-    live: Option<Live>,
-}
-
-#[derive(Debug)]
-struct Live {
-    record: Arc<SessionRecord>,
-    rules: RuleSet,
+    live: Option<Arc<SessionRecord>>,
 }
 
 impl Actor for Session {
@@ -110,11 +107,11 @@ impl Actor for Session {
 
     async fn pre_start(args: SessionArgs, _: &mut Context<Self>) -> Result<Self, Infallible> {
         let SessionArgs { seid, shared } = args;
-        let live = shared.store.session(seid).and_then(Live::restore);
+        let live = shared.store.session(seid);
         if let Some(live) = &live {
             add(&shared.counters.restored);
             // What a panic left half done is given back.
-            let _ = shared.pool.replace(seid, answer::claims(&live.rules));
+            let _ = shared.pool.replace(seid, claims(&live.rules));
         } else {
             shared.pool.release(seid);
         }
@@ -143,6 +140,7 @@ impl Actor for Session {
         let Work {
             task,
             octets,
+            key,
             reply,
         } = match message {
             SessionMsg::Work(work) => work,
@@ -154,9 +152,9 @@ impl Actor for Session {
             return Ok(());
         };
         let done = match task {
-            Task::Establish(owner) => self.establish(&frame, &owner),
-            Task::Modify => self.modify(&frame),
-            Task::Delete => self.delete(&frame),
+            Task::Establish(owner) => self.establish(&frame, key, &owner).await,
+            Task::Modify => self.modify(&frame, key).await,
+            Task::Delete => self.delete(&frame, key).await,
         };
         if self.live.is_none() {
             self.shared.pool.release(self.seid);
@@ -168,18 +166,26 @@ impl Actor for Session {
 }
 
 impl Session {
-    fn establish(&mut self, frame: &Frame<'_>, owner: &Arc<Owner>) -> Done {
+    async fn establish(
+        &mut self,
+        frame: &Frame<'_>,
+        key: Option<AnswerKey>,
+        owner: &Arc<Owner>,
+    ) -> Done {
         let peer_seid = answer::peer_seid(frame);
         let attempt = self.accept(frame, owner, peer_seid);
-        match attempt {
-            Ok((live, created)) => {
-                let octets = answer::established(frame, &self.shared, &live.record, &created);
-                self.commit(live);
+        let committed = match attempt {
+            Ok((record, created)) => {
+                let octets = answer::established(frame, &self.shared, &record, &created);
+                self.commit(record, key, octets.into()).await
+            }
+            Err(refusal) => Err(refusal),
+        };
+        match committed {
+            Ok(octets) => {
                 add(&self.shared.counters.established);
-                Done {
-                    octets,
-                    outcome: Outcome::Established,
-                }
+                let outcome = Outcome::Established;
+                Done { octets, outcome }
             }
             Err(refusal) => self.refuse(frame, peer_seid, &refusal),
         }
@@ -191,66 +197,74 @@ impl Session {
         frame: &Frame<'_>,
         owner: &Arc<Owner>,
         peer_seid: Option<Seid>,
-    ) -> Result<(Live, Vec<u8>), Refusal> {
+    ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         let Change { rules, created } = RuleSet::establish(frame, &mut self.choice())?;
         self.hold(&rules)?;
-        let record = Arc::new(SessionRecord {
+        let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid.unwrap_or_default(),
             owner: Arc::clone(owner),
-            rules: rules.octets().into(),
-        });
-        Ok((Live { record, rules }, created))
+            rules,
+        };
+        Ok((record, created))
     }
 
-    fn modify(&mut self, frame: &Frame<'_>) -> Done {
-        let Some(live) = &self.live else {
+    async fn modify(&mut self, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
+        let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
-        let old = answer::claims(&live.rules);
-        let peer_seid = live.record.peer_seid;
-        match self.change(frame, live) {
-            Ok((live, created)) => {
-                let octets = answer::modified(frame, &live.record, &created);
-                self.commit(live);
+        let committed = match self.change(frame, &live) {
+            Ok((record, created)) => {
+                let octets = answer::modified(frame, &record, &created);
+                self.commit(record, key, octets.into()).await
+            }
+            Err(refusal) => Err(refusal),
+        };
+        match committed {
+            Ok(octets) => {
                 add(&self.shared.counters.modified);
-                Done {
-                    octets,
-                    outcome: Outcome::Modified,
-                }
+                let outcome = Outcome::Modified;
+                Done { octets, outcome }
             }
             Err(refusal) => {
                 // The session held these before, so nobody else can hold them now.
-                let _ = self.shared.pool.replace(self.seid, old);
-                self.refuse(frame, Some(peer_seid), &refusal)
+                let claims = claims(&live.rules);
+                let _ = self.shared.pool.replace(self.seid, claims);
+                self.refuse(frame, Some(live.peer_seid), &refusal)
             }
         }
     }
 
     /// Makes what the session would be after a modification.
-    fn change(&self, frame: &Frame<'_>, live: &Live) -> Result<(Live, Vec<u8>), Refusal> {
+    fn change(
+        &self,
+        frame: &Frame<'_>,
+        live: &SessionRecord,
+    ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         let Change { rules, created } = live.rules.modify(frame, &mut self.choice())?;
         self.hold(&rules)?;
-        let record = Arc::new(SessionRecord {
+        let record = SessionRecord {
             seid: self.seid,
-            peer_seid: answer::peer_seid(frame).unwrap_or(live.record.peer_seid),
-            owner: Arc::clone(&live.record.owner),
-            rules: rules.octets().into(),
-        });
-        Ok((Live { record, rules }, created))
+            peer_seid: answer::peer_seid(frame).unwrap_or(live.peer_seid),
+            owner: Arc::clone(&live.owner),
+            rules,
+        };
+        Ok((record, created))
     }
 
-    fn delete(&mut self, frame: &Frame<'_>) -> Done {
-        let Some(live) = self.live.take() else {
+    async fn delete(&mut self, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
+        let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
-        self.shared.store.remove(self.seid);
-        add(&self.shared.counters.deleted);
-        let octets = answer::deleted(frame, &live.record);
-        Done {
-            octets,
-            outcome: Outcome::Deleted,
+        let octets: Arc<[u8]> = answer::deleted(frame, &live).into();
+        let removal = store::Change::Remove(self.seid);
+        if let Err(refusal) = self.write(removal, key, &octets).await {
+            return self.refuse(frame, Some(live.peer_seid), &refusal);
         }
+        self.live = None;
+        add(&self.shared.counters.deleted);
+        let outcome = Outcome::Deleted;
+        Done { octets, outcome }
     }
 
     fn choice(&self) -> choose::Choice<'_> {
@@ -265,33 +279,46 @@ impl Session {
         if rules.octets().len() > self.shared.config.limits.session_octets {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
         }
-        let claims = answer::claims(rules);
+        let claims = claims(rules);
         self.shared.pool.replace(self.seid, claims).map_err(|taken| {
             tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
             Refusal::new(Cause::RULE_FAILURE)
         })
     }
 
-    /// Writes the session, then takes it over.
-    fn commit(&mut self, live: Live) {
-        self.shared.store.put(Arc::clone(&live.record));
-        self.live = Some(live);
+    /// Writes the session and the answer, then takes the session over.
+    async fn commit(
+        &mut self,
+        record: SessionRecord,
+        key: Option<AnswerKey>,
+        answer: Arc<[u8]>,
+    ) -> Result<Arc<[u8]>, Refusal> {
+        let record = Arc::new(record);
+        let put = store::Change::Put(Arc::clone(&record));
+        self.write(put, key, &answer).await?;
+        self.live = Some(record);
+        Ok(answer)
+    }
+
+    /// Writes a change and its answer, and waits until both are as durable as the store promises.
+    async fn write(
+        &self,
+        change: store::Change,
+        key: Option<AnswerKey>,
+        answer: &Arc<[u8]>,
+    ) -> Result<(), Refusal> {
+        let answer = key.map(|key| store::Change::Answer(Answer::new(key, Arc::clone(answer))));
+        let changes = [Some(change), answer].into_iter().flatten().collect();
+        let written = self.shared.store.write(changes).settled().await;
+        written.map_err(|refused| Refusal::new(refused.cause()))
     }
 
     fn refuse(&self, frame: &Frame<'_>, peer_seid: Option<Seid>, refusal: &Refusal) -> Done {
         let outcome = Outcome::Refused(refusal.cause);
         self.shared.counters.refused(refusal.cause);
         Done {
-            octets: refusal_message(frame, &self.shared, peer_seid, refusal),
+            octets: refusal_message(frame, &self.shared, peer_seid, refusal).into(),
             outcome,
         }
-    }
-}
-
-impl Live {
-    /// Reads what the store has; what it cannot have written is not a session.
-    fn restore(record: Arc<SessionRecord>) -> Option<Self> {
-        let rules = RuleSet::restore(&record.rules).ok()?;
-        Some(Self { record, rules })
     }
 }

@@ -18,9 +18,12 @@ use crate::tap::Tap;
 pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
     pub(crate) name: NodeName,
+    /// The Recovery Time Stamp, which moves when state may be lost.
     pub(crate) recovery: Recovery,
+    /// Where digests of requests start.
+    pub(crate) seed: u64,
     pub(crate) sockets: Sockets,
-    pub(crate) store: Store,
+    pub(crate) store: Box<dyn Store>,
     pub(crate) pool: Pool,
     pub(crate) tap: Tap,
     pub(crate) counters: Counters,

@@ -1,18 +1,37 @@
-//! What has to survive a panic: sessions with their rules, associations.
+//! What has to survive: sessions with their rules, associations, answers that may be asked for
+//! again.
 //!
-//! A session writes here before it answers, so what a peer was told is what a restart finds.
+//! A session writes here before it answers, so what a peer was told is what a restart finds: of an
+//! actor in either form, of the process in the form on disk.
+//!
+//! ```text
+//!  session ── write ──▶ queue ──▶ writer ── one group ──▶ database, then head, then table
+//!     ▲                             │                                          (memory)
+//!     └────────── ticket ───────────┘
+//! ```
 
-use std::collections::BTreeMap;
+mod disk;
+mod format;
+mod memory;
+
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::session::RuleSet;
+use strowger_pfcp::transaction::AnswerKey;
+use tokio::sync::oneshot;
+
+pub(crate) use disk::{Circumstances, Prepared};
+pub(crate) use memory::Memory;
 
 /// To whom a session belongs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The peer's Node ID.
     pub(crate) node: NodeName,
@@ -25,70 +44,213 @@ pub(crate) struct Owner {
 }
 
 /// A session as it was last acknowledged.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionRecord {
     /// Our identifier.
     pub(crate) seid: Seid,
     /// The identifier that the peer chose.
     pub(crate) peer_seid: Seid,
     pub(crate) owner: Arc<Owner>,
-    /// The rules, as elements.
-    pub(crate) rules: Box<[u8]>,
+    pub(crate) rules: RuleSet,
 }
 
-/// The store of a node, in memory: it survives its actors, not its process.
-#[derive(Debug, Default)]
-pub(crate) struct Store {
-    sessions: Mutex<FxHashMap<Seid, Arc<SessionRecord>>>,
-    associations: Mutex<BTreeMap<NodeName, Arc<Owner>>>,
+/// An answer that was given, for when its request is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) key: AnswerKey,
+    /// The whole message.
+    pub(crate) octets: Arc<[u8]>,
+    /// When it was given: milliseconds since 1970, which mean something after a restart as well.
+    pub(crate) at: u64,
 }
 
-impl Store {
-    /// Writes a session, in place of what was there.
-    pub(crate) fn put(&self, record: Arc<SessionRecord>) {
-        self.sessions.lock().insert(record.seid, record);
+impl Answer {
+    pub(crate) fn new(key: AnswerKey, octets: Arc<[u8]>) -> Self {
+        let at = milliseconds_now();
+        Self { key, octets, at }
     }
+}
 
-    pub(crate) fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
-        self.sessions.lock().get(&seid).cloned()
-    }
+/// The present in milliseconds since 1970.
+pub(crate) fn milliseconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
 
-    /// Forgets a session; whether it was there.
-    pub(crate) fn remove(&self, seid: Seid) -> bool {
-        self.sessions.lock().remove(&seid).is_some()
+/// One change of what is kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// A session, in place of what was there.
+    Put(Arc<SessionRecord>),
+    /// A session is gone.
+    Remove(Seid),
+    /// An association, in place of what was there.
+    Associate(Arc<Owner>),
+    /// An association is gone.
+    Release(NodeName),
+    /// An answer, in place of the oldest one if there are as many as may be.
+    Answer(Answer),
+}
+
+impl Change {
+    /// Says that it makes what is kept larger; the others are done however full the disk is.
+    fn needs_room(&self) -> bool {
+        matches!(self, Self::Put(_) | Self::Associate(_))
     }
+}
+
+/// Why a write was refused. Nothing of it is kept then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The disk is full, or cannot be written.
+    NoRoom,
+    /// As many writes wait as may.
+    Busy,
+}
+
+impl Refused {
+    pub(crate) const fn cause(self) -> Cause {
+        match self {
+            Self::NoRoom => Cause::NO_RESOURCES_AVAILABLE,
+            Self::Busy => Cause::CONGESTION,
+        }
+    }
+}
+
+/// A write on its way.
+#[derive(Debug)]
+#[must_use = "what is written counts only when the ticket says so"]
+pub(crate) enum Ticket {
+    Settled(Result<(), Refused>),
+    Waiting(oneshot::Receiver<Result<(), Refused>>),
+}
+
+impl Ticket {
+    /// Waits until the write is as durable as the store promises, or refused.
+    pub(crate) async fn settled(self) -> Result<(), Refused> {
+        match self {
+            Self::Settled(outcome) => outcome,
+            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(Refused::NoRoom)),
+        }
+    }
+}
+
+/// Where a node keeps what has to survive.
+pub(crate) trait Store: fmt::Debug + Send + Sync {
+    /// The session of this identifier.
+    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>>;
 
     /// The sessions that `wanted` picks, in the order of their identifiers.
-    pub(crate) fn sessions(
-        &self,
-        wanted: impl Fn(&SessionRecord) -> bool,
-    ) -> Vec<Arc<SessionRecord>> {
-        let mut found: Vec<_> = self
-            .sessions
-            .lock()
-            .values()
-            .filter(|record| wanted(record))
-            .cloned()
-            .collect();
-        found.sort_unstable_by_key(|record| record.seid);
-        found
-    }
+    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>>;
 
     /// How many sessions there are.
-    pub(crate) fn len(&self) -> usize {
-        self.sessions.lock().len()
-    }
+    fn len(&self) -> usize;
 
-    /// Writes an association, in place of what was there.
-    pub(crate) fn put_association(&self, owner: Arc<Owner>) {
-        self.associations.lock().insert(owner.node.clone(), owner);
-    }
+    /// The associations, in the order of their names.
+    fn associations(&self) -> Vec<Arc<Owner>>;
 
-    pub(crate) fn remove_association(&self, node: &NodeName) {
-        self.associations.lock().remove(node);
-    }
+    /// The answers that are kept, oldest first.
+    fn answers(&self) -> Vec<Answer>;
 
-    pub(crate) fn associations(&self) -> Vec<Arc<Owner>> {
-        self.associations.lock().values().cloned().collect()
+    /// Writes changes, all or none, after all that was written before.
+    fn write(&self, changes: Vec<Change>) -> Ticket;
+
+    /// How the store is.
+    fn health(&self) -> StoreHealth;
+}
+
+/// How the store of a node is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreHealth {
+    /// Where it is; `None` in memory.
+    pub path: Option<PathBuf>,
+    /// Whether new sessions and modifications are refused, because the disk is full or cannot be
+    /// written.
+    pub refusing: bool,
+    /// Groups of writes that were committed since the node started.
+    pub groups: u64,
+    /// Writes in those groups.
+    pub writes: u64,
+    /// Writes that were refused.
+    pub refused: u64,
+    /// What the last start found to be missing or damaged; `None` when all was there.
+    pub loss: Option<StoreLoss>,
+}
+
+/// What a store was found to have lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreLoss {
+    /// Records that could be read and were not what had been written.
+    pub damaged: u64,
+    /// Groups of writes that were acknowledged and are missing at the end.
+    pub groups_missing: u64,
+    /// Sessions that should be there, where that is known.
+    pub sessions_expected: Option<u64>,
+    /// Sessions that are there.
+    pub sessions_found: u64,
+    /// In words, for the log.
+    pub detail: String,
+}
+
+impl fmt::Display for StoreLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}; {} damaged records, {} groups missing at the end, {} sessions found",
+            self.detail, self.damaged, self.groups_missing, self.sessions_found
+        )?;
+        match self.sessions_expected {
+            Some(expected) => write!(f, " of {expected}"),
+            None => Ok(()),
+        }
     }
 }
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The system refuses.
+    #[error("cannot use the store {path}: {source}")]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Another process uses it.
+    #[error("the store {path} is used by another process")]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds something else.
+    #[error("{path} is not a store: it is not empty and has no file `format`")]
+    NotAStore {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A newer version of this program wrote it.
+    #[error("the store {path} has format {found}; this program reads up to format {known}")]
+    Newer {
+        /// The folder.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format that this program reads.
+        known: u32,
+    },
+    /// The database refuses, for a reason that is not damage.
+    #[error("cannot open the database in {path}: {reason}")]
+    Database {
+        /// The folder.
+        path: PathBuf,
+        /// What it says.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use strowger_pfcp::{Frame, MessageType, Seid};
 use super::{Endpoint, Entry, Pending};
 use crate::session::{Done, Outcome, SessionArgs, Task, Work, refusal_message};
 use crate::shared::add;
+use crate::store::Change;
 
 /// Why a request does not get to a session.
 enum Obstacle {
@@ -76,6 +77,7 @@ impl Endpoint {
             let work = Work {
                 task,
                 octets: Arc::clone(octets),
+                key: self.protocol.answer_key(transaction),
                 reply,
             };
             self.pending
@@ -171,8 +173,7 @@ impl Endpoint {
         let transaction = TransactionId::from_token(completion.token);
         if !self.sessions.contains_key(&pending.seid) {
             // The session was ended while it worked, and may have written since.
-            self.shared.store.remove(pending.seid);
-            self.shared.pool.release(pending.seid);
+            self.forget_stored(pending.seid);
             return self.protocol.abandon(now, transaction);
         }
         match completion.result {
@@ -185,12 +186,13 @@ impl Endpoint {
                 if ended {
                     self.forget(pending.seid);
                 }
-                self.protocol.respond(now, transaction, done.octets.into());
+                self.protocol.respond(now, transaction, done.octets);
             }
             Err(why) => {
                 add(&self.shared.counters.dropped);
                 tracing::warn!(session = %pending.seid, %why, "a session did not answer");
-                if pending.establishes && self.shared.store.session(pending.seid).is_none() {
+                if pending.establishes {
+                    // Written or not, the peer does not know of it: its repetition makes another.
                     self.end(pending.seid);
                 }
                 self.protocol.abandon(now, transaction);
@@ -200,11 +202,16 @@ impl Endpoint {
 
     /// Ends a session without being asked by its peer.
     pub(super) fn end(&mut self, seid: Seid) {
-        self.shared.store.remove(seid);
-        self.shared.pool.release(seid);
+        self.forget_stored(seid);
         if let Some(entry) = self.forget(seid) {
             entry.actor.stop();
         }
+    }
+
+    /// Takes a session out of the store and gives back its addresses.
+    fn forget_stored(&mut self, seid: Seid) {
+        self.news.push(Change::Remove(seid));
+        self.shared.pool.release(seid);
     }
 
     fn forget(&mut self, seid: Seid) -> Option<Entry> {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use strowger::Context;
 use strowger_pfcp::Seid;
@@ -11,12 +12,13 @@ use super::{Endpoint, Entry};
 use crate::association::Members;
 use crate::session::SessionArgs;
 use crate::socket::local_towards;
-use crate::store::Owner;
+use crate::store::{Change, Owner, milliseconds_now};
 
 impl Endpoint {
     /// Puts back what an earlier incarnation had: associations, and the actors of their sessions.
     pub(super) fn restore(&mut self, cx: &mut Context<Self>) {
         let now = cx.now().into_std();
+        self.restore_answers(now);
         for owner in self.shared.store.associations() {
             let (node, address) = (owner.node.clone(), owner.address);
             match self.protocol.restore(now, node, address, owner.recovery) {
@@ -24,6 +26,19 @@ impl Endpoint {
                 Err(error) => {
                     tracing::error!(node = %owner.node, %error, "association cannot be restored");
                 }
+            }
+        }
+    }
+
+    /// Puts back the answers that peers may still ask for.
+    pub(super) fn restore_answers(&mut self, now: Instant) {
+        let (present, hold) = (milliseconds_now(), self.protocol.config().answers.hold);
+        for answer in self.shared.store.answers() {
+            // A clock that was set back since keeps them a whole time more.
+            let age = Duration::from_millis(present.saturating_sub(answer.at));
+            if let Some(left) = hold.checked_sub(age) {
+                self.protocol
+                    .restore_answer(now, left, answer.key, answer.octets);
             }
         }
     }
@@ -41,7 +56,7 @@ impl Endpoint {
         for record in self
             .shared
             .store
-            .sessions(|record| record.owner.node == owner.node)
+            .sessions(&|record| record.owner.node == owner.node)
         {
             let args = SessionArgs {
                 seid: record.seid,
@@ -76,7 +91,7 @@ impl Endpoint {
             local: self.local_address(up.address.ip()),
         });
         tracing::info!(node = %owner.node, address = %owner.address, kept, "associated");
-        self.shared.store.put_association(Arc::clone(&owner));
+        self.news.push(Change::Associate(Arc::clone(&owner)));
         match self.members.get_mut(&association) {
             Some(members) => members.set_owner(owner),
             None => self.admit(association, &owner, cx),
@@ -107,14 +122,14 @@ impl Endpoint {
                 recovery,
                 local,
             });
-            self.shared.store.put_association(Arc::clone(&owner));
+            self.news.push(Change::Associate(Arc::clone(&owner)));
             members.set_owner(owner);
         }
     }
 
     pub(super) fn association_released(&mut self, association: &Association) {
         let ended = self.end_all(association.id);
-        self.shared.store.remove_association(&association.node);
+        self.news.push(Change::Release(association.node.clone()));
         if let Some(members) = self.members.remove(&association.id) {
             members.stop();
         }

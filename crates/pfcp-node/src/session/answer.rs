@@ -22,7 +22,7 @@ pub(super) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
 }
 
 /// What the rules of a session claim: tunnels and UE addresses.
-pub(super) fn claims(rules: &RuleSet) -> Vec<Claim> {
+pub(crate) fn claims(rules: &RuleSet) -> Vec<Claim> {
     let mut claims = Vec::new();
     for tunnel in rules.f_teids() {
         let addresses = [tunnel.ipv4.map(IpAddr::V4), tunnel.ipv6.map(IpAddr::V6)];
@@ -108,11 +108,9 @@ pub(crate) struct RuleIds {
 
 /// Reads the rules of a session for a list.
 pub(crate) fn rule_ids(record: &SessionRecord) -> RuleIds {
-    let Ok(rules) = RuleSet::restore(&record.rules) else {
-        return RuleIds::default();
-    };
+    let rules = &record.rules;
     let of = |kind| rules.rules(kind).map(|rule| rule.id.id).collect();
-    let mut claims = claims(&rules);
+    let mut claims = claims(rules);
     claims.sort_unstable();
     claims.dedup();
     RuleIds {

@@ -1,0 +1,371 @@
+//! The form on disk: an embedded database, written in groups by a thread of its own.
+//!
+//! ```text
+//!  PATH/format    the version of the format
+//!  PATH/lock      held while a process uses the store
+//!  PATH/head      how far the database has come
+//!  PATH/reserve   room for deletions when the disk is full
+//!  PATH/db/       the database
+//!  PATH/damaged/  what the database was before the last salvage
+//! ```
+
+mod database;
+mod head;
+mod load;
+mod place;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::Recovery;
+use tokio::sync::oneshot;
+
+use self::database::{Database, OpenFailure};
+use self::head::{HeadFile, Mark};
+use self::load::{Contents, is_journal, octets_of};
+use self::place::Folder;
+use self::writer::{Job, Status, Writer};
+use super::format::{Head, Record};
+use super::{
+    Answer, Change, Memory, Owner, Refused, SessionRecord, Store, StoreError, StoreHealth,
+    StoreLoss, Ticket,
+};
+use crate::config::StoreConfig;
+
+/// A store on disk; its end waits until all is written.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    table: Arc<Memory>,
+    status: Arc<Status>,
+    /// `None` only while it ends.
+    jobs: Option<SyncSender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// A folder that this process has for itself, before its database is opened.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    folder: Folder,
+    head: HeadFile,
+    mark: Option<Mark>,
+    damaged: u64,
+}
+
+/// A store that was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) store: Disk,
+    /// What the node tells its peers.
+    pub(crate) recovery: Recovery,
+    /// Where digests of requests start.
+    pub(crate) seed: u64,
+    /// An identifier that no session has had.
+    pub(crate) next_seid: u64,
+}
+
+/// What a store is opened with besides its configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// The most answers that are kept.
+    pub(crate) answers: usize,
+    /// The present, as the time stamp that the node gets if its store is new or has lost something.
+    pub(crate) now: Recovery,
+    /// A seed that nobody knows, if the store has none yet.
+    pub(crate) seed: u64,
+    /// The digest of a known request, for a seed.
+    pub(crate) probe: fn(u64) -> u64,
+}
+
+impl Prepared {
+    /// Takes the folder: makes it if it is not there, locks it, and reads what can be told at once.
+    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
+        let folder = Folder::take(path)?;
+        let (head, found) = HeadFile::open(&folder.head()).map_err(folder.failed())?;
+        Ok(Self {
+            damaged: found.damaged + u64::from(folder.format_damaged()),
+            mark: found.mark,
+            folder,
+            head,
+        })
+    }
+
+    /// Reads all, and starts the writer.
+    pub(crate) fn open(
+        self,
+        config: &StoreConfig,
+        given: Circumstances,
+    ) -> Result<Opened, StoreError> {
+        self.folder.settle().map_err(self.folder.failed())?;
+        let (database, contents, loss) = self.read(config)?;
+        let (commit, known) = contents.head.clone().unwrap_or_default();
+        let is_new = contents.head.is_none() && self.mark.is_none();
+        let mut recovery = match self.mark {
+            _ if known.recovery != 0 => Recovery(known.recovery),
+            Some(mark) => Recovery(mark.recovery),
+            None => given.now,
+        };
+        if let Some(loss) = &loss {
+            recovery = moved(recovery, given.now);
+            tracing::error!(path = %self.folder.path().display(), %loss, recovery = recovery.0,
+                "the store has lost something; the Recovery Time Stamp moves");
+        }
+        let seed = match (known.seed, self.mark) {
+            (0, Some(mark)) if mark.seed != 0 => mark.seed,
+            (0, _) => given.seed,
+            (seed, _) => seed,
+        };
+        let probe = (given.probe)(seed);
+        let head = Head {
+            recovery: recovery.0,
+            next_seid: next_seid(&contents, &known),
+            seed,
+            probe,
+            ..known.clone()
+        };
+        let table = Arc::new(Memory::new(given.answers));
+        let answers_hold = known.probe == probe;
+        if !answers_hold && !is_new {
+            tracing::warn!("kept answers are dropped: this build makes other digests of requests");
+        }
+        fill(&table, &contents, answers_hold);
+        let status = Arc::new(Status::new(self.folder.path(), loss.clone()));
+        let commit = commit.max(self.mark.map_or(0, |mark| mark.commit));
+        let next_seid = head.next_seid;
+        let mut writer = Writer::new(
+            self.folder,
+            self.head,
+            database,
+            Arc::clone(&table),
+            Arc::clone(&status),
+            config.clone(),
+            given.answers,
+        );
+        writer.adopt(&contents, commit, head);
+        // A new store, and one whose time stamp moves, says so before anybody is told.
+        if is_new || loss.is_some() {
+            writer.settle_identity()?;
+        }
+        writer.make_reserve();
+        let (jobs, queue) = sync_channel(config.queue);
+        let thread = std::thread::Builder::new().name("strowger-store".to_owned());
+        let path = status.path().to_owned();
+        let thread = thread
+            .spawn(move || writer.run(&queue))
+            .map_err(|source| StoreError::Io { path, source })?;
+        let store = Disk {
+            table,
+            status,
+            jobs: Some(jobs),
+            writer: Some(thread),
+        };
+        Ok(Opened {
+            store,
+            recovery,
+            seed,
+            next_seid,
+        })
+    }
+
+    /// Reads the database; what is damaged is salvaged into a new one.
+    fn read(
+        &self,
+        config: &StoreConfig,
+    ) -> Result<(Database, Contents, Option<StoreLoss>), StoreError> {
+        // The database cuts its journal where it cannot read on.
+        let journals = octets_of(&self.folder.database(), is_journal);
+        let (mut contents, database) = match Database::open(&self.folder.database(), config.buffer)
+        {
+            Ok(database) => (Contents::of(&database), Some(database)),
+            Err(OpenFailure::Environment(error)) => return Err(error),
+            Err(OpenFailure::Damaged(reason)) => {
+                let mut contents = Contents::default();
+                contents
+                    .notes
+                    .push(format!("the database cannot be opened: {reason}"));
+                (contents, None)
+            }
+        };
+        contents.damaged += self.damaged;
+        let whole = contents.loss(self.mark).is_none() && contents.damaged == self.damaged;
+        if let (true, Some(database)) = (whole, database) {
+            if self.damaged > 0 {
+                tracing::warn!(
+                    damaged = self.damaged,
+                    "files beside the store's database were damaged; nothing is lost"
+                );
+            }
+            return Ok((database, contents, None));
+        }
+        if contents.notes.is_empty() {
+            contents.search(&journals);
+        } else {
+            contents.search(&journals);
+            contents.search(&octets_of(&self.folder.database(), |_| true));
+        }
+        let loss = contents.loss(self.mark);
+        if loss.is_none() {
+            let damaged = contents.damaged;
+            tracing::warn!(
+                damaged,
+                "the store was damaged; all of it was found elsewhere"
+            );
+        }
+        let database = self.rebuild(config, &mut contents)?;
+        Ok((database, contents, loss))
+    }
+
+    /// Writes what was found into a new database, in place of the damaged one.
+    fn rebuild(
+        &self,
+        config: &StoreConfig,
+        contents: &mut Contents,
+    ) -> Result<Database, StoreError> {
+        let refused = |failure| match failure {
+            OpenFailure::Environment(error) => error,
+            OpenFailure::Damaged(reason) => StoreError::Database {
+                path: self.folder.path().to_owned(),
+                reason,
+            },
+        };
+        let failed = |error: fjall::Error| refused(OpenFailure::Damaged(error.to_string()));
+        let fresh = Database::open(&self.folder.fresh(), config.buffer).map_err(refused)?;
+        let (commit, mut head) = contents.head.take().unwrap_or_default();
+        let commit = commit.max(self.mark.map_or(0, |mark| mark.commit)) + 1;
+        let mut group = Vec::new();
+        for read in contents.records.values_mut() {
+            let (octets, sum) = read.record.encode(commit);
+            (read.commit, read.sum) = (commit, sum);
+            group.push((read.record.place().key(), Some(octets)));
+            if group.len() == 1024 {
+                let part = std::mem::take(&mut group);
+                fresh
+                    .write(part, crate::config::Durability::Process)
+                    .map_err(failed)?;
+            }
+        }
+        (head.sum, head.sessions) = (contents.sum(), contents.sessions());
+        head.removed.clear();
+        let (octets, _) = Record::Head(head.clone()).encode(commit);
+        group.push((super::format::Place::Head.key(), Some(octets)));
+        fresh
+            .write(group, crate::config::Durability::Process)
+            .map_err(failed)?;
+        fresh.sync().map_err(failed)?;
+        contents.head = Some((commit, head));
+        drop(fresh);
+        self.folder.replace().map_err(self.folder.failed())?;
+        Database::open(&self.folder.database(), config.buffer).map_err(refused)
+    }
+}
+
+/// A time stamp after both.
+fn moved(before: Recovery, now: Recovery) -> Recovery {
+    match now.is_after(before) {
+        true => now,
+        false => Recovery(before.0.wrapping_add(1)),
+    }
+}
+
+fn next_seid(contents: &Contents, head: &Head) -> u64 {
+    let held = contents.records.keys().filter_map(|place| match place {
+        super::format::Place::Session(seid) => Some(seid.0.saturating_add(1)),
+        _ => None,
+    });
+    held.fold(head.next_seid.max(1), u64::max)
+}
+
+/// Puts what was read where it is looked up.
+fn fill(table: &Memory, contents: &Contents, answers_hold: bool) {
+    let records = || contents.records.values();
+    table.apply(records().filter_map(|read| match &read.record {
+        Record::Association(owner) => Some(Change::Associate(Arc::clone(owner))),
+        _ => None,
+    }));
+    let session = |record: &Arc<SessionRecord>| {
+        // One owner for all sessions of an association; a session whose association is gone
+        // brings it back.
+        match table.association(&record.owner.node) {
+            Some(owner) => Change::Put(Arc::new(SessionRecord {
+                owner,
+                ..SessionRecord::clone(record)
+            })),
+            None => {
+                table.apply([Change::Associate(Arc::clone(&record.owner))]);
+                Change::Put(Arc::clone(record))
+            }
+        }
+    };
+    for read in records() {
+        if let Record::Session(record) = &read.record {
+            table.apply([session(record)]);
+        }
+    }
+    if answers_hold {
+        let mut answers: Vec<(u64, Answer)> = records()
+            .filter_map(|read| match &read.record {
+                Record::Answer { answer, .. } => Some((read.commit, answer.clone())),
+                _ => None,
+            })
+            .collect();
+        answers.sort_by_key(|(commit, answer)| (*commit, answer.at));
+        table.apply(
+            answers
+                .into_iter()
+                .map(|(_, answer)| Change::Answer(answer)),
+        );
+    }
+}
+
+impl Store for Disk {
+    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
+        self.table.session(seid)
+    }
+
+    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
+        self.table.sessions(wanted)
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn associations(&self) -> Vec<Arc<Owner>> {
+        self.table.associations()
+    }
+
+    fn answers(&self) -> Vec<Answer> {
+        self.table.answers()
+    }
+
+    fn write(&self, changes: Vec<Change>) -> Ticket {
+        let Some(jobs) = &self.jobs else {
+            return Ticket::Settled(Err(Refused::NoRoom));
+        };
+        let (done, outcome) = oneshot::channel();
+        match jobs.try_send(Job { changes, done }) {
+            Ok(()) => Ticket::Waiting(outcome),
+            Err(TrySendError::Full(_)) => Ticket::Settled(Err(Refused::Busy)),
+            Err(TrySendError::Disconnected(_)) => Ticket::Settled(Err(Refused::NoRoom)),
+        }
+    }
+
+    fn health(&self) -> StoreHealth {
+        self.status.health()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The writer ends when nobody can give it work any more.
+        self.jobs = None;
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of the store panicked");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The database itself: one table of records, written in groups.
+
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use fjall::config::{BlockSizePolicy, FilterPolicy};
+use fjall::{Database as Fjall, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use crate::config::Durability;
+use crate::store::StoreError;
+
+/// An open database.
+pub(super) struct Database {
+    fjall: Fjall,
+    records: Keyspace,
+}
+
+/// Why a database was not opened.
+#[derive(Debug)]
+pub(super) enum OpenFailure {
+    /// The system does not let us, or somebody else has it; nothing is wrong with the octets.
+    Environment(StoreError),
+    /// It cannot be read as it is.
+    Damaged(String),
+}
+
+/// One record of a group: where it belongs and what is there then; `None` for nothing.
+pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
+
+impl Database {
+    /// Opens the database in a folder, or makes an empty one. `buffer` is how many octets of
+    /// records it may keep in memory before it writes a table.
+    pub(super) fn open(path: &Path, buffer: u64) -> Result<Self, OpenFailure> {
+        // What it reads is not trusted to keep it from panicking.
+        let opened = catch_unwind(AssertUnwindSafe(|| -> fjall::Result<Self> {
+            let fjall = Fjall::builder(path)
+                .worker_threads(1)
+                .cache_size(CACHE)
+                .max_journaling_size(JOURNALS)
+                .open()?;
+            // Records are written one by one and read all at once: no filters, large blocks.
+            let options = KeyspaceCreateOptions::default()
+                .max_memtable_size(buffer)
+                .filter_policy(FilterPolicy::disabled())
+                .data_block_size_policy(BlockSizePolicy::all(32 * 1024));
+            let records = fjall.keyspace("records", || options)?;
+            Ok(Self { fjall, records })
+        }));
+        match opened {
+            Ok(Ok(database)) => Ok(database),
+            Ok(Err(error)) => Err(failure(path, error)),
+            Err(_) => Err(OpenFailure::Damaged("opening it panicked".to_owned())),
+        }
+    }
+
+    /// Writes a group, all or nothing.
+    pub(super) fn write(&self, group: Vec<Entry>, durability: Durability) -> fjall::Result<()> {
+        let mode = match durability {
+            Durability::Process => PersistMode::Buffer,
+            Durability::Disk => PersistMode::SyncData,
+        };
+        let mut batch = self.fjall.batch().durability(Some(mode));
+        for (key, value) in group {
+            match value {
+                Some(value) => batch.insert(&self.records, key, value),
+                None => batch.remove(&self.records, key),
+            }
+        }
+        batch.commit()
+    }
+
+    /// Makes all that was written survive the system.
+    pub(super) fn sync(&self) -> fjall::Result<()> {
+        self.fjall.persist(PersistMode::SyncAll)
+    }
+
+    /// Reads all records; returns how many reads failed.
+    pub(super) fn read(&self, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
+        let mut failed = 0;
+        let walked = catch_unwind(AssertUnwindSafe(|| {
+            for record in self.records.iter() {
+                match record.into_inner() {
+                    Ok((key, value)) => visit(&key, &value),
+                    Err(error) => {
+                        failed += 1;
+                        tracing::warn!(%error, "a part of the store cannot be read");
+                        // A walk that fails again and again does not get further.
+                        if failed > 1000 {
+                            break;
+                        }
+                    }
+                }
+            }
+        }));
+        failed + u64::from(walked.is_err())
+    }
+}
+
+fn failure(path: &Path, error: fjall::Error) -> OpenFailure {
+    let source = match error {
+        fjall::Error::Locked => {
+            let path = path.to_owned();
+            return OpenFailure::Environment(StoreError::Locked { path });
+        }
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => source,
+        error => return OpenFailure::Damaged(error.to_string()),
+    };
+    match source.kind() {
+        ErrorKind::PermissionDenied
+        | ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::StorageFull
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::FileTooLarge
+        | ErrorKind::ResourceBusy
+        | ErrorKind::OutOfMemory => {
+            let path = path.to_owned();
+            OpenFailure::Environment(StoreError::Io { path, source })
+        }
+        _ => OpenFailure::Damaged(source.to_string()),
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").finish_non_exhaustive()
+    }
+}
+
+/// Everything is read once, at the start; the tables in memory answer all else.
+const CACHE: u64 = 1 << 20;
+/// The least that the database allows.
+const JOURNALS: u64 = 64 << 20;

@@ -1,0 +1,183 @@
+//! What is there when a store is opened, and whether that is all.
+//!
+//! A store is whole when its last group is the one that the head file names, or a later one, and
+//! the digests of its records add up to what that group said. When it is not, the records are
+//! looked for in the files themselves, each by its magic, length and checksum.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use super::database::Database;
+use super::head::Mark;
+use crate::store::StoreLoss;
+use crate::store::format::{Head, MAGIC, Place, Read, Record};
+
+/// The records of a store, and what is known about what is not there.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// The newest record of each place, but for heads.
+    pub(super) records: BTreeMap<Place, Read>,
+    /// The newest head, and its group.
+    pub(super) head: Option<(u64, Head)>,
+    /// Records that were not what had been written, and reads that failed.
+    pub(super) damaged: u64,
+    /// What was found, in words.
+    pub(super) notes: Vec<String>,
+}
+
+impl Contents {
+    /// Reads an open database.
+    pub(super) fn of(database: &Database) -> Self {
+        let mut contents = Self::default();
+        let mut damaged = 0;
+        let failed = database.read(|key, value| match Record::decode(value) {
+            Some(read) if read.record.place().key() == key => contents.take(read),
+            _ => damaged += 1,
+        });
+        contents.damaged = damaged + failed;
+        contents
+    }
+
+    fn take(&mut self, read: Read) {
+        if let Record::Head(head) = read.record {
+            if self
+                .head
+                .as_ref()
+                .is_none_or(|(commit, _)| *commit <= read.commit)
+            {
+                self.head = Some((read.commit, head));
+            }
+            return;
+        }
+        let place = read.record.place();
+        match self.records.get(&place) {
+            Some(there) if there.commit > read.commit => {}
+            _ => _ = self.records.insert(place, read),
+        }
+    }
+
+    /// Adds what is found in the octets of files, where it is newer.
+    pub(super) fn search(&mut self, files: &[Vec<u8>]) {
+        let mut removed: FxHashMap<Place, u64> = FxHashMap::default();
+        for octets in files {
+            for read in found_in(octets) {
+                if let Record::Head(head) = &read.record {
+                    for &seid in &head.removed {
+                        let commit = removed.entry(Place::Session(seid)).or_default();
+                        *commit = read.commit.max(*commit);
+                    }
+                }
+                self.take(read);
+            }
+        }
+        self.records.retain(|place, read| {
+            removed
+                .get(place)
+                .is_none_or(|&commit| read.commit > commit)
+        });
+    }
+
+    /// How many sessions there are.
+    pub(super) fn sessions(&self) -> u64 {
+        let is_session = |place: &&Place| matches!(place, Place::Session(_));
+        self.records.keys().filter(is_session).count() as u64
+    }
+
+    /// The sum of the digests of all records.
+    pub(super) fn sum(&self) -> u64 {
+        let sums = self.records.values().map(|read| read.sum);
+        sums.fold(0, u64::wrapping_add)
+    }
+
+    /// Says what is missing, given what the head file says; `None` when nothing is.
+    pub(super) fn loss(&self, mark: Option<Mark>) -> Option<StoreLoss> {
+        let (commit, head) = match &self.head {
+            Some((commit, head)) => (*commit, Some(head)),
+            None => (0, None),
+        };
+        let expected = head.map(|head| head.sessions);
+        let marked = mark.map_or(0, |mark| mark.commit);
+        let groups_missing = marked.saturating_sub(commit);
+        let mut detail = self.notes.clone();
+        let mut lost = false;
+        if groups_missing > 0 {
+            lost = true;
+            detail.push("the last groups are missing".to_owned());
+        }
+        match head {
+            Some(head) if head.sum != self.sum() || head.sessions != self.sessions() => {
+                lost = true;
+                detail.push("the records are not those that were written".to_owned());
+            }
+            None if !self.records.is_empty() => {
+                lost = true;
+                detail.push("the state of the whole is missing".to_owned());
+            }
+            _ => {}
+        }
+        if mark.is_none() && head.is_some() {
+            lost = true;
+            detail.push("the file `head` cannot be read".to_owned());
+        }
+        lost.then(|| StoreLoss {
+            damaged: self.damaged,
+            groups_missing,
+            sessions_expected: expected,
+            sessions_found: self.sessions(),
+            detail: detail.join("; "),
+        })
+    }
+}
+
+/// The whole records in some octets.
+fn found_in(octets: &[u8]) -> impl Iterator<Item = Read> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(rest) = octets.get(at..) {
+            let next = rest
+                .windows(MAGIC.len())
+                .position(|window| window == MAGIC)?;
+            at += next;
+            match Record::decode(&octets[at..]) {
+                Some(read) => {
+                    at += read.octets;
+                    return Some(read);
+                }
+                None => at += 1,
+            }
+        }
+        None
+    })
+}
+
+/// The octets of the files below a folder that `wanted` picks, without the empty end that journals
+/// have. A file that cannot be read is left out.
+pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                folders.push(path);
+            } else if wanted(&path)
+                && let Ok(mut octets) = fs::read(&path)
+            {
+                let end = octets.iter().rposition(|&octet| octet != 0);
+                octets.truncate(end.map_or(0, |last| last + 1));
+                found.push(octets);
+            }
+        }
+    }
+    found
+}
+
+/// Says that a file is a journal of the database, which it changes when it is opened.
+pub(super) fn is_journal(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "jnl")
+}

@@ -1,0 +1,327 @@
+//! How records are written down.
+//!
+//! ```text
+//! | magic 4 | kind 1 | length 4 | commit 8 | payload | xxh3 of all before 8 |
+//! ```
+//!
+//! A record says by itself what it is, how long it is, and in which group it was committed, so
+//! that it can be found and told from damage without the database around it. Numbers are
+//! big-endian.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::sync::Arc;
+
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::session::RuleSet;
+use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::{MessageType, Seid, Sequence};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Answer, Owner, SessionRecord};
+
+/// The format that this program writes, and the newest that it reads.
+pub(super) const FORMAT: u32 = 1;
+
+/// The first octets of each record.
+pub(super) const MAGIC: [u8; 4] = *b"SWr1";
+
+/// Octets before the payload.
+const FRONT: usize = 17;
+/// Octets after the payload.
+const BACK: usize = 8;
+/// The longest payload: a rule set is made of one message, and has its owner beside it.
+const LONGEST: usize = 1 << 26;
+
+/// What a record is about: its place in the database.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Place {
+    Session(Seid),
+    Association(NodeName),
+    /// A place in the ring of answers.
+    Answer(u32),
+    /// The state of the whole, of which there is one.
+    Head,
+}
+
+impl Place {
+    /// Its key in the database.
+    pub(super) fn key(&self) -> Vec<u8> {
+        let (kind, name) = match self {
+            Self::Session(seid) => (1, seid.0.to_be_bytes().to_vec()),
+            Self::Association(node) => (2, node.value().to_vec()),
+            Self::Answer(slot) => (3, slot.to_be_bytes().to_vec()),
+            Self::Head => (4, Vec::new()),
+        };
+        [&[kind][..], &name].concat()
+    }
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    Session(Arc<SessionRecord>),
+    Association(Arc<Owner>),
+    Answer { slot: u32, answer: Answer },
+    Head(Head),
+}
+
+/// The state of the whole after a group was committed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// How many sessions there are.
+    pub(super) sessions: u64,
+    /// The sum of the digests of all records but this one: whatever is missing, changed or too
+    /// much makes another sum.
+    pub(super) sum: u64,
+    /// An identifier that no session has had.
+    pub(super) next_seid: u64,
+    /// What the node tells its peers.
+    pub(super) recovery: u32,
+    /// Where digests of requests start.
+    pub(super) seed: u64,
+    /// The digest of a known request: another build may make another one, and then the kept
+    /// answers cannot be told.
+    pub(super) probe: u64,
+    /// The sessions that the group removed. A record that is found without the database around it
+    /// may be one of theirs.
+    pub(super) removed: Vec<Seid>,
+}
+
+/// A record that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    pub(super) commit: u64,
+    pub(super) record: Record,
+    /// The digest of the whole record.
+    pub(super) sum: u64,
+    /// How many octets it has.
+    pub(super) octets: usize,
+}
+
+impl Record {
+    /// Where it belongs.
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Self::Session(record) => Place::Session(record.seid),
+            Self::Association(owner) => Place::Association(owner.node.clone()),
+            Self::Answer { slot, .. } => Place::Answer(*slot),
+            Self::Head(_) => Place::Head,
+        }
+    }
+
+    /// Writes it down; returns its octets and its digest.
+    pub(super) fn encode(&self, commit: u64) -> (Vec<u8>, u64) {
+        let mut out = Out(Vec::with_capacity(512));
+        out.octets(&MAGIC);
+        let kind = match self {
+            Self::Session(_) => 1,
+            Self::Association(_) => 2,
+            Self::Answer { .. } => 3,
+            Self::Head(_) => 4,
+        };
+        out.u8(kind);
+        out.u32(0);
+        out.u64(commit);
+        match self {
+            Self::Session(record) => {
+                out.u64(record.seid.0);
+                out.u64(record.peer_seid.0);
+                out.owner(&record.owner);
+                out.octets(record.rules.octets());
+            }
+            Self::Association(owner) => out.owner(owner),
+            Self::Answer { slot, answer } => {
+                out.u32(*slot);
+                out.address(answer.key.peer);
+                out.u32(answer.key.sequence.get());
+                out.u8(answer.key.message_type.0);
+                out.u64(answer.key.digest);
+                out.u64(answer.at);
+                out.octets(&answer.octets);
+            }
+            Self::Head(head) => {
+                out.u64(head.sessions);
+                out.u64(head.sum);
+                out.u64(head.next_seid);
+                out.u32(head.recovery);
+                out.u64(head.seed);
+                out.u64(head.probe);
+                for seid in &head.removed {
+                    out.u64(seid.0);
+                }
+            }
+        }
+        let mut octets = out.0;
+        let length = u32::try_from(octets.len() - FRONT).unwrap_or(u32::MAX);
+        octets[5..9].copy_from_slice(&length.to_be_bytes());
+        let sum = xxh3_64(&octets);
+        octets.extend_from_slice(&sum.to_be_bytes());
+        (octets, sum)
+    }
+
+    /// Reads the record at the start of `octets`, if there is a whole one that is what was
+    /// written.
+    pub(super) fn decode(octets: &[u8]) -> Option<Read> {
+        if !octets.starts_with(&MAGIC) {
+            return None;
+        }
+        let length: [u8; 4] = *octets.get(5..)?.first_chunk()?;
+        let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+        if length > LONGEST {
+            return None;
+        }
+        let (front, rest) = octets.split_at_checked(FRONT + length)?;
+        let sum = u64::from_be_bytes(*rest.first_chunk()?);
+        if sum != xxh3_64(front) {
+            return None;
+        }
+        let mut input = In(&front[9..]);
+        let commit = input.u64()?;
+        let record = match front[4] {
+            1 => Self::Session(Arc::new(SessionRecord {
+                seid: Seid(input.u64()?),
+                peer_seid: Seid(input.u64()?),
+                owner: Arc::new(input.owner()?),
+                rules: RuleSet::restore(input.0).ok()?,
+            })),
+            2 => Self::Association(Arc::new(input.owner()?)),
+            3 => Self::Answer {
+                slot: input.u32()?,
+                answer: Answer {
+                    key: AnswerKey {
+                        peer: input.address()?,
+                        sequence: Sequence::new(input.u32()?),
+                        message_type: MessageType(input.u8()?),
+                        digest: input.u64()?,
+                    },
+                    at: input.u64()?,
+                    octets: input.0.into(),
+                },
+            },
+            4 => Self::Head(Head {
+                sessions: input.u64()?,
+                sum: input.u64()?,
+                next_seid: input.u64()?,
+                recovery: input.u32()?,
+                seed: input.u64()?,
+                probe: input.u64()?,
+                removed: std::iter::from_fn(|| input.u64().map(Seid)).collect(),
+            }),
+            _ => return None,
+        };
+        let octets = FRONT + length + BACK;
+        Some(Read {
+            commit,
+            record,
+            sum,
+            octets,
+        })
+    }
+}
+
+struct Out(Vec<u8>);
+
+impl Out {
+    fn octets(&mut self, octets: &[u8]) {
+        self.0.extend_from_slice(octets);
+    }
+
+    fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.octets(&value.to_be_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.octets(&value.to_be_bytes());
+    }
+
+    fn ip(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => {
+                self.u8(4);
+                self.octets(&address.octets());
+            }
+            IpAddr::V6(address) => {
+                self.u8(6);
+                self.octets(&address.octets());
+            }
+        }
+    }
+
+    fn address(&mut self, address: SocketAddr) {
+        self.ip(address.ip());
+        self.octets(&address.port().to_be_bytes());
+        if let SocketAddr::V6(address) = address {
+            // Without its scope, a link-local address is nobody's.
+            self.u32(address.scope_id());
+        }
+    }
+
+    fn owner(&mut self, owner: &Owner) {
+        let node = owner.node.value();
+        // A name has at most 255 octets and its type.
+        self.octets(&u16::try_from(node.len()).unwrap_or(u16::MAX).to_be_bytes());
+        self.octets(node);
+        self.address(owner.address);
+        self.u32(owner.recovery.0);
+        self.ip(owner.local);
+    }
+}
+
+struct In<'a>(&'a [u8]);
+
+impl In<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array().map(|[octet]| octet)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn ip(&mut self) -> Option<IpAddr> {
+        match self.u8()? {
+            4 => self
+                .array::<4>()
+                .map(|octets| Ipv4Addr::from(octets).into()),
+            6 => self
+                .array::<16>()
+                .map(|octets| Ipv6Addr::from(octets).into()),
+            _ => None,
+        }
+    }
+
+    fn address(&mut self) -> Option<SocketAddr> {
+        let ip = self.ip()?;
+        let port = self.array().map(u16::from_be_bytes)?;
+        Some(match ip {
+            IpAddr::V4(ip) => SocketAddr::V4(SocketAddrV4::new(ip, port)),
+            IpAddr::V6(ip) => SocketAddr::V6(SocketAddrV6::new(ip, port, 0, self.u32()?)),
+        })
+    }
+
+    fn owner(&mut self) -> Option<Owner> {
+        let length = usize::from(self.array().map(u16::from_be_bytes)?);
+        let (node, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(Owner {
+            node: NodeName::from_value(node)?,
+            address: self.address()?,
+            recovery: Recovery(self.u32()?),
+            local: self.ip()?,
+        })
+    }
+}

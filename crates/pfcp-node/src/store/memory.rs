@@ -1,0 +1,98 @@
+//! The form in memory: it survives its actors, not its process.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::NodeName;
+
+use super::{Answer, Change, Owner, SessionRecord, Store, StoreHealth, Ticket};
+
+/// Tables in memory; the form on disk has one as well, for reading.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    tables: Mutex<Tables>,
+    /// The most answers.
+    room: usize,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    sessions: FxHashMap<Seid, Arc<SessionRecord>>,
+    associations: BTreeMap<NodeName, Arc<Owner>>,
+    answers: VecDeque<Answer>,
+}
+
+impl Memory {
+    /// Makes an empty store that keeps at most `room` answers.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            tables: Mutex::default(),
+            room,
+        }
+    }
+
+    /// Does what the changes say, in their order.
+    pub(super) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+        let mut tables = self.tables.lock();
+        for change in changes {
+            match change {
+                Change::Put(record) => _ = tables.sessions.insert(record.seid, record),
+                Change::Remove(seid) => _ = tables.sessions.remove(&seid),
+                Change::Associate(owner) => {
+                    tables.associations.insert(owner.node.clone(), owner);
+                }
+                Change::Release(node) => _ = tables.associations.remove(&node),
+                Change::Answer(answer) => {
+                    if tables.answers.len() >= self.room {
+                        tables.answers.pop_front();
+                    }
+                    tables.answers.push_back(answer);
+                }
+            }
+        }
+    }
+
+    /// The association with a node.
+    pub(super) fn association(&self, node: &NodeName) -> Option<Arc<Owner>> {
+        self.tables.lock().associations.get(node).cloned()
+    }
+}
+
+impl Store for Memory {
+    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
+        self.tables.lock().sessions.get(&seid).cloned()
+    }
+
+    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
+        let tables = self.tables.lock();
+        let picked = tables.sessions.values().filter(|record| wanted(record));
+        let mut found: Vec<_> = picked.cloned().collect();
+        drop(tables);
+        found.sort_unstable_by_key(|record| record.seid);
+        found
+    }
+
+    fn len(&self) -> usize {
+        self.tables.lock().sessions.len()
+    }
+
+    fn associations(&self) -> Vec<Arc<Owner>> {
+        self.tables.lock().associations.values().cloned().collect()
+    }
+
+    fn answers(&self) -> Vec<Answer> {
+        self.tables.lock().answers.iter().cloned().collect()
+    }
+
+    fn write(&self, changes: Vec<Change>) -> Ticket {
+        self.apply(changes);
+        Ticket::Settled(Ok(()))
+    }
+
+    fn health(&self) -> StoreHealth {
+        StoreHealth::default()
+    }
+}

@@ -1,0 +1,346 @@
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::ie::{
+    ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, NodeId, Pdi, SourceInterface,
+};
+use strowger_pfcp::message::SessionEstablishmentRequest;
+use strowger_pfcp::session::{NoAllocator, RuleSet};
+use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::{Frame, Message, MessageType, Seid, Sequence};
+
+use super::{
+    Answer, Change, Circumstances, Memory, Owner, Prepared, SessionRecord, Store, StoreError,
+    StoreLoss,
+};
+use crate::config::{Durability, StoreConfig};
+
+const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 7));
+
+fn owner() -> Arc<Owner> {
+    Arc::new(Owner {
+        node: NodeName::from(ADDRESS),
+        address: (ADDRESS, 8805).into(),
+        recovery: Recovery(7),
+        local: ADDRESS,
+    })
+}
+
+/// A session whose rules say its number and a version.
+fn session(number: u64, version: u32) -> Arc<SessionRecord> {
+    let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(version + 1, ADDRESS));
+    let name = NodeId::fqdn("smf");
+    let body = SessionEstablishmentRequest::new(name, FSeid::new(Seid(number), ADDRESS))
+        .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
+        .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
+    let octets = Message::session(Seid(0), Sequence::new(1), body).encode();
+    let octets = octets.expect("it fits");
+    let frame = Frame::decode(&octets).expect("it is one");
+    let change = RuleSet::establish(&frame, &mut NoAllocator).expect("sound");
+    Arc::new(SessionRecord {
+        seid: Seid(number),
+        peer_seid: Seid(number),
+        owner: owner(),
+        rules: change.rules,
+    })
+}
+
+fn answer(number: u32) -> Answer {
+    let key = AnswerKey {
+        peer: (ADDRESS, 8805).into(),
+        sequence: Sequence::new(number),
+        message_type: MessageType::SESSION_DELETION_REQUEST,
+        digest: number.into(),
+    };
+    Answer::new(key, Arc::from(&number.to_be_bytes()[..]))
+}
+
+fn config(path: &Path) -> StoreConfig {
+    StoreConfig {
+        path: Some(path.to_owned()),
+        durability: Durability::Process,
+        reserve: 1 << 16,
+        ..StoreConfig::default()
+    }
+}
+
+/// A store on disk in one of its lives.
+struct Life {
+    store: Box<dyn Store>,
+    recovery: Recovery,
+    next_seid: u64,
+}
+
+const NOW: Recovery = Recovery(1000);
+
+fn begin(path: &Path) -> Result<Life, StoreError> {
+    let given = Circumstances {
+        answers: 4,
+        now: NOW,
+        seed: 5,
+        probe: |seed| seed ^ 1,
+    };
+    let opened = Prepared::take(path)?.open(&config(path), given)?;
+    assert_eq!(opened.seed, 5);
+    Ok(Life {
+        store: Box::new(opened.store),
+        recovery: opened.recovery,
+        next_seid: opened.next_seid,
+    })
+}
+
+fn write(store: &dyn Store, changes: Vec<Change>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let written = runtime
+        .expect("one thread")
+        .block_on(store.write(changes).settled());
+    written.expect("there is room");
+}
+
+/// What a store has, in an order.
+type Listed = (Vec<Arc<SessionRecord>>, Vec<Arc<Owner>>, Vec<Answer>);
+
+fn listed(store: &dyn Store) -> Listed {
+    (
+        store.sessions(&|_| true),
+        store.associations(),
+        store.answers(),
+    )
+}
+
+/// Writes all kinds of changes, each in a group of its own.
+fn fill(store: &dyn Store) {
+    write(store, vec![Change::Associate(owner())]);
+    for number in 1..=6 {
+        let first = answer(u32::try_from(number).expect("small"));
+        write(
+            store,
+            vec![Change::Put(session(number, 0)), Change::Answer(first)],
+        );
+    }
+    write(
+        store,
+        vec![Change::Put(session(2, 1)), Change::Put(session(2, 2))],
+    );
+    write(
+        store,
+        vec![Change::Put(session(7, 0)), Change::Remove(Seid(7))],
+    );
+    write(store, vec![Change::Remove(Seid(3))]);
+}
+
+fn expected() -> Listed {
+    let sessions = [(1, 0), (2, 2), (4, 0), (5, 0), (6, 0)];
+    let sessions = sessions.map(|(number, version)| session(number, version));
+    (sessions.to_vec(), vec![owner()], Vec::new())
+}
+
+/// The listed with the answers left out, whose times are not known beforehand.
+fn without_times((sessions, owners, _): Listed) -> Listed {
+    (sessions, owners, Vec::new())
+}
+
+#[test]
+fn both_forms_keep_what_was_written_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let forms: [Box<dyn Store>; 2] = [
+        Box::new(Memory::new(4)),
+        begin(folder.path()).expect("it opens").store,
+    ];
+    for store in forms {
+        fill(&*store);
+        assert_eq!(without_times(listed(&*store)), expected());
+        assert_eq!(store.len(), 5);
+        assert_eq!(store.session(Seid(2)), Some(session(2, 2)));
+        assert_eq!(store.session(Seid(3)), None);
+        let numbers = store
+            .answers()
+            .into_iter()
+            .map(|one| one.key.sequence.get());
+        assert_eq!(numbers.collect::<Vec<_>>(), [3, 4, 5, 6]);
+        write(&*store, vec![Change::Release(owner().node.clone())]);
+        assert_eq!(store.associations(), []);
+    }
+}
+
+#[test]
+fn next_life_has_what_the_last_had() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let life = begin(folder.path()).expect("it opens");
+    assert_eq!((life.recovery, life.next_seid), (NOW, 1));
+    fill(&*life.store);
+    let before = listed(&*life.store);
+    drop(life);
+    for _ in 0..3 {
+        let life = begin(folder.path()).expect("it opens");
+        assert_eq!(life.store.health().loss, None);
+        assert_eq!(listed(&*life.store), before);
+        // Number 7 is gone, but a peer may still speak of it.
+        assert_eq!((life.recovery, life.next_seid), (NOW, 8));
+    }
+}
+
+/// A store as a process that was killed leaves it.
+fn killed() -> (tempfile::TempDir, Vec<(PathBuf, Vec<u8>)>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let life = begin(folder.path()).expect("it opens");
+    fill(&*life.store);
+    // What the files have now is what they have after kill -9.
+    let files = files(folder.path());
+    drop(life);
+    (folder, files)
+}
+
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(at).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mut octets = fs::read(&path).expect("a file");
+            // The journal is made long and empty.
+            if octets.len() > 1 << 20 {
+                let end = octets.iter().rposition(|&octet| octet != 0);
+                octets.truncate(end.map_or(0, |last| last + 1));
+            }
+            let name = path.strip_prefix(folder).expect("below it").to_owned();
+            found.push((name, octets));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn put(folder: &Path, files: &[(PathBuf, Vec<u8>)]) {
+    for (name, octets) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("below")).expect("a folder");
+        fs::write(path, octets).expect("a file");
+    }
+}
+
+fn journal(files: &mut [(PathBuf, Vec<u8>)]) -> &mut Vec<u8> {
+    let is_journal = |name: &Path| name.extension().is_some_and(|it| it == "jnl");
+    let mut journals = files.iter_mut().filter(|(name, _)| is_journal(name));
+    &mut journals.next().expect("a journal").1
+}
+
+#[test]
+fn life_after_a_kill_has_what_was_acknowledged() {
+    let (_folder, files) = killed();
+    let next = tempfile::tempdir().expect("a folder");
+    put(next.path(), &files);
+    let life = begin(next.path()).expect("it opens");
+    assert_eq!(without_times(listed(&*life.store)), expected());
+    assert_eq!((life.recovery, life.store.health().loss), (NOW, None));
+}
+
+#[test]
+fn torn_tail_is_noticed_and_what_is_before_it_is_there() {
+    let (_folder, files) = killed();
+    let whole = journal(&mut files.clone()).len();
+    let mut told = 0;
+    for cut in (1..400).step_by(21) {
+        let next = tempfile::tempdir().expect("a folder");
+        let mut files = files.clone();
+        journal(&mut files).truncate(whole - cut);
+        put(next.path(), &files);
+        let life = begin(next.path()).expect("it opens");
+        let recovery = life.recovery;
+        match life.store.health().loss {
+            // Where only what is the database's own is cut off, the records are all there.
+            None => {
+                assert_eq!(without_times(listed(&*life.store)), expected(), "{cut}");
+                assert_eq!(recovery, NOW, "{cut}: nothing is lost");
+            }
+            Some(loss) => {
+                told += 1;
+                assert!(loss.groups_missing >= 1, "{cut}: {loss}");
+                assert_ne!(recovery, NOW, "{cut}: peers are told");
+                assert!(life.store.len() >= 5, "{cut}: {loss}");
+            }
+        }
+        // Once told, it is as it is.
+        drop(life);
+        let life = begin(next.path()).expect("it opens");
+        assert_eq!((life.recovery, life.store.health().loss), (recovery, None));
+    }
+    assert!(told > 10, "{told}");
+}
+
+/// What a flipped bit did.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// All is there.
+    Whole,
+    /// Something is not, and the node says so.
+    Told(StoreLoss),
+    /// The store does not open.
+    Refused,
+}
+
+fn flipped(files: &[(PathBuf, Vec<u8>)], file: usize, bit: usize) -> Outcome {
+    let next = tempfile::tempdir().expect("a folder");
+    let mut files = files.to_vec();
+    files[file].1[bit / 8] ^= 1 << (bit % 8);
+    put(next.path(), &files);
+    let Ok(life) = begin(next.path()) else {
+        return Outcome::Refused;
+    };
+    let (sessions, owners, _) = expected();
+    let whole = life.store.sessions(&|_| true) == sessions && life.store.associations() == owners;
+    let at = (&files[file].0, bit);
+    match life.store.health().loss {
+        Some(loss) => {
+            assert_ne!(life.recovery, NOW, "{at:?}: peers are told");
+            assert!(
+                life.store.len() >= 4,
+                "{at:?}: the rest is salvaged: {loss}"
+            );
+            Outcome::Told(loss)
+        }
+        None => {
+            assert!(whole, "{at:?}: something is missing and nobody is told");
+            assert_eq!(
+                life.recovery, NOW,
+                "{at:?}: nothing is lost, so nobody is told"
+            );
+            Outcome::Whole
+        }
+    }
+}
+
+/// Flips one bit in each stretch of octets of each file.
+fn flip_all(stretch: usize) {
+    let (_folder, files) = killed();
+    let (mut whole, mut told, mut refused) = (0, 0, 0);
+    for (file, (name, octets)) in files.iter().enumerate() {
+        if name.ends_with("reserve") {
+            continue;
+        }
+        for octet in (0..octets.len()).step_by(stretch) {
+            // Each time another bit.
+            match flipped(&files, file, octet * 8 + octet % 8) {
+                Outcome::Whole => whole += 1,
+                Outcome::Told(_) => told += 1,
+                Outcome::Refused => refused += 1,
+            }
+        }
+    }
+    println!("{whole} whole, {told} told, {refused} refused to open, 0 silent");
+    assert_eq!(refused, 0, "a store that is damaged is salvaged");
+}
+
+#[test]
+fn flipped_bit_is_never_silent() {
+    // 1 is every octet, which takes minutes.
+    let stretch = std::env::var("STROWGER_FLIP_STRETCH").ok();
+    flip_all(stretch.and_then(|text| text.parse().ok()).unwrap_or(149));
+}

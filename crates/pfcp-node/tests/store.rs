@@ -1,0 +1,244 @@
+//! A node whose process ends and starts again, over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use strowger::ActorSystem;
+use strowger_pfcp::association::NodeName;
+use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::message::SessionModificationRequest;
+use strowger_pfcp::{Message, MessageType, Seid, Sequence};
+use strowger_pfcp_node::{
+    Client, ClientConfig, Durability, Node, NodeConfig, NodeError, NodeHandle, Rules,
+    SessionFilter, SessionInfo, StoreError,
+};
+
+/// One life of a node; what is in the folder outlives it.
+struct Life {
+    system: ActorSystem,
+    node: NodeHandle,
+}
+
+impl Life {
+    async fn begin(config: &NodeConfig) -> Self {
+        let system = ActorSystem::new("life").unwrap();
+        let node = Node::start(&system, config.clone()).await.unwrap();
+        Self { system, node }
+    }
+
+    async fn end(self) {
+        self.node.stop().await;
+        self.system.shutdown(Duration::from_secs(60)).await;
+    }
+
+    fn listed(&self) -> Vec<(SessionInfo, Option<Vec<u8>>)> {
+        let sessions = self.node.sessions(&SessionFilter::default());
+        let with_rules = |info: SessionInfo| {
+            let rules = self.node.rules(info.seid);
+            (info, rules)
+        };
+        sessions.into_iter().map(with_rules).collect()
+    }
+}
+
+fn config(folder: &Path, durability: Durability) -> NodeConfig {
+    let mut config = NodeConfig::default();
+    config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    config.store.path = Some(folder.join("store"));
+    config.store.durability = durability;
+    config.store.reserve = 1 << 20;
+    config
+}
+
+/// A client that asks again soon, and for long enough on a slow machine.
+async fn client(system: &ActorSystem) -> Client {
+    let mut config = ClientConfig::default();
+    config.t1 = Duration::from_millis(100);
+    config.n1 = 300;
+    Client::bind(system, config).await.unwrap()
+}
+
+fn ue(number: u8) -> IpAddr {
+    Ipv4Addr::new(10, 46, 0, number).into()
+}
+
+fn precedence(value: u32) -> SessionModificationRequest {
+    let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(value));
+    SessionModificationRequest::new().update_pdrs([update])
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_in_the_next_life() {
+    for durability in [Durability::Process, Durability::Disk] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path(), durability);
+        let peers = ActorSystem::new("peers").unwrap();
+        let client = client(&peers).await;
+
+        let life = Life::begin(&config).await;
+        let recovery = life.node.recovery();
+        let association = client.associate(life.node.local_addr()).await.unwrap();
+        let mut sessions = Vec::new();
+        for number in 1..=20 {
+            let rules = Rules::pdu_session(ue(number));
+            sessions.push(association.establish(rules).await.unwrap());
+        }
+        for session in &sessions[..10] {
+            session.modify(precedence(9)).await.unwrap();
+        }
+        for session in sessions.drain(..5) {
+            session.delete().await.unwrap();
+        }
+        let before = life.listed();
+        assert_eq!(before.len(), 15);
+        life.end().await;
+
+        let life = Life::begin(&config).await;
+        assert_eq!(life.node.recovery(), recovery);
+        assert_eq!(life.node.store().loss, None);
+        assert_eq!(life.listed(), before);
+        assert_eq!(life.node.associations().len(), 1);
+        // The peer has not restarted, so its sessions stay, and it goes on with them.
+        let association = client.associate(life.node.local_addr()).await.unwrap();
+        assert_eq!(life.listed(), before);
+        for (info, _) in &before {
+            let body = octets(precedence(7));
+            let answer = association
+                .send(MessageType::SESSION_MODIFICATION_REQUEST, info.seid, &body)
+                .await
+                .unwrap();
+            assert_eq!(cause(&answer.encode().unwrap()), Cause::REQUEST_ACCEPTED);
+        }
+        // Identifiers and addresses of the sessions that are there are not given again.
+        let new = association
+            .establish(Rules::pdu_session(ue(99)))
+            .await
+            .unwrap();
+        assert!(before.iter().all(|(info, _)| info.seid < new.remote_seid()));
+        life.end().await;
+        peers.shutdown(Duration::from_secs(60)).await;
+    }
+}
+
+fn octets(request: SessionModificationRequest) -> Vec<u8> {
+    let message = Message::session(Seid(0), Sequence::new(0), request);
+    let mut octets = message.encode().unwrap();
+    octets.drain(..message.header.octets());
+    octets
+}
+
+fn cause(answer: &[u8]) -> Cause {
+    let frame = strowger_pfcp::Frame::decode(answer).unwrap();
+    let mut tlvs = frame.tlvs().filter_map(Result::ok);
+    let cause = tlvs.find(|tlv| tlv.ie == strowger_pfcp::IeType::CAUSE);
+    Cause(cause.unwrap().value[0])
+}
+
+/// A peer that sends octets and reads what comes back.
+struct Raw(UdpSocket);
+
+impl Raw {
+    fn new() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        Self(socket)
+    }
+
+    async fn ask(&self, to: SocketAddr, octets: &[u8]) -> Vec<u8> {
+        let (socket, octets) = (self.0.try_clone().unwrap(), octets.to_vec());
+        let exchange = move || {
+            socket.send_to(&octets, to).unwrap();
+            let mut answer = vec![0; 65_536];
+            let length = socket.recv(&mut answer).unwrap();
+            answer.truncate(length);
+            answer
+        };
+        tokio::task::spawn_blocking(exchange).await.unwrap()
+    }
+}
+
+fn setup(sequence: u32) -> Vec<u8> {
+    use strowger_pfcp::Header;
+    use strowger_pfcp::association::Recovery;
+    use strowger_pfcp::endpoint::{Elements, message};
+    let header = Header::node(
+        MessageType::ASSOCIATION_SETUP_REQUEST,
+        Sequence::new(sequence),
+    );
+    let name: NodeName = IpAddr::from([127, 0, 0, 1]).into();
+    let body = Elements::new().node(&name).recovery(Recovery(1));
+    message(&header, body.as_slice()).unwrap()
+}
+
+#[tokio::test]
+async fn retransmission_over_a_restart_gets_the_same_octets() {
+    use strowger_pfcp::ie::{
+        ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, NodeId, Pdi, SourceInterface,
+    };
+    use strowger_pfcp::message::{SessionDeletionRequest, SessionEstablishmentRequest};
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), Durability::Process);
+    let life = Life::begin(&config).await;
+    let node = life.node.local_addr();
+    config.listen = vec![node];
+    let peer = Raw::new();
+    peer.ask(node, &setup(1)).await;
+    let address = IpAddr::from([127, 0, 0, 1]);
+    let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::choose_ipv4());
+    let name = NodeId::from(address);
+    let body = SessionEstablishmentRequest::new(name, FSeid::new(Seid(5), address))
+        .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
+        .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
+    let establish = Message::session(Seid(0), Sequence::new(2), body);
+    let establish = establish.encode().unwrap();
+    let first = peer.ask(node, &establish).await;
+    assert_eq!(cause(&first), Cause::REQUEST_ACCEPTED);
+    let seid = life.listed()[0].0.seid;
+    let delete = Message::session(seid, Sequence::new(3), SessionDeletionRequest::new());
+    let delete = delete.encode().unwrap();
+    life.end().await;
+
+    let life = Life::begin(&config).await;
+    assert_eq!(peer.ask(node, &establish).await, first);
+    assert_eq!(life.listed().len(), 1);
+    let deleted = peer.ask(node, &delete).await;
+    assert_eq!(cause(&deleted), Cause::REQUEST_ACCEPTED);
+    life.end().await;
+
+    let life = Life::begin(&config).await;
+    assert_eq!(peer.ask(node, &delete).await, deleted);
+    assert_eq!(peer.ask(node, &establish).await, first);
+    assert_eq!(life.listed().len(), 0);
+    assert_eq!(life.node.stats().repeated, 2);
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_store_is_used_by_one_process_at_a_time_and_nothing_else_is_taken_for_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), Durability::Process);
+    let life = Life::begin(&config).await;
+    let other = ActorSystem::new("other").unwrap();
+    let error = Node::start(&other, config.clone()).await.unwrap_err();
+    assert!(
+        matches!(error, NodeError::Store(StoreError::Locked { .. })),
+        "{error}"
+    );
+    life.end().await;
+    Life::begin(&config).await.end().await;
+
+    let format = folder.path().join("store/format");
+    let newer = "strowger store 2";
+    let sum = xxhash_rust::xxh3::xxh3_64(newer.as_bytes());
+    std::fs::write(&format, format!("{newer}\n{sum:016x}\n")).unwrap();
+    let error = Node::start(&other, config.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("has format 2"), "{error}");
+    std::fs::remove_file(&format).unwrap();
+    let error = Node::start(&other, config.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("is not a store"), "{error}");
+}
