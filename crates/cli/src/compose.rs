@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
 use strowger_gateway::{Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
-use strowger_pfcp_node::{Node, NodeError, NodeHandle};
+use strowger_pfcp_node::{Node, NodeError, NodeHandle, StoreError};
 
 use crate::config::Config;
 use crate::control;
@@ -145,6 +145,11 @@ fn refused(error: &NodeError) -> Failure {
         NodeError::Bind(bind) if bind.source.kind() == std::io::ErrorKind::AddrInUse => {
             let taken = format!("cannot listen on {}: the port is taken", bind.address);
             Failure::outside(taken).hint("stop who has it, or use --port 0 to get a free one")
+        }
+        NodeError::Store(StoreError::Locked { .. }) => Failure::outside(text)
+            .hint("end that process, or give this node another folder: `store.path`"),
+        NodeError::Store(StoreError::NotAStore { .. }) => {
+            Failure::input(text).hint("`store.path` names an empty folder, or one to be made")
         }
         _ => Failure::outside(text),
     }

@@ -19,6 +19,7 @@ use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 
 pub use rules::Rules;
 
+use crate::ledger::LedgerError;
 use crate::node::recovery_now;
 use crate::socket::{BindError, Sockets};
 use actor::{Associate, ClientActor, ClientArgs, ClientMsg, Exchange, Forget, Know, Release};
@@ -71,6 +72,9 @@ pub enum ClientError {
     /// The address cannot be listened on.
     #[error(transparent)]
     Bind(Arc<BindError>),
+    /// The ledger of a load cannot be made.
+    #[error(transparent)]
+    Ledger(Arc<LedgerError>),
     /// The actor did not start.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -7,6 +7,7 @@ mod capture;
 mod client;
 mod config;
 mod endpoint;
+mod ledger;
 mod load;
 mod node;
 mod pool;
@@ -21,6 +22,7 @@ pub use capture::{
 };
 pub use client::{Association, Client, ClientConfig, ClientError, Rules, Session, SessionReport};
 pub use config::{ConfigError, Durability, Limits, NodeConfig, Pools, StoreConfig, Timers};
+pub use ledger::{Audit, AuditReport, Found, LedgerError};
 pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 pub use node::{
     AssociationInfo, Node, NodeError, NodeHandle, NodeStats, SessionFilter, SessionInfo,

@@ -7,9 +7,11 @@
 
 mod actor;
 mod figures;
+mod message;
 mod requests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,9 +24,11 @@ use strowger_pfcp::ie::Cause;
 pub use figures::LoadFigures;
 
 use crate::client::{ClientError, unanswered};
+use crate::ledger::Ledger;
 use crate::node::{NodeHandle, recovery_now};
 use crate::socket::Sockets;
-use actor::{LoadActor, LoadArgs, LoadMsg, Probe, Stop};
+use actor::{LoadActor, LoadArgs};
+use message::{Begin, Held, LoadMsg, Probe, Stop};
 
 /// How requests are paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +62,10 @@ pub struct LoadPlan {
     /// Whether sessions and association are left behind at the end. If not, they are deleted: a
     /// session that the peer does not know then counts as lost.
     pub keep: bool,
+    /// Modifications for each establishment: 0.5 is one for two.
+    pub modifications: f64,
+    /// A file for what is asked and what is acknowledged, for [`Audit`](crate::Audit).
+    pub ledger: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
     pub chaos: Option<Chaos>,
 }
@@ -91,6 +99,8 @@ impl LoadPlan {
             t1: Duration::from_secs(1),
             n1: 3,
             keep: false,
+            modifications: 0.0,
+            ledger: None,
             chaos: None,
         }
     }
@@ -105,7 +115,8 @@ impl Load {
     /// Associates with the peer, and starts.
     ///
     /// # Errors
-    /// When the address cannot be bound, or the peer refuses or does not answer.
+    /// When the address cannot be bound, the ledger cannot be made, or the peer refuses or does not
+    /// answer.
     pub async fn start(system: &ActorSystem, plan: LoadPlan) -> Result<LoadHandle, ClientError> {
         let sockets = Sockets::bind(&[plan.listen], 65_535).await;
         let sockets = sockets.map_err(|error| ClientError::Bind(Arc::new(error)))?;
@@ -118,6 +129,8 @@ impl Load {
             Ok(address) => address.into(),
             Err(_) => NodeName::from_fqdn(&text).ok_or(ClientError::NodeId(text))?,
         };
+        let ledger = plan.ledger.as_deref().map(Ledger::create).transpose();
+        let ledger = ledger.map_err(|error| ClientError::Ledger(Arc::new(error)))?;
         let figures = Arc::new(Mutex::new(LoadFigures::new()));
         let patience = plan.t1.saturating_mul(plan.n1.max(1)) + Duration::from_secs(1);
         let args = LoadArgs {
@@ -126,6 +139,7 @@ impl Load {
             recovery: recovery_now(),
             plan: Arc::new(plan),
             figures: Arc::clone(&figures),
+            ledger: ledger.map(|ledger| Arc::new(Mutex::new(ledger))),
         };
         let to = args.plan.to;
         let actor = system.spawn::<LoadActor>(format!("load-{local}"), args)?;
@@ -136,7 +150,7 @@ impl Load {
             to,
             patience,
         };
-        let begun = handle.actor.ask_within(actor::Begin, patience).await;
+        let begun = handle.actor.ask_within(Begin, patience).await;
         begun.map_err(|error| unanswered(&error, to))??;
         Ok(handle)
     }
@@ -170,7 +184,7 @@ impl LoadHandle {
     /// # Errors
     /// When the load has ended.
     pub async fn held(&self) -> Result<Vec<(Seid, Seid)>, ClientError> {
-        Ok(self.actor.ask(actor::Held).await?)
+        Ok(self.actor.ask(Held).await?)
     }
 
     /// Sends a modification that names a PDR of a held session; `None` if it is not held. An answer

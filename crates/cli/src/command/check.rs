@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use strowger_pfcp_node::{Durability, StoreConfig};
 
 use crate::config::Config;
 use crate::exit::{Done, Failure};
@@ -44,8 +45,18 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     let peers = config.n4.peers.iter().map(ToString::to_string);
     let peers: Vec<String> = peers.collect();
     output.line(format!(
-        "{file}: ok; listens on {} for peers in {}",
+        "{file}: ok; listens on {} for peers in {}; keeps sessions in {}",
         listen.join(", "),
-        peers.join(", ")
+        peers.join(", "),
+        store(&config.n4.store),
     ))
+}
+
+/// Where sessions are kept, in words.
+fn store(store: &StoreConfig) -> String {
+    match (&store.path, store.durability) {
+        (None, _) => "memory".to_owned(),
+        (Some(path), Durability::Process) => format!("{}", path.display()),
+        (Some(path), Durability::Disk) => format!("{}, each on the disk", path.display()),
+    }
 }

@@ -1,5 +1,6 @@
 //! `strowger pfcp`: reads, writes and sends PFCP messages.
 
+mod audit;
 mod decode;
 mod diff;
 mod encode;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Replay(replay::Args),
     /// Loads a node with sessions, as an SMF does.
     Load(load::Args),
+    /// Compares what a load was told with what a running node has.
+    Audit(audit::Args),
     /// Lists the sessions of a running node.
     Sessions(listing::SessionArgs),
     /// Lists the associations of a running node.
@@ -40,6 +43,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Done {
         Command::Encode(args) => encode::run(&args, output),
         Command::Replay(args) => replay::run(&args, output),
         Command::Load(args) => load::run(&args, output),
+        Command::Audit(args) => audit::run(&args, output),
         Command::Sessions(args) => listing::sessions(&args, output),
         Command::Associations(args) => listing::associations(&args, output),
     }

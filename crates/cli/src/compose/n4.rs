@@ -3,23 +3,25 @@
 //! | method | parameters | answer |
 //! |---|---|---|
 //! | `pfcp.sessions` | `seid`, `ue_address`, `teid`, `peer`, `node`, all optional | rows |
+//! | `pfcp.rules` | `node`, optional | the rules of each session, in hex |
 //! | `pfcp.associations` | none | rows |
 //! | `pfcp.stats` | none | the counters of the node |
 //!
 //! `inspect` of a session's actor has the session and its rules under `details`.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 use strowger::Path;
 use strowger_gateway::{Answer, Code, Fault, Methods};
 use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
-use strowger_pfcp_node::{AssociationInfo, NodeHandle, SessionFilter, SessionInfo};
+use strowger_pfcp_node::{AssociationInfo, NodeHandle, SessionFilter, SessionInfo, StoreHealth};
 
 /// Adds the methods of PFCP.
 pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
     let (of_sessions, of_associations) = (node.clone(), node.clone());
-    let (of_stats, of_details) = (node.clone(), node.clone());
+    let (of_rules, of_stats, of_details) = (node.clone(), node.clone(), node.clone());
     methods
         .register("pfcp.sessions", move |params| {
             let sessions = filter(&params).map(|filter| of_sessions.sessions(&filter));
@@ -27,6 +29,10 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
                 let rows = sessions?.into_iter().map(|info| session(&info));
                 Ok(Answer::rows(rows))
             }
+        })
+        .register("pfcp.rules", move |params| {
+            let rows = filter(&params).map(|filter| rules(&of_rules, &filter));
+            async move { Ok(Answer::rows(rows?)) }
         })
         .register("pfcp.associations", move |_| {
             let rows = of_associations.associations();
@@ -73,6 +79,22 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "evicted": stats.evicted,
         "unsent": stats.unsent,
         "discarded": discarded,
+        "store": store(&node.store()),
+    })
+}
+
+/// How the store is; null in memory.
+fn store(health: &StoreHealth) -> Value {
+    let Some(path) = &health.path else {
+        return Value::Null;
+    };
+    json!({
+        "path": path,
+        "refusing": health.refusing,
+        "groups": health.groups,
+        "writes": health.writes,
+        "refused": health.refused,
+        "lost": health.loss.as_ref().map(ToString::to_string),
     })
 }
 
@@ -96,6 +118,20 @@ fn session(info: &SessionInfo) -> Value {
         "qers": info.qers,
         "octets": info.octets,
     })
+}
+
+/// The rules of the sessions that the filter lets through, octet by octet.
+fn rules(node: &NodeHandle, filter: &SessionFilter) -> Vec<Value> {
+    let row = |info: SessionInfo| {
+        let rules = node.rules(info.seid)?;
+        let mut text = String::with_capacity(rules.len() * 2);
+        for octet in rules {
+            // Writing to text does not fail.
+            let _ = write!(text, "{octet:02x}");
+        }
+        Some(json!({ "seid": info.seid.0, "peer_seid": info.peer_seid.0, "rules": text }))
+    };
+    node.sessions(filter).into_iter().filter_map(row).collect()
 }
 
 fn association(info: &AssociationInfo) -> Value {

@@ -20,6 +20,7 @@ mod pdml;
 mod peer;
 mod replay;
 mod running;
+mod store;
 mod terminal;
 mod tshark;
 mod upf;

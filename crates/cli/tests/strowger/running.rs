@@ -27,13 +27,18 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a node with this configuration on a port of its own, and waits until it is there.
     pub(crate) fn start(config: &str) -> Self {
+        Self::start_on(0, config)
+    }
+
+    /// The same on a given port.
+    pub(crate) fn start_on(port: u16, config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder of our own");
         let file = folder.path().join("node.toml");
         fs::write(&file, config).expect("the folder is ours");
         let socket = folder.path().join("control.sock");
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
         command
-            .args(["run", "--json", "--port", "0", "--control"])
+            .args(["run", "--json", "--port", &port.to_string(), "--control"])
             .args([socket.as_path(), Path::new("--config"), &file]);
         Self::spawn(command, folder)
     }
@@ -90,6 +95,12 @@ impl Running {
     /// Reads the next object that it prints.
     pub(crate) fn object(&mut self) -> Value {
         object(&mut self.out)
+    }
+
+    /// Ends it with -9, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it ends");
     }
 
     /// Waits for its end; its exit code, and what it wrote to standard error.

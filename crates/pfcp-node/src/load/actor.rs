@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
-use strowger::{Accepts, Actor, Ask, Context, MailboxSpec, Reply, Request, TimerKey};
+use rustc_hash::{FxHashMap, FxHashSet};
+use strowger::{Actor, Ask, Context, MailboxSpec, Reply, TimerKey};
 use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
 use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, Role};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
-use strowger_pfcp::{Frame, IeType, MessageType, Seid};
+use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
-use super::requests::Sessions;
+use super::message::LoadMsg;
+use super::requests::{Sessions, answer};
 use super::{LoadFigures, LoadPlan, Pace};
 use crate::client::ClientError;
-use crate::socket::{Batch, Sockets, local_towards};
+use crate::ledger::Ledger;
+use crate::socket::{Sockets, local_towards};
 
 #[derive(Clone, Debug)]
 pub(super) struct LoadArgs {
@@ -27,78 +29,7 @@ pub(super) struct LoadArgs {
     pub(super) recovery: Recovery,
     pub(super) plan: Arc<LoadPlan>,
     pub(super) figures: Arc<Mutex<LoadFigures>>,
-}
-
-/// Associates, and waits for it.
-#[derive(Debug)]
-pub(super) struct Begin;
-
-impl Request for Begin {
-    type Reply = Result<(), ClientError>;
-}
-
-/// Asks for the sessions that are held.
-#[derive(Debug)]
-pub(super) struct Held;
-
-impl Request for Held {
-    type Reply = Vec<(Seid, Seid)>;
-}
-
-/// Asks to try a session.
-#[derive(Debug)]
-pub(super) struct Probe {
-    pub(super) seid: Seid,
-}
-
-impl Request for Probe {
-    type Reply = Result<Option<Cause>, ClientError>;
-}
-
-/// Ends new work.
-#[derive(Debug)]
-pub(super) struct Stop;
-
-/// What the actor takes.
-#[derive(Debug)]
-pub(crate) enum LoadMsg {
-    Received(Batch),
-    Due,
-    Tick,
-    Begin(Ask<Begin>),
-    Held(Ask<Held>),
-    Probe(Ask<Probe>),
-    Stop,
-}
-
-impl Accepts<Batch> for LoadMsg {
-    fn wrap(batch: Batch) -> Self {
-        Self::Received(batch)
-    }
-}
-
-impl Accepts<Ask<Begin>> for LoadMsg {
-    fn wrap(ask: Ask<Begin>) -> Self {
-        Self::Begin(ask)
-    }
-}
-
-impl Accepts<Ask<Held>> for LoadMsg {
-    fn wrap(ask: Ask<Held>) -> Self {
-        Self::Held(ask)
-    }
-}
-
-impl Accepts<Ask<Probe>> for LoadMsg {
-    fn wrap(ask: Ask<Probe>) -> Self {
-        Self::Probe(ask)
-    }
-}
-
-impl Accepts<Stop> for LoadMsg {
-    fn wrap(_: Stop) -> Self {
-        Self::Stop
-    }
+    pub(super) ledger: Option<Arc<Mutex<Ledger>>>,
 }
 
 /// A request that waits for its answer.
@@ -107,12 +38,15 @@ struct Flight {
     what: What,
     /// When it was meant to be sent.
     intended: Instant,
+    /// By what the ledger knows it.
+    number: u64,
 }
 
 #[derive(Debug)]
 enum What {
     Establish(Seid),
     Delete,
+    Modify(Seid),
     Probe(Seid, Reply<Result<Option<Cause>, ClientError>>),
     /// The deletion of a session after the work has ended.
     Clear,
@@ -150,6 +84,13 @@ pub(super) struct LoadActor {
     slots: u64,
     panics: u64,
     turn: u64,
+    /// Modifications that are due, in parts of one.
+    modifications: f64,
+    /// Sessions with a modification on its way.
+    modifying: FxHashSet<Seid>,
+    ledger: Option<Arc<Mutex<Ledger>>>,
+    /// Requests so far.
+    numbers: u64,
     ticking: bool,
     timer: Option<(Instant, TimerKey)>,
 }
@@ -174,6 +115,7 @@ impl Actor for LoadActor {
             recovery,
             plan,
             figures,
+            ledger,
         } = args;
         let local = sockets.address(0);
         let mut protocol = EndpointConfig::new(Role::ControlPlane, name.clone(), recovery);
@@ -203,6 +145,10 @@ impl Actor for LoadActor {
             slots: 0,
             panics: 0,
             turn: 0,
+            modifications: 0.0,
+            modifying: FxHashSet::default(),
+            ledger,
+            numbers: 0,
             ticking: false,
             timer: None,
         })
@@ -259,6 +205,10 @@ impl LoadActor {
             Phase::Draining if self.flights.is_empty() => self.drained(now, cx),
             Phase::Clearing => self.clear(now, cx),
             Phase::Associating | Phase::Draining | Phase::Releasing => {}
+        }
+        // What is asked is written down before it can be done.
+        if let Some(ledger) = &self.ledger {
+            ledger.lock().flush();
         }
         while let Some(transmit) = self.protocol.poll_transmit() {
             // What the system does not take is sent again after T1, as if the network lost it.
@@ -354,11 +304,56 @@ impl LoadActor {
             self.establishing += 1;
             self.figures.lock().sent += 1;
         }
+        self.modifications += self.plan.modifications;
+        while self.modifications >= 1.0 {
+            self.modifications -= 1.0;
+            self.modify(now, intended);
+        }
+    }
+
+    /// Changes a session that nothing else is being done to.
+    fn modify(&mut self, now: Instant, intended: Instant) {
+        let Some(seid) = self.pick().filter(|seid| !self.modifying.contains(seid)) else {
+            return;
+        };
+        let (Some(&remote), Ok(body)) =
+            (self.remote.get(&seid), Sessions::modification(self.numbers))
+        else {
+            return;
+        };
+        let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
+        if self.send(
+            now,
+            intended,
+            message_type,
+            remote,
+            &body,
+            What::Modify(seid),
+        ) {
+            self.modifying.insert(seid);
+            self.figures.lock().sent += 1;
+        }
+    }
+
+    /// One of the sessions that are held.
+    fn pick(&mut self) -> Option<Seid> {
+        // A fixed stride visits all sessions without a source of randomness.
+        self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let place = self.turn.checked_rem(self.order.len() as u64)?;
+        let place = usize::try_from(place).unwrap_or_default();
+        self.order.get(place).copied()
     }
 
     /// Deletes the session that is held longest; false if none is.
     fn delete_oldest(&mut self, now: Instant, intended: Instant) -> bool {
         while let Some(seid) = self.order.pop_front() {
+            if self.modifying.contains(&seid) {
+                self.order.push_back(seid);
+                if self.order.iter().all(|seid| self.modifying.contains(seid)) {
+                    return false;
+                }
+                continue;
+            }
             let Some(remote) = self.remote.remove(&seid) else {
                 continue;
             };
@@ -380,21 +375,28 @@ impl LoadActor {
         body: &[u8],
         what: What,
     ) -> bool {
-        match self
+        let asked = self
             .protocol
-            .request(now, self.plan.to, message_type, seid, body)
-        {
-            Ok(request) => self
-                .flights
-                .insert(request, Flight { what, intended })
-                .is_none(),
-            Err(_) => {
-                let mut figures = self.figures.lock();
-                figures.lost += 1;
-                figures.unanswered += 1;
-                false
-            }
+            .request(now, self.plan.to, message_type, seid, body);
+        let Ok(request) = asked else {
+            let mut figures = self.figures.lock();
+            figures.lost += 1;
+            figures.unanswered += 1;
+            return false;
+        };
+        let number = self.numbers;
+        self.numbers += 1;
+        if let Some(ledger) = &self.ledger {
+            let header = Header::session(message_type, seid, Sequence::default());
+            let octets = strowger_pfcp::endpoint::message(&header, body).unwrap_or_default();
+            ledger.lock().ask(number, &octets);
         }
+        let flight = Flight {
+            what,
+            intended,
+            number,
+        };
+        self.flights.insert(request, flight).is_none()
     }
 
     /// Makes a session panic, and tries it at once.
@@ -402,20 +404,14 @@ impl LoadActor {
         let Some(chaos) = &self.plan.chaos else {
             return;
         };
-        // A fixed stride visits all sessions without a source of randomness.
-        self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let Some(place) = self.turn.checked_rem(self.order.len() as u64) else {
+        let node = chaos.node.clone();
+        let Some(seid) = self.pick() else {
             return;
         };
-        let place = usize::try_from(place).unwrap_or_default();
-        let Some((&seid, &remote)) = self
-            .order
-            .get(place)
-            .and_then(|seid| Some((seid, self.remote.get(seid)?)))
-        else {
+        let Some(&remote) = self.remote.get(&seid) else {
             return;
         };
-        if chaos.node.panic_session(remote, "chaos") {
+        if node.panic_session(remote, "chaos") {
             self.figures.lock().panics += 1;
             self.probe(now, seid, Reply::ignored());
         }
@@ -492,6 +488,9 @@ impl LoadActor {
         let (cause, remote) = answer(octets);
         let accepted = cause.is_acceptance();
         let latency = now.saturating_duration_since(flight.intended);
+        if let Some(ledger) = &self.ledger {
+            ledger.lock().answer(flight.number, accepted, octets);
+        }
         let mut figures = self.figures.lock();
         match flight.what {
             What::Establish(seid) => {
@@ -508,6 +507,12 @@ impl LoadActor {
                 figures.deleted += u64::from(accepted);
                 figures.lost += u64::from(cause == Cause::SESSION_CONTEXT_NOT_FOUND);
             }
+            What::Modify(seid) => {
+                figures.answer(cause, latency);
+                figures.modified += u64::from(accepted);
+                figures.lost += u64::from(cause == Cause::SESSION_CONTEXT_NOT_FOUND);
+                self.modifying.remove(&seid);
+            }
             What::Probe(seid, reply) => {
                 if accepted {
                     figures.survived += 1;
@@ -523,11 +528,15 @@ impl LoadActor {
     }
 
     fn unanswered(&mut self, flight: Flight, peer: SocketAddr) {
+        if let Some(ledger) = &self.ledger {
+            ledger.lock().end(flight.number);
+        }
         let mut figures = self.figures.lock();
         figures.lost += 1;
         figures.unanswered += 1;
         match flight.what {
             What::Establish(_) => self.establishing -= 1,
+            What::Modify(seid) => _ = self.modifying.remove(&seid),
             What::Probe(_, reply) => reply.send(Err(ClientError::NoAnswer { peer })),
             What::Delete | What::Clear => {}
         }
@@ -577,22 +586,4 @@ fn due(began: Instant, slot: u64, rate: f64, now: Instant) -> Option<Instant> {
     let after = Duration::from_secs(slot).as_secs_f64() / rate;
     let at = began + Duration::try_from_secs_f64(after).ok()?;
     (at <= now).then_some(at)
-}
-
-/// The cause of an answer, and the peer's identifier of the session where it has one.
-fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
-    let (mut cause, mut remote) = (Cause(0), None);
-    if let Ok(frame) = Frame::decode(octets) {
-        for tlv in frame.tlvs().filter_map(Result::ok) {
-            match tlv.ie {
-                IeType::CAUSE => cause = tlv.value.first().map_or(cause, |&value| Cause(value)),
-                IeType::F_SEID => {
-                    let seid = tlv.value.get(1..9).and_then(|seid| seid.first_chunk());
-                    remote = seid.map(|seid| Seid(u64::from_be_bytes(*seid)));
-                }
-                _ => {}
-            }
-        }
-    }
-    (cause, remote)
 }

@@ -10,7 +10,7 @@ use strowger_pfcp::ie::Cause;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadFigures {
-    /// Establishments and deletions sent, without repetitions.
+    /// Establishments, modifications and deletions sent, without repetitions.
     pub sent: u64,
     /// Answers to them.
     pub answered: u64,
@@ -24,6 +24,8 @@ pub struct LoadFigures {
     pub unanswered: u64,
     /// Establishments accepted.
     pub established: u64,
+    /// Modifications accepted.
+    pub modified: u64,
     /// Deletions accepted.
     pub deleted: u64,
     /// Sessions held; at the end, those held when new work ended.
@@ -56,6 +58,7 @@ impl LoadFigures {
             lost: 0,
             unanswered: 0,
             established: 0,
+            modified: 0,
             deleted: 0,
             held: 0,
             retransmitted: 0,

@@ -1,11 +1,11 @@
-//! The bodies of a load's requests.
+//! The bodies of a load's requests, and what it reads of their answers.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use strowger_pfcp::association::NodeName;
-use strowger_pfcp::ie::{FSeid, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::ie::{Cause, FSeid, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp::{Error, Seid};
+use strowger_pfcp::{Error, Frame, IeType, Seid};
 
 use crate::client::{Rules, body_of};
 
@@ -45,10 +45,36 @@ impl Sessions {
         rules.into_request(&self.name, FSeid::new(seid, self.local))
     }
 
+    /// The body of a modification that makes rules which tell one from another.
+    pub(super) fn modification(number: u64) -> Result<Vec<u8>, Error> {
+        let [.., a, b, c, d] = number.to_be_bytes();
+        let update =
+            UpdatePdr::new(PdrId(2)).precedence(Precedence(u32::from_be_bytes([a, b, c, d])));
+        body_of(SessionModificationRequest::new().update_pdrs([update]))
+    }
+
     /// The body of a modification that names a PDR and changes nothing: it is accepted if, and only
     /// if, the peer still has that PDR.
     pub(super) fn naming() -> Result<Vec<u8>, Error> {
         let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(255));
         body_of(SessionModificationRequest::new().update_pdrs([update]))
     }
+}
+
+/// The cause of an answer, and the peer's identifier of the session where it has one.
+pub(super) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
+    let (mut cause, mut remote) = (Cause(0), None);
+    if let Ok(frame) = Frame::decode(octets) {
+        for tlv in frame.tlvs().filter_map(Result::ok) {
+            match tlv.ie {
+                IeType::CAUSE => cause = tlv.value.first().map_or(cause, |&value| Cause(value)),
+                IeType::F_SEID => {
+                    let seid = tlv.value.get(1..9).and_then(|seid| seid.first_chunk());
+                    remote = seid.map(|seid| Seid(u64::from_be_bytes(*seid)));
+                }
+                _ => {}
+            }
+        }
+    }
+    (cause, remote)
 }

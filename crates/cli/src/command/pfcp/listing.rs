@@ -137,7 +137,7 @@ pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> Done 
 }
 
 /// Asks a node for rows and takes each as it comes.
-fn each(
+pub(super) fn each(
     control: &ControlArgs,
     method: &str,
     wanted: Value,

@@ -1,6 +1,7 @@
 //! `strowger pfcp load`: an SMF that loads a node.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -20,6 +21,7 @@ Examples:
   strowger pfcp load --to 127.0.0.1:8805 --rate 5000 --sessions 20000 --for 30s
   strowger pfcp load --to 127.0.0.1:8805 --in-flight 32 --for 10s --json | tail -n 1
   strowger pfcp load --to 127.0.0.1:8805 --sessions 100 --for 1s --keep
+  strowger pfcp load --to 127.0.0.1:8805 --for 5s --modify 0.5 --keep --ledger acknowledged
 
 Sessions are established at the rate until as many are held as wanted; then the oldest makes room
 for each new one. Latency counts from the moment when a request was due. At the end all sessions
@@ -56,6 +58,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
+    /// Modifications for each establishment, such as 0.5.
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = share)]
+    modify: f64,
+    /// Writes what is asked and what is acknowledged, for `strowger pfcp audit`.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
     /// Leaves the sessions in the node.
     #[arg(long)]
     keep: bool,
@@ -73,6 +81,14 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         Ok(rate)
     } else {
         Err("expected more than 0 and at most a million a second".to_owned())
+    }
+}
+
+/// Reads modifications for each establishment.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 100, such as 0.5".to_owned()),
     }
 }
 
@@ -169,6 +185,8 @@ impl Args {
         plan.duration = self.duration;
         (plan.t1, plan.n1) = (self.wait, self.tries);
         plan.keep = self.keep;
+        plan.modifications = self.modify;
+        plan.ledger.clone_from(&self.ledger);
         plan
     }
 }
@@ -178,6 +196,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
         ClientError::Bind(_) => failure.hint("--from says where to send from"),
+        ClientError::Ledger(_) => failure,
         _ => failure.hint(
             "`strowger run` or `strowger demo` starts a node; does it allow peers from here?",
         ),
@@ -196,6 +215,7 @@ fn to_json(figures: &LoadFigures) -> Value {
         "rejected": figures.rejected,
         "lost": figures.lost,
         "established": figures.established,
+        "modified": figures.modified,
         "deleted": figures.deleted,
         "held": figures.held,
         "retransmitted": figures.retransmitted,
@@ -240,8 +260,13 @@ fn report(figures: &LoadFigures, output: &mut Output) -> Done {
         figures.rate(),
     ))?;
     let text = format!(
-        "{} established, {} deleted, {} held, {} rejected, {} lost",
-        figures.established, figures.deleted, figures.held, figures.rejected, figures.lost,
+        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost",
+        figures.established,
+        figures.modified,
+        figures.deleted,
+        figures.held,
+        figures.rejected,
+        figures.lost,
     );
     let ink = if verdict(figures).is_ok() {
         Ink::Green

@@ -1,0 +1,108 @@
+//! `strowger pfcp audit`: what a peer was told, compared with what a running node has.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use strowger_pfcp::Seid;
+use strowger_pfcp_node::{Audit, AuditReport, Found, LedgerError};
+
+use super::hex;
+use super::listing::each;
+use crate::control::ControlArgs;
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger pfcp load --to 127.0.0.1:8805 --for 10s --keep --ledger acknowledged
+  strowger pfcp audit acknowledged
+  strowger pfcp audit acknowledged --json
+
+Each session that was acknowledged must be there with its whole rule set, octet by octet. A request
+that was not answered may have been done or not. Audit while nothing is being asked.
+
+Exit code 1: a session is lost or wrong.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The ledger that `pfcp load --ledger` wrote.
+    ledger: PathBuf,
+    /// Prints one object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let audit = Audit::read(&args.ledger).map_err(|error| match error {
+        LedgerError::Line { .. } => Failure::input(error.to_string()),
+        error => Failure::outside(error.to_string()),
+    })?;
+    let mut found = Vec::new();
+    if let Some(node) = audit.node() {
+        each(
+            &args.control,
+            "pfcp.rules",
+            json!({ "node": node }),
+            |row| {
+                found.push(session(&row).ok_or_else(|| {
+                    Failure::outside(format!("the node answers what is no session: {row}"))
+                })?);
+                Ok(())
+            },
+        )?;
+    }
+    let report = audit.compare(found);
+    if args.json {
+        output.json(&to_json(&report))?;
+    } else {
+        tell(&report, output)?;
+    }
+    match (report.lost, report.wrong) {
+        (0, 0) => Ok(()),
+        (lost, wrong) => Err(Failure::found(format!("{lost} lost, {wrong} wrong"))),
+    }
+}
+
+fn session(row: &Value) -> Option<Found> {
+    Some(Found {
+        seid: Seid(row["seid"].as_u64()?),
+        peer_seid: Seid(row["peer_seid"].as_u64()?),
+        rules: hex::parse(row["rules"].as_str()?).ok()?,
+    })
+}
+
+fn to_json(report: &AuditReport) -> Value {
+    json!({
+        "acknowledged": report.acknowledged,
+        "expected": report.expected,
+        "whole": report.whole,
+        "lost": report.lost,
+        "wrong": report.wrong,
+        "unanswered": report.unanswered.0,
+        "unanswered_done": report.unanswered.1,
+        "findings": report.findings,
+    })
+}
+
+fn tell(report: &AuditReport, output: &mut Output) -> Done {
+    for finding in &report.findings {
+        output.line(finding)?;
+    }
+    output.line(format!(
+        "{} sessions acknowledged, {} of them not deleted, {} there with all their rules",
+        report.acknowledged, report.expected, report.whole
+    ))?;
+    let (asked, done) = report.unanswered;
+    output.line(format!(
+        "{asked} establishments without an answer, {done} of them done"
+    ))?;
+    let ink = match (report.lost, report.wrong) {
+        (0, 0) => Ink::Green,
+        _ => Ink::Red,
+    };
+    let text = format!("{} lost, {} wrong", report.lost, report.wrong);
+    output.line(output.paint(ink, text))
+}
