@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, bugs, demo, fuzz, loom, miri, simulate, term, test, tidy};
+use crate::{Outcome, bugs, chaos, demo, fuzz, loom, miri, simulate, term, test, tidy};
 
 /// Runs all steps, or those that `args` name.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -91,6 +91,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
             step::shown(&demo::demo_command(project, true)),
             || demo::demo(project, true),
         ),
+        chaos::step(project),
         Step::new(
             "captures",
             "strowger pfcp decode FILE --check --json",

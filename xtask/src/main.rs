@@ -6,6 +6,7 @@
 mod bench;
 mod binaries;
 mod bugs;
+mod chaos;
 mod ci;
 mod demo;
 mod fuzz;
@@ -57,6 +58,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
   simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)
+  chaos                    kill a node with -9 under load, in recovery and in compaction, and
+                           compare what it has then with what was acknowledged (--kills 50;
+                           --seed 1; --json; --background; a run that was broken off goes on)
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
   mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
                            no change may pass the tests (--file GLOB, --list, --short; a run that
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Some("loom") => loom::run(&project, &rest),
         Some("miri") => miri::run(&project, &rest),
         Some("mutants") => mutants::run(&project, &rest),
+        Some("chaos") => chaos::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
         Some("gate") => gate::run(&project, &rest),

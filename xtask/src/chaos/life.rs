@@ -1,0 +1,237 @@
+//! The processes of a round: lives of the node, a load, an audit.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::Outcome;
+
+/// Where a round has its files, and on which port its node listens.
+#[derive(Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+    binary: PathBuf,
+    port: u16,
+}
+
+impl Place {
+    pub(super) fn new(folder: &Path, binary: &Path) -> Result<Self, String> {
+        let socket = UdpSocket::bind("127.0.0.1:0");
+        let address = socket.and_then(|socket| socket.local_addr());
+        let address = address.map_err(|error| format!("no port: {error}"))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            binary: binary.to_owned(),
+            port: address.port(),
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes an empty store, and a configuration that makes it write tables all the time.
+    pub(super) fn clean(&self, durability: &str) -> Outcome {
+        let store = self.folder.join("store");
+        if store.exists() {
+            fs::remove_dir_all(&store).map_err(|error| failed(&store, &error))?;
+        }
+        let text = format!(
+            "[n4]\nlisten = [\"127.0.0.1:{}\"]\n[n4.store]\npath = {store:?}\n\
+             durability = \"{durability}\"\nbuffer = \"64KiB\"\nreserve = \"1MiB\"\n",
+            self.port
+        );
+        let config = self.config();
+        fs::write(&config, text).map_err(|error| failed(&config, &error))?;
+        let log = self.folder.join("node.log");
+        File::create(&log).map_err(|error| failed(&log, &error))?;
+        Ok(())
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.join("node.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("control.sock")
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.folder.join("ledger")
+    }
+
+    /// What the lives of the node wrote to standard error.
+    pub(super) fn log(&self) -> Result<String, String> {
+        let log = self.folder.join("node.log");
+        fs::read_to_string(&log).map_err(|error| failed(&log, &error))
+    }
+
+    /// Compares the ledger with the node.
+    pub(super) fn audit(&self) -> Result<Value, String> {
+        let mut command = Command::new(&self.binary);
+        command.args(["pfcp", "audit", "--json", "--control"]);
+        command.args([self.socket(), self.ledger()]);
+        let ran = command.output();
+        let ran = ran.map_err(|error| failed(&self.binary, &error))?;
+        let text = String::from_utf8_lossy(&ran.stdout);
+        serde_json::from_str(&text).map_err(|error| {
+            let said = String::from_utf8_lossy(&ran.stderr);
+            format!("the audit printed no object: {error}\n{text}{said}")
+        })
+    }
+}
+
+/// One life of the node.
+#[derive(Debug)]
+pub(super) struct Node {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    log: PathBuf,
+}
+
+impl Node {
+    /// Starts it, and does not wait.
+    pub(super) fn start(place: &Place) -> Result<Self, String> {
+        let log = place.folder.join("node.log");
+        let mut options = File::options();
+        let err = options.append(true).create(true).open(&log);
+        let err = err.map_err(|error| failed(&log, &error))?;
+        let mut command = Command::new(&place.binary);
+        command.args(["run", "--json", "--config"]);
+        command
+            .arg(place.config())
+            .arg("--control")
+            .arg(place.socket());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(err);
+        let spawned = command.spawn();
+        let mut child = spawned.map_err(|error| failed(&place.binary, &error))?;
+        let out = child.stdout.take().ok_or("the node has no output")?;
+        let out = BufReader::new(out);
+        Ok(Self { child, out, log })
+    }
+
+    /// Waits until it says that it is there.
+    pub(super) fn wait(&mut self) -> Outcome {
+        let mut line = String::new();
+        let read = self.out.read_line(&mut line);
+        match read.map(|length| length > 0) {
+            Ok(true) => Ok(()),
+            _ => {
+                let said = fs::read_to_string(&self.log).unwrap_or_default();
+                let from = said.len().saturating_sub(2000);
+                let end = said.get(from..).unwrap_or(&said);
+                Err(format!("the node did not start:\n{end}"))
+            }
+        }
+    }
+
+    /// Ends it with -9.
+    pub(super) fn kill(mut self) -> Outcome {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed
+            .map(drop)
+            .map_err(|error| format!("cannot kill the node: {error}"))
+    }
+
+    /// Ends it in order.
+    pub(super) fn end(mut self) -> Outcome {
+        signal("TERM", &self.child)?;
+        let ended = self.child.wait();
+        ended
+            .map(drop)
+            .map_err(|error| format!("the node does not end: {error}"))
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It has ended already, or nobody needs it.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// A load that goes on over the lives of the node.
+#[derive(Debug)]
+pub(super) struct Load(Option<Child>);
+
+impl Load {
+    pub(super) fn start(place: &Place) -> Result<Self, String> {
+        let to = format!("127.0.0.1:{}", place.port);
+        // It asks again for as long as a life may take to come.
+        let patience = ["--wait", "100ms", "--tries", "6000"];
+        let much = ["--in-flight", "16", "--sessions", "300", "--modify", "0.7"];
+        let mut command = Command::new(&place.binary);
+        command.args(["pfcp", "load", "--json", "--to", &to]);
+        command.args(patience).args(much);
+        command.arg("--ledger").arg(place.ledger());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let spawned = command.spawn();
+        let child = spawned.map_err(|error| failed(&place.binary, &error))?;
+        Ok(Self(Some(child)))
+    }
+
+    fn child(&self) -> Result<&Child, String> {
+        self.0
+            .as_ref()
+            .ok_or_else(|| "the load has ended".to_owned())
+    }
+
+    /// Keeps it from asking.
+    pub(super) fn hold(&self) -> Outcome {
+        signal("STOP", self.child()?)
+    }
+
+    pub(super) fn go_on(&self) -> Outcome {
+        signal("CONT", self.child()?)
+    }
+
+    /// Ends it: it deletes its sessions, and says how it went.
+    pub(super) fn end(mut self) -> Result<Value, String> {
+        let child = self.0.take().ok_or("the load has ended")?;
+        signal("INT", &child)?;
+        let ran = child.wait_with_output();
+        let ran = ran.map_err(|error| format!("the load does not end: {error}"))?;
+        let text = String::from_utf8_lossy(&ran.stdout);
+        serde_json::from_str(&text).map_err(|error| {
+            let said = String::from_utf8_lossy(&ran.stderr);
+            format!("the load printed no object: {error}\n{text}{said}")
+        })
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ended = child.kill();
+            let _status = child.wait();
+        }
+    }
+}
+
+/// Sends a signal, such as `STOP`.
+fn signal(name: &str, to: &Child) -> Outcome {
+    let mut kill = Command::new("kill");
+    let sent = kill
+        .args([&format!("-{name}"), &to.id().to_string()])
+        .status();
+    match sent {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("kill -{name} ended with {status}")),
+        Err(error) => Err(format!("cannot start kill: {error}")),
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
