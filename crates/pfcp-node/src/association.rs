@@ -58,7 +58,12 @@ impl Members {
         Ok(actor)
     }
 
-    /// Starts the actor of a session again, after one that is gone.
+    /// Notes a session whose actor is started later.
+    pub(crate) fn joined(&mut self) {
+        self.count += 1;
+    }
+
+    /// Starts the actor of a session that was noted, or whose last actor is gone.
     pub(crate) fn start_again(
         &self,
         args: SessionArgs,

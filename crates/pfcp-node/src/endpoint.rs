@@ -32,7 +32,7 @@ use crate::association::Members;
 use crate::session::{Done, SessionMsg};
 use crate::shared::{Shared, add};
 use crate::socket::Batch;
-use crate::store::Change;
+use crate::store::{Change, Refused};
 
 /// What the endpoint takes.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(crate) enum EndpointMsg {
     Completed(Completion<Done>),
     /// The time has come that the protocol asked for.
     Due,
+    /// More sessions of the store are to be started.
+    Start,
 }
 
 impl Accepts<Batch> for EndpointMsg {
@@ -68,6 +70,8 @@ pub(crate) struct Endpoint {
     /// Requests that a session works on, by the token of their reply.
     pending: FxHashMap<u64, Pending>,
     timer: Option<(Instant, TimerKey)>,
+    /// Sessions of the store whose actors are still to be started.
+    unstarted: Vec<Seid>,
     /// What the store is to be told before anything is sent.
     news: Vec<Change>,
     told: (EndpointStats, [u64; Discard::ALL.len()]),
@@ -76,7 +80,8 @@ pub(crate) struct Endpoint {
 /// Where a session is.
 #[derive(Debug)]
 struct Entry {
-    actor: ActorRef<SessionMsg>,
+    /// `None` until it is started, which a request does if nothing else did.
+    actor: Option<ActorRef<SessionMsg>>,
     association: AssociationId,
 }
 
@@ -102,11 +107,16 @@ impl Actor for Endpoint {
             sessions: FxHashMap::default(),
             pending: FxHashMap::default(),
             timer: None,
+            unstarted: Vec::new(),
             news: Vec::new(),
             told: (EndpointStats::default(), [0; Discard::ALL.len()]),
             shared,
         };
         endpoint.restore(cx);
+        let waiting = std::mem::take(&mut *endpoint.shared.waiting.lock());
+        for batch in waiting {
+            endpoint.received(cx.now().into_std(), &batch);
+        }
         for socket in 0..endpoint.shared.sockets.len() {
             let reader = endpoint.shared.sockets.read(socket, cx.me());
             cx.task(reader_name(socket), reader);
@@ -120,6 +130,7 @@ impl Actor for Endpoint {
             EndpointMsg::Received(batch) => format!("{} datagrams", batch.count()).into(),
             EndpointMsg::Completed(_) => "the answer of a session".into(),
             EndpointMsg::Due => "a timer of the protocol".into(),
+            EndpointMsg::Start => "sessions of the store to be started".into(),
         }
     }
 
@@ -136,6 +147,7 @@ impl Actor for Endpoint {
                 self.timer = None;
                 self.protocol.handle_timeout(now);
             }
+            EndpointMsg::Start => self.start_some(cx),
         }
         self.settle(cx).await;
         Ok(())
@@ -199,8 +211,9 @@ impl Endpoint {
             return;
         }
         let news = std::mem::take(&mut self.news);
-        if let Err(refused) = self.shared.store.write(news).settled().await {
-            tracing::error!(?refused, "an association is not in the store");
+        // Only sessions are refused for want of room, and there are none among these.
+        while self.shared.store.write(news.clone()).settled().await == Err(Refused::Busy) {
+            tokio::task::yield_now().await;
         }
     }
 

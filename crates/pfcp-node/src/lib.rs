@@ -25,7 +25,7 @@ pub use config::{ConfigError, Durability, Limits, NodeConfig, Pools, StoreConfig
 pub use ledger::{Audit, AuditReport, Found, LedgerError};
 pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 pub use node::{
-    AssociationInfo, Node, NodeError, NodeHandle, NodeStats, SessionFilter, SessionInfo,
+    AssociationInfo, Node, NodeError, NodeHandle, NodeStats, SessionFilter, SessionInfo, StateLost,
 };
 pub use socket::BindError;
-pub use store::{StoreError, StoreHealth, StoreLoss};
+pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};

@@ -1,12 +1,14 @@
 //! A node: started from a configuration, asked about through a handle.
 
 mod kept;
+mod waiting;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use strowger::{
     ActorSystem, Backoff, ChildSpec, Exit, Path, StartError, Strategy, Supervisor, SupervisorRef,
 };
@@ -22,7 +24,7 @@ use crate::pool::{Claim, Pool};
 use crate::session::{Drill, SessionMsg, rule_ids};
 use crate::shared::{Counters, Shared, get};
 use crate::socket::{BindError, Sockets};
-use crate::store::{SessionRecord, StoreError, StoreHealth};
+use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
 use crate::tap::Tap;
 use kept::Kept;
 
@@ -76,6 +78,22 @@ pub enum NodeError {
     Start(#[from] StartError),
 }
 
+/// A node found at its start that its store has lost something: its Recovery Time Stamp has moved.
+/// Published to [`StateLost::TOPIC`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StateLost {
+    /// What the node tells its peers from now on, in seconds since 1900.
+    pub recovery: u32,
+    /// What is missing.
+    pub loss: StoreLoss,
+}
+
+impl StateLost {
+    /// The topic to subscribe to, before the node starts.
+    pub const TOPIC: &str = "node/n4/lost";
+}
+
 impl Node {
     /// Starts a node under a supervisor of its own, at `/node/n4`.
     ///
@@ -97,15 +115,15 @@ impl Node {
             })?,
         };
         let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
-        let kept = Kept::open(&config).await?;
-        let pool = Pool::new(&config.pools, &addresses);
-        kept.claim(&pool);
+        let pool = Arc::new(Pool::new(&config.pools, &addresses));
+        let (kept, waiting) = Kept::open(&config, &sockets, &pool).await?;
         let shared = Arc::new(Shared {
             pool,
             recovery: kept.recovery,
             seed: kept.seed,
             store: kept.store,
             counters: Counters::default(),
+            waiting: Mutex::new(waiting),
             next_seid: AtomicU64::new(kept.next_seid),
             config,
             name,
@@ -121,6 +139,13 @@ impl Node {
             ))
             .child(ChildSpec::new::<Endpoint>(ENDPOINT, Arc::clone(&shared)));
         let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
+        if let Some(loss) = shared.store.health().loss {
+            let recovery = shared.recovery.0;
+            // The name is a constant, and whoever does not listen does not hear.
+            if let Ok(topic) = system.topic(StateLost::TOPIC) {
+                topic.publish(StateLost { recovery, loss });
+            }
+        }
         Ok(NodeHandle {
             system: system.clone(),
             shared,

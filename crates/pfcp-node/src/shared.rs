@@ -1,7 +1,9 @@
 //! What the actors of a node share, and what outlives each of them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{Discard, EndpointStats};
@@ -9,7 +11,7 @@ use strowger_pfcp::ie::Cause;
 
 use crate::config::NodeConfig;
 use crate::pool::Pool;
-use crate::socket::Sockets;
+use crate::socket::{Batch, Sockets};
 use crate::store::Store;
 use crate::tap::Tap;
 
@@ -24,10 +26,12 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     pub(crate) sockets: Sockets,
     pub(crate) store: Box<dyn Store>,
-    pub(crate) pool: Pool,
+    pub(crate) pool: Arc<Pool>,
     pub(crate) tap: Tap,
     pub(crate) counters: Counters,
     pub(crate) next_seid: AtomicU64,
+    /// Datagrams that came before the endpoint was there.
+    pub(crate) waiting: Mutex<Vec<Batch>>,
 }
 
 impl Shared {

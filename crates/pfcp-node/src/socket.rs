@@ -1,8 +1,10 @@
 //! UDP sockets: bound all or none, read in batches, written without waiting.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::task::Poll;
 
 use strowger::{Accepts, ActorRef};
 use tokio::net::UdpSocket;
@@ -104,6 +106,29 @@ impl Sockets {
         socket.try_send_to(octets, peer).is_ok()
     }
 
+    /// Waits until some socket has datagrams, and takes them; there may be none after all. `None`
+    /// when no socket can be read.
+    pub(crate) async fn receive(&self, buffer: &mut [u8]) -> Option<Batch> {
+        let ready = poll_fn(|cx| {
+            let mut readable = false;
+            for (at, (_, socket)) in self.sockets.iter().enumerate() {
+                match socket.poll_recv_ready(cx) {
+                    Poll::Ready(Ok(())) => return Poll::Ready(Some(at)),
+                    Poll::Ready(Err(_)) => {}
+                    Poll::Pending => readable = true,
+                }
+            }
+            match readable {
+                true => Poll::Pending,
+                false => Poll::Ready(None),
+            }
+        });
+        let at = ready.await?;
+        let mut batch = Batch::empty(at);
+        batch.take(&self.sockets.get(at)?.1, buffer);
+        Some(batch)
+    }
+
     /// Reads one socket into the mailbox of `owner` until reading fails or the owner is gone.
     /// A full mailbox makes this wait, and the system drops what then finds no room in the socket.
     pub(crate) fn read<M: Accepts<Batch>>(
@@ -143,23 +168,37 @@ impl Sockets {
 impl Batch {
     /// Waits for a datagram, and takes those that are there with it.
     async fn receive(source: &UdpSocket, socket: usize, buffer: &mut [u8]) -> io::Result<Self> {
-        let mut batch = Self {
-            socket,
-            octets: Vec::new(),
-            datagrams: Vec::new(),
-        };
+        let mut batch = Self::empty(socket);
         let (length, peer) = source.recv_from(buffer).await?;
         batch.push(peer, &buffer[..length]);
-        while batch.datagrams.len() < BATCH && batch.octets.len() < BATCH_OCTETS {
-            match source.try_recv_from(buffer) {
-                Ok((length, peer)) => batch.push(peer, &buffer[..length]),
-                Err(_) => break,
-            }
-        }
+        batch.take(source, buffer);
         Ok(batch)
     }
 
-    fn push(&mut self, peer: SocketAddr, octets: &[u8]) {
+    /// A batch without datagrams.
+    pub(crate) fn empty(socket: usize) -> Self {
+        Self {
+            socket,
+            octets: Vec::new(),
+            datagrams: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    /// Takes the datagrams that are there, as many as fit.
+    fn take(&mut self, source: &UdpSocket, buffer: &mut [u8]) {
+        while self.datagrams.len() < BATCH && self.octets.len() < BATCH_OCTETS {
+            match source.try_recv_from(buffer) {
+                Ok((length, peer)) => self.push(peer, &buffer[..length]),
+                Err(_) => break,
+            }
+        }
+    }
+
+    pub(crate) fn push(&mut self, peer: SocketAddr, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
         self.datagrams.push((peer, self.octets.len()));
     }

@@ -12,6 +12,7 @@
 
 mod disk;
 mod format;
+mod image;
 mod memory;
 
 use std::fmt;
@@ -28,6 +29,7 @@ use strowger_pfcp::transaction::AnswerKey;
 use tokio::sync::oneshot;
 
 pub(crate) use disk::{Circumstances, Prepared};
+pub use image::{StoreImage, StoredAssociation, StoredSession};
 pub(crate) use memory::Memory;
 
 /// To whom a session belongs.
@@ -93,9 +95,10 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Says that it makes what is kept larger; the others are done however full the disk is.
+    /// Says that it is refused when the disk is full. The others are done in any case, in memory
+    /// if nowhere else, and written as soon as that is possible.
     fn needs_room(&self) -> bool {
-        matches!(self, Self::Put(_) | Self::Associate(_))
+        matches!(self, Self::Put(_))
     }
 }
 

@@ -2,18 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::ActorSystem;
+use parking_lot::Mutex;
+use strowger::{Actor, ActorSystem, Context};
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
     Client, ClientConfig, Durability, Node, NodeConfig, NodeError, NodeHandle, Rules,
-    SessionFilter, SessionInfo, StoreError,
+    SessionFilter, SessionInfo, StateLost, StoreError,
 };
 
 /// One life of a node; what is in the folder outlives it.
@@ -241,4 +244,64 @@ async fn a_store_is_used_by_one_process_at_a_time_and_nothing_else_is_taken_for_
     std::fs::remove_file(&format).unwrap();
     let error = Node::start(&other, config.clone()).await.unwrap_err();
     assert!(error.to_string().contains("is not a store"), "{error}");
+}
+
+/// Keeps what it is told.
+struct Listener(Arc<Mutex<Vec<Arc<StateLost>>>>);
+
+impl Actor for Listener {
+    type Msg = Arc<StateLost>;
+    type Args = Arc<Mutex<Vec<Arc<StateLost>>>>;
+    type Error = Infallible;
+
+    async fn pre_start(heard: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(heard))
+    }
+
+    async fn handle(
+        &mut self,
+        lost: Arc<StateLost>,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        self.0.lock().push(lost);
+        cx.stop();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn node_that_has_lost_something_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), Durability::Process);
+    let peers = ActorSystem::new("peers").unwrap();
+    let client = client(&peers).await;
+    let life = Life::begin(&config).await;
+    let before = life.node.recovery();
+    let association = client.associate(life.node.local_addr()).await.unwrap();
+    for number in 1..=9 {
+        let rules = Rules::pdu_session(ue(number));
+        association.establish(rules).await.unwrap();
+    }
+    life.end().await;
+    let journal = folder.path().join("store/db/0.jnl");
+    let mut octets = std::fs::read(&journal).unwrap();
+    let end = octets.iter().rposition(|&octet| octet != 0).unwrap();
+    octets.truncate(end - 400);
+    std::fs::write(&journal, octets).unwrap();
+
+    let system = ActorSystem::new("life").unwrap();
+    let heard = Arc::<Mutex<Vec<_>>>::default();
+    let listener = system
+        .spawn::<Listener>("listener", Arc::clone(&heard))
+        .unwrap();
+    let recipient = listener.recipient::<Arc<StateLost>>();
+    system.subscribe(StateLost::TOPIC, recipient).unwrap();
+    let node = Node::start(&system, config).await.unwrap();
+    listener.stopped().await;
+    let heard = heard.lock().clone();
+    assert_eq!(heard.len(), 1);
+    assert_eq!(heard[0].recovery, node.recovery());
+    assert_ne!(node.recovery(), before);
+    assert!(heard[0].loss.groups_missing > 0, "{:?}", heard[0]);
+    assert!((7..9).contains(&node.sessions(&SessionFilter::default()).len()));
 }

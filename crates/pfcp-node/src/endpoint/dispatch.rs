@@ -123,6 +123,7 @@ impl Endpoint {
         };
         let actor = members.start(args)?;
         let owner = Arc::clone(members.owner());
+        let actor = Some(actor);
         self.sessions.insert(seid, Entry { actor, association });
         Ok((seid, Task::Establish(owner)))
     }
@@ -148,10 +149,13 @@ impl Endpoint {
             .sessions
             .get_mut(&seid)
             .ok_or(Cause::SESSION_CONTEXT_NOT_FOUND)?;
-        let work = match entry.actor.try_tell(work) {
-            Ok(()) => return Ok(()),
-            Err(SendError::Closed(work)) => work,
-            Err(_) => return Err(Cause::CONGESTION.into()),
+        let work = match &entry.actor {
+            None => work,
+            Some(actor) => match actor.try_tell(work) {
+                Ok(()) => return Ok(()),
+                Err(SendError::Closed(work)) => work,
+                Err(_) => return Err(Cause::CONGESTION.into()),
+            },
         };
         let args = SessionArgs {
             seid,
@@ -161,8 +165,8 @@ impl Endpoint {
             .members
             .get(&entry.association)
             .ok_or(Cause::SYSTEM_FAILURE)?;
-        entry.actor = members.start_again(args)?;
-        entry.actor.try_tell(work).map_err(|_| Obstacle::Passing)
+        let actor = entry.actor.insert(members.start_again(args)?);
+        actor.try_tell(work).map_err(|_| Obstacle::Passing)
     }
 
     /// Gives a session's answer to its peer.
@@ -203,8 +207,8 @@ impl Endpoint {
     /// Ends a session without being asked by its peer.
     pub(super) fn end(&mut self, seid: Seid) {
         self.forget_stored(seid);
-        if let Some(entry) = self.forget(seid) {
-            entry.actor.stop();
+        if let Some(actor) = self.forget(seid).and_then(|entry| entry.actor) {
+            actor.stop();
         }
     }
 

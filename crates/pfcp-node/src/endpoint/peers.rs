@@ -8,11 +8,11 @@ use strowger::Context;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{Association, AssociationId};
 
-use super::{Endpoint, Entry};
+use super::{Endpoint, EndpointMsg, Entry};
 use crate::association::Members;
 use crate::session::SessionArgs;
 use crate::socket::local_towards;
-use crate::store::{Change, Owner, milliseconds_now};
+use crate::store::{Change, Owner, SessionRecord, milliseconds_now};
 
 impl Endpoint {
     /// Puts back what an earlier incarnation had: associations, and the actors of their sessions.
@@ -53,26 +53,42 @@ impl Endpoint {
                 return;
             }
         };
-        for record in self
-            .shared
-            .store
-            .sessions(&|record| record.owner.node == owner.node)
-        {
-            let args = SessionArgs {
-                seid: record.seid,
-                shared: Arc::clone(&self.shared),
-            };
-            match members.start(args) {
-                Ok(actor) => {
-                    self.sessions
-                        .insert(record.seid, Entry { actor, association });
-                }
-                Err(error) => {
-                    tracing::error!(session = %record.seid, %error, "a session is not restored");
-                }
-            }
+        let of_it = |record: &SessionRecord| record.owner.node == owner.node;
+        for record in self.shared.store.sessions(&of_it) {
+            members.joined();
+            let actor = None;
+            self.sessions
+                .insert(record.seid, Entry { actor, association });
+            self.unstarted.push(record.seid);
         }
         self.members.insert(association, members);
+        self.start_some(cx);
+    }
+
+    /// Starts some of the actors that the store has sessions for, and sees to it that others
+    /// follow. Requests and heartbeats do not wait for all of them.
+    pub(super) fn start_some(&mut self, cx: &mut Context<Self>) {
+        for _ in 0..AT_ONCE {
+            let Some(seid) = self.unstarted.pop() else {
+                return;
+            };
+            let Some(entry) = self.sessions.get_mut(&seid) else {
+                continue;
+            };
+            let Some(members) = self.members.get(&entry.association) else {
+                continue;
+            };
+            if entry.actor.is_some() {
+                continue;
+            }
+            let shared = Arc::clone(&self.shared);
+            match members.start_again(SessionArgs { seid, shared }) {
+                Ok(actor) => entry.actor = Some(actor),
+                // A request will try it again.
+                Err(error) => tracing::error!(session = %seid, %error, "a session is not started"),
+            }
+        }
+        cx.send_after(Duration::ZERO, EndpointMsg::Start);
     }
 
     pub(super) fn association_up(
@@ -169,3 +185,6 @@ impl Endpoint {
         local_towards(sockets.address(socket).ip(), peer)
     }
 }
+
+/// Actors that are started in one turn of the endpoint.
+const AT_ONCE: usize = 1000;

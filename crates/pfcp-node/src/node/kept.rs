@@ -1,16 +1,18 @@
 //! What a node finds when it starts.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
 use strowger_pfcp::association::Recovery;
 use strowger_pfcp::endpoint::{Elements, message};
 use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
-use super::recovery_now;
+use super::{recovery_now, waiting};
 use crate::config::NodeConfig;
 use crate::pool::Pool;
 use crate::session::claims;
+use crate::socket::{Batch, Sockets};
 use crate::store::{Circumstances, Memory, Prepared, Store, StoreError};
 
 /// The store, and what the node is by it.
@@ -22,19 +24,26 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Opens the store that the configuration names, or makes one in memory.
-    pub(super) async fn open(config: &NodeConfig) -> Result<Self, StoreError> {
+    /// Opens the store that the configuration names, or makes one in memory; its sessions hold
+    /// their addresses in the pool. Heartbeats are answered meanwhile, and what else comes is
+    /// returned.
+    pub(super) async fn open(
+        config: &NodeConfig,
+        sockets: &Sockets,
+        pool: &Arc<Pool>,
+    ) -> Result<(Self, Vec<Batch>), StoreError> {
         let now = recovery_now();
         // Whoever cannot guess the keys of this table cannot guess the seed.
         let seed = RandomState::new().hash_one(now.0);
         let answers = config.limits.response_cache;
         let Some(path) = config.store.path.clone() else {
-            return Ok(Self {
+            let kept = Self {
                 store: Box::new(Memory::new(answers)),
                 recovery: now,
                 seed,
                 next_seid: 1,
-            });
+            };
+            return Ok((kept, Vec::new()));
         };
         let given = Circumstances {
             answers,
@@ -43,28 +52,39 @@ impl Kept {
             probe,
         };
         let store = config.store.clone();
-        let opening = tokio::task::spawn_blocking(move || {
-            Prepared::take(&path).and_then(|prepared| prepared.open(&store, given))
+        let prepared = blocking(move || Prepared::take(&path)).await?;
+        let told = prepared.recovery();
+        let pool = Arc::clone(pool);
+        let opening = blocking(move || {
+            let opened = prepared.open(&store, given)?;
+            let kept = Self {
+                store: Box::new(opened.store),
+                recovery: opened.recovery,
+                seed: opened.seed,
+                next_seid: opened.next_seid,
+            };
+            kept.claim(&pool);
+            Ok(kept)
         });
-        let opened = match opening.await {
-            Ok(opened) => opened?,
-            Err(failed) => std::panic::resume_unwind(failed.into_panic()),
-        };
-        Ok(Self {
-            store: Box::new(opened.store),
-            recovery: opened.recovery,
-            seed: opened.seed,
-            next_seid: opened.next_seid,
-        })
+        let (opened, batches) = waiting::answering(sockets, config, told, opening).await;
+        opened.map(|kept| (kept, batches))
     }
 
     /// Lets all sessions hold their addresses before one of them is given to somebody else.
-    pub(super) fn claim(&self, pool: &Pool) {
+    fn claim(&self, pool: &Pool) {
         for record in self.store.sessions(&|_| true) {
             if let Err(taken) = pool.replace(record.seid, claims(&record.rules)) {
                 tracing::warn!(session = %record.seid, ?taken, "two sessions have one address");
             }
         }
+    }
+}
+
+/// Runs work that waits for the disk where that holds up nobody.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
     }
 }
 

@@ -26,7 +26,8 @@ use tokio::sync::oneshot;
 
 use self::database::{Database, OpenFailure};
 use self::head::{HeadFile, Mark};
-use self::load::{Contents, is_journal, octets_of};
+pub(super) use self::load::Contents;
+use self::load::{is_journal, octets_of};
 use self::place::Folder;
 use self::writer::{Job, Status, Writer};
 use super::format::{Head, Record};
@@ -93,6 +94,18 @@ impl Prepared {
         })
     }
 
+    /// What the node told its peers before, and tells them now unless something is lost.
+    pub(crate) fn recovery(&self) -> Option<Recovery> {
+        self.mark.map(|mark| Recovery(mark.recovery))
+    }
+
+    /// Reads all without writing any of it anew; also what the file `head` tells peers.
+    pub(in crate::store) fn look(self) -> Result<(Contents, u32, Option<StoreLoss>), StoreError> {
+        let (_, contents, loss) = self.find(&StoreConfig::default())?;
+        let told = self.mark.map_or(0, |mark| mark.recovery);
+        Ok((contents, told, loss))
+    }
+
     /// Reads all, and starts the writer.
     pub(crate) fn open(
         self,
@@ -100,34 +113,35 @@ impl Prepared {
         given: Circumstances,
     ) -> Result<Opened, StoreError> {
         self.folder.settle().map_err(self.folder.failed())?;
-        let (database, contents, loss) = self.read(config)?;
-        let (commit, known) = contents.head.clone().unwrap_or_default();
+        let (database, mut contents, loss) = self.find(config)?;
         let is_new = contents.head.is_none() && self.mark.is_none();
-        let mut recovery = match self.mark {
-            _ if known.recovery != 0 => Recovery(known.recovery),
-            Some(mark) => Recovery(mark.recovery),
-            None => given.now,
+        let known = contents.head.clone().unwrap_or_default().1;
+        let (recovery, seed) = self.identity(&known, loss.as_ref(), given);
+        let database = match database {
+            Some(database) => database,
+            None => {
+                let head = Head {
+                    recovery: recovery.0,
+                    seed,
+                    ..known.clone()
+                };
+                self.rebuild(config, &mut contents, head)?
+            }
         };
-        if let Some(loss) = &loss {
-            recovery = moved(recovery, given.now);
-            tracing::error!(path = %self.folder.path().display(), %loss, recovery = recovery.0,
-                "the store has lost something; the Recovery Time Stamp moves");
-        }
-        let seed = match (known.seed, self.mark) {
-            (0, Some(mark)) if mark.seed != 0 => mark.seed,
-            (0, _) => given.seed,
-            (seed, _) => seed,
-        };
+        let commit = contents.head.as_ref().map_or(0, |(commit, _)| *commit);
         let probe = (given.probe)(seed);
+        let known_probe = known.probe;
         let head = Head {
             recovery: recovery.0,
             next_seid: next_seid(&contents, &known),
             seed,
             probe,
-            ..known.clone()
+            sessions: contents.sessions(),
+            sum: contents.sum(),
+            removed: Vec::new(),
         };
         let table = Arc::new(Memory::new(given.answers));
-        let answers_hold = known.probe == probe;
+        let answers_hold = known_probe == probe;
         if !answers_hold && !is_new {
             tracing::warn!("kept answers are dropped: this build makes other digests of requests");
         }
@@ -170,11 +184,35 @@ impl Prepared {
         })
     }
 
-    /// Reads the database; what is damaged is salvaged into a new one.
-    fn read(
+    /// What the node tells its peers from now on, and where digests of requests start.
+    fn identity(
+        &self,
+        known: &Head,
+        loss: Option<&StoreLoss>,
+        given: Circumstances,
+    ) -> (Recovery, u64) {
+        let mark = self.mark.unwrap_or_default();
+        let mut recovery = match (known.recovery, mark.recovery) {
+            (0, 0) => given.now,
+            (0, marked) => Recovery(marked),
+            (known, _) => Recovery(known),
+        };
+        if let Some(loss) = loss {
+            recovery = moved(recovery, given.now);
+            tracing::error!(path = %self.folder.path().display(), %loss, recovery = recovery.0,
+                "the store has lost something; the Recovery Time Stamp moves");
+        }
+        let seeds = [known.seed, mark.seed, given.seed];
+        let seed = seeds.into_iter().find(|&seed| seed != 0);
+        (recovery, seed.unwrap_or_default())
+    }
+
+    /// Finds all that can be read: in the database, and where that is damaged in its files. A
+    /// database that is damaged is not returned.
+    fn find(
         &self,
         config: &StoreConfig,
-    ) -> Result<(Database, Contents, Option<StoreLoss>), StoreError> {
+    ) -> Result<(Option<Database>, Contents, Option<StoreLoss>), StoreError> {
         // The database cuts its journal where it cannot read on.
         let journals = octets_of(&self.folder.database(), is_journal);
         let (mut contents, database) = match Database::open(&self.folder.database(), config.buffer)
@@ -191,7 +229,7 @@ impl Prepared {
         };
         contents.damaged += self.damaged;
         let whole = contents.loss(self.mark).is_none() && contents.damaged == self.damaged;
-        if let (true, Some(database)) = (whole, database) {
+        if whole && database.is_some() {
             if self.damaged > 0 {
                 tracing::warn!(
                     damaged = self.damaged,
@@ -206,6 +244,7 @@ impl Prepared {
             contents.search(&journals);
             contents.search(&octets_of(&self.folder.database(), |_| true));
         }
+        drop(database);
         let loss = contents.loss(self.mark);
         if loss.is_none() {
             let damaged = contents.damaged;
@@ -214,15 +253,16 @@ impl Prepared {
                 "the store was damaged; all of it was found elsewhere"
             );
         }
-        let database = self.rebuild(config, &mut contents)?;
-        Ok((database, contents, loss))
+        Ok((None, contents, loss))
     }
 
-    /// Writes what was found into a new database, in place of the damaged one.
+    /// Writes what was found into a new database, in place of the damaged one. Its head says what
+    /// peers are told from now on: once it is there, nothing looks lost any more.
     fn rebuild(
         &self,
         config: &StoreConfig,
         contents: &mut Contents,
+        mut head: Head,
     ) -> Result<Database, StoreError> {
         let refused = |failure| match failure {
             OpenFailure::Environment(error) => error,
@@ -233,7 +273,7 @@ impl Prepared {
         };
         let failed = |error: fjall::Error| refused(OpenFailure::Damaged(error.to_string()));
         let fresh = Database::open(&self.folder.fresh(), config.buffer).map_err(refused)?;
-        let (commit, mut head) = contents.head.take().unwrap_or_default();
+        let commit = contents.head.as_ref().map_or(0, |(commit, _)| *commit);
         let commit = commit.max(self.mark.map_or(0, |mark| mark.commit)) + 1;
         let mut group = Vec::new();
         for read in contents.records.values_mut() {

@@ -17,13 +17,13 @@ use crate::store::format::{Head, MAGIC, Place, Read, Record};
 
 /// The records of a store, and what is known about what is not there.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(in crate::store) struct Contents {
     /// The newest record of each place, but for heads.
-    pub(super) records: BTreeMap<Place, Read>,
+    pub(in crate::store) records: BTreeMap<Place, Read>,
     /// The newest head, and its group.
-    pub(super) head: Option<(u64, Head)>,
+    pub(in crate::store) head: Option<(u64, Head)>,
     /// Records that were not what had been written, and reads that failed.
-    pub(super) damaged: u64,
+    pub(in crate::store) damaged: u64,
     /// What was found, in words.
     pub(super) notes: Vec<String>,
 }
@@ -118,7 +118,8 @@ impl Contents {
             }
             _ => {}
         }
-        if mark.is_none() && head.is_some() {
+        // A process that ended in its very first write has told nobody anything.
+        if mark.is_none() && head.is_some() && commit > 1 {
             lost = true;
             detail.push("the file `head` cannot be read".to_owned());
         }
