@@ -10,6 +10,7 @@ mod pfcp;
 mod run;
 mod signals;
 pub(crate) mod span;
+mod store;
 mod top;
 
 use clap::{Parser, Subcommand};
@@ -64,6 +65,9 @@ enum Command {
     /// Reads, writes and sends PFCP messages.
     #[command(subcommand)]
     Pfcp(pfcp::Command),
+    /// Looks at a store that no node uses.
+    #[command(subcommand)]
+    Store(store::Command),
     /// Prints what a shell needs to complete commands.
     Completions(completions::Args),
 }
@@ -83,6 +87,7 @@ impl Cli {
             Command::Trace(args) => observe::trace(&args, output),
             Command::Kill(args) => observe::kill(&args, output),
             Command::Pfcp(command) => pfcp::run(command, output),
+            Command::Store(command) => store::run(&command, output),
             Command::Completions(args) => completions::run(&args, output),
         }
     }

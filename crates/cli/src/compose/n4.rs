@@ -156,7 +156,7 @@ fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
 }
 
 /// The rules as `decode --json` prints elements.
-fn elements(seid: Seid, rules: &[u8]) -> Value {
+pub(crate) fn elements(seid: Seid, rules: &[u8]) -> Value {
     let message = MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let header = Header::session(message, seid, Sequence::default());
     let mut octets = Vec::with_capacity(rules.len() + header.octets());

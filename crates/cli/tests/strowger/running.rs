@@ -32,12 +32,20 @@ impl Running {
 
     /// The same on a given port.
     pub(crate) fn start_on(port: u16, config: &str) -> Self {
+        Self::start_by(&[], port, config)
+    }
+
+    /// The same, started by another program that is given the command line.
+    pub(crate) fn start_by(program: &[&str], port: u16, config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder of our own");
         let file = folder.path().join("node.toml");
         fs::write(&file, config).expect("the folder is ours");
         let socket = folder.path().join("control.sock");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        let line = program.iter().chain([&env!("CARGO_BIN_EXE_strowger")]);
+        let mut words = line.copied();
+        let mut command = Command::new(words.next().expect("the binary at least"));
         command
+            .args(words)
             .args(["run", "--json", "--port", &port.to_string(), "--control"])
             .args([socket.as_path(), Path::new("--config"), &file]);
         Self::spawn(command, folder)
@@ -128,6 +136,11 @@ impl Running {
         let ran = self.ask(["ps", "--json"]);
         assert_eq!(ran.code, 0, "{}\n{}", ran.err, self.log());
         ran.objects()
+    }
+
+    /// The root of the file system as it sees it.
+    pub(crate) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.child.id()))
     }
 
     /// How many KiB of memory it has in use.

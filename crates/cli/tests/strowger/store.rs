@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde_json::Value;
+use strowger_pfcp::Seid;
 use strowger_pfcp::ie::Cause;
 
 use crate::binary::strowger;
@@ -25,8 +26,7 @@ fn sessions(live: &Running) -> Vec<Value> {
 fn node_that_was_killed_has_all_that_it_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder of our own");
     let mut live = Running::start(&config(folder.path()));
-    let port = live.n4.rsplit_once(':').expect("a port").1;
-    let port = port.parse().expect("a number");
+    let port = port_of(&live);
     let mut peer = Peer::associated(2, &live.n4);
     let mut held = Vec::new();
     for round in 0..5 {
@@ -56,8 +56,7 @@ fn what_a_load_was_told_is_there_after_a_kill() {
     let ledger = folder.path().join("ledger");
     let ledger = ledger.to_str().expect("text");
     let live = Running::start(&config(folder.path()));
-    let port = live.n4.rsplit_once(':').expect("a port").1;
-    let port = port.parse().expect("a number");
+    let port = port_of(&live);
     let load = [
         "pfcp",
         "load",
@@ -91,12 +90,177 @@ fn what_a_load_was_told_is_there_after_a_kill() {
     // It notices what is not as it was acknowledged.
     let mut peer = Peer::bind(1, &live.n4);
     let first = sessions(&live)[0]["seid"].as_u64().expect("a number");
-    assert_eq!(
-        peer.delete(strowger_pfcp::Seid(first)),
-        Cause::REQUEST_ACCEPTED
-    );
+    assert_eq!(peer.delete(Seid(first)), Cause::REQUEST_ACCEPTED);
     let audit = live.ask(["pfcp", "audit", ledger, "--json"]);
     assert_eq!(audit.code, 1, "{}{}", audit.out, audit.err);
     assert_eq!(audit.last_object()["lost"], 1);
     live.end();
+}
+
+/// What a node does whose disk takes nothing more. Returns the sessions that were acknowledged and
+/// not deleted, and those that were deleted.
+fn refuses_and_goes_on(
+    live: &Running,
+    peer: &mut Peer,
+    mut held: Vec<Seid>,
+) -> (Vec<Value>, Vec<Seid>) {
+    let refused = (1..20_000_u32).find_map(|number| {
+        let [_, a, b, c] = number.to_be_bytes();
+        let established = peer.establish(Ipv4Addr::new(10, a, b, c));
+        established.map(|seid| held.push(seid)).err()
+    });
+    assert_eq!(refused, Some(Cause::NO_RESOURCES_AVAILABLE));
+    assert!(held.len() > 10, "{}", held.len());
+    assert_eq!(peer.modify(held[0]), Cause::NO_RESOURCES_AVAILABLE);
+    let deleted = held.split_off(held.len() - 5);
+    for &seid in &deleted {
+        assert_eq!(peer.delete(seid), Cause::REQUEST_ACCEPTED);
+        assert_eq!(peer.modify(seid), Cause::SESSION_CONTEXT_NOT_FOUND);
+    }
+    peer.heartbeat();
+    let there = sessions(live);
+    assert_eq!(there.len(), held.len());
+    assert!(live.log().contains("deletions go on"), "{}", live.log());
+    (there, deleted)
+}
+
+fn port_of(live: &Running) -> u16 {
+    let port = live.n4.rsplit_once(':').expect("a port").1;
+    port.parse().expect("a number")
+}
+
+/// Runs a node that may make no file longer than a MiB, which is what a disk is like that takes
+/// nothing more and gives nothing back.
+const SHORT_FILES: [&str; 3] = [
+    "sh",
+    "-c",
+    "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"",
+];
+
+#[test]
+fn node_that_cannot_write_refuses_what_is_new_and_deletes() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let config = config(folder.path());
+    // The database makes its journal long when it is new.
+    Running::start(&config).end();
+    let live = Running::start_by(&SHORT_FILES, 0, &config);
+    let port = port_of(&live);
+    let mut peer = Peer::associated(2, &live.n4);
+    let (there, deleted) = refuses_and_goes_on(&live, &mut peer, Vec::new());
+    live.kill();
+    let live = Running::start_on(port, &config);
+    let after = sessions(&live);
+    let seid = |row: &Value| row["seid"].as_u64().expect("a number");
+    for row in &there {
+        assert!(after.contains(row), "{row} is lost");
+    }
+    // A deletion that could not be written may be undone.
+    let more = after.iter().filter(|row| !there.contains(row));
+    for row in more {
+        assert!(deleted.iter().any(|gone| gone.0 == seid(row)), "{row}");
+    }
+    assert!(!live.log().contains("moves"), "{}", live.log());
+    live.end();
+}
+
+#[test]
+fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).expect("the folder is ours");
+    let script = format!("mount -t tmpfs -o size=8m tmpfs {disk:?} && exec \"$0\" \"$@\"",);
+    let own = ["unshare", "-rm", "sh", "-c", &script];
+    let can = std::process::Command::new("unshare")
+        .args(["-rm", "sh", "-c", &format!("mount -t tmpfs tmpfs {disk:?}")])
+        .status();
+    if !can.is_ok_and(|status| status.success()) {
+        // A user may not mount anything here; the other test has files that cannot grow.
+        return;
+    }
+    let live = Running::start_by(&own, 0, &config(&disk));
+    let mut peer = Peer::associated(2, &live.n4);
+    let establish = |number| peer.establish(Ipv4Addr::new(12, 0, 0, number));
+    let held = (1..=20).map(establish).collect::<Result<Vec<_>, _>>();
+    let held = held.expect("there is room");
+    let filler = live
+        .root()
+        .join(disk.strip_prefix("/").expect("absolute"))
+        .join("filler");
+    let full = std::fs::write(&filler, vec![1; 16 << 20]);
+    assert!(full.is_err(), "a disk of 8 MiB takes 16");
+    let (there, deleted) = refuses_and_goes_on(&live, &mut peer, held);
+    std::fs::remove_file(&filler).expect("it is ours");
+    let mut tries = 0_u32;
+    let new = loop {
+        tries += 1;
+        let [_, a, b, c] = tries.to_be_bytes();
+        if let Ok(seid) = peer.establish(Ipv4Addr::new(11, a, b, c)) {
+            break seid;
+        }
+        // It looks once a second.
+        std::thread::yield_now();
+        assert!(tries < 10_000_000);
+    };
+    let after = sessions(&live);
+    assert_eq!(after.len(), there.len() + 1);
+    assert_eq!(peer.modify(new), Cause::REQUEST_ACCEPTED);
+    for gone in deleted {
+        assert_eq!(peer.modify(gone), Cause::SESSION_CONTEXT_NOT_FOUND);
+    }
+    live.end();
+}
+
+#[test]
+fn store_is_verified_and_exported_without_being_touched() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let path = folder.path().join("store");
+    let path = path.to_str().expect("text");
+    let ran = strowger(["store", "verify", path]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    let live = Running::start(&config(folder.path()));
+    let mut peer = Peer::associated(2, &live.n4);
+    let seid = peer
+        .establish(Ipv4Addr::new(10, 200, 0, 1))
+        .expect("accepted");
+    let ran = strowger(["store", "verify", path]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("used by another process"), "{}", ran.err);
+    live.kill();
+
+    let verified = strowger(["store", "verify", path, "--json"]);
+    assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
+    let found = verified.last_object();
+    assert_eq!(
+        (&found["sessions"], &found["lost"]),
+        (&1.into(), &Value::Null)
+    );
+    let rows = strowger(["store", "export", path]).objects();
+    let kinds: Vec<&Value> = rows.iter().map(|row| &row["kind"]).collect();
+    assert_eq!(kinds, ["association", "session"]);
+    assert_eq!(rows[1]["seid"], seid.0);
+    assert!(
+        rows[1]["rules"]
+            .as_array()
+            .is_some_and(|rules| rules.len() >= 4)
+    );
+
+    // Half of the last groups is gone.
+    let journal = Path::new(path).join("db/0.jnl");
+    let mut octets = std::fs::read(&journal).expect("it is there");
+    let end = octets
+        .iter()
+        .rposition(|&octet| octet != 0)
+        .expect("records");
+    octets.truncate(end - 300);
+    std::fs::write(&journal, &octets).expect("the folder is ours");
+    for _ in 0..2 {
+        let verified = strowger(["store", "verify", path]);
+        assert_eq!(verified.code, 1, "{}{}", verified.out, verified.err);
+        assert!(
+            verified.err.contains("the last groups are missing"),
+            "{}",
+            verified.err
+        );
+        assert_eq!(std::fs::read(&journal).expect("it is there"), octets);
+    }
 }

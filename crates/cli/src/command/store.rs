@@ -1,0 +1,141 @@
+//! `strowger store`: a store that no node uses, looked at and written out.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde_json::json;
+use strowger_pfcp_node::{StoreError, StoreImage};
+
+use crate::compose::elements;
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+const VERIFY: &str = "\
+Examples:
+  strowger store verify /var/lib/strowger/n4
+  strowger store verify /var/lib/strowger/n4 --json
+
+A copy is read, in the folder for temporary files; the store itself is not touched. The node has to
+be stopped.
+
+Exit code 1: something is damaged or missing.";
+
+const EXPORT: &str = "\
+Examples:
+  strowger store export /var/lib/strowger/n4 > sessions.jsonl
+  strowger store export /var/lib/strowger/n4 | grep '\"seid\":42,'
+
+One object for each association, then one for each session, with its rules in hex and as elements.
+What is damaged is left out; `strowger store verify` says so.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Says whether all is there that was acknowledged.
+    Verify(VerifyArgs),
+    /// Writes out associations and sessions, one object on each line.
+    Export(ExportArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = VERIFY)]
+pub(crate) struct VerifyArgs {
+    /// The folder of the store.
+    path: PathBuf,
+    /// Prints one object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXPORT)]
+pub(crate) struct ExportArgs {
+    /// The folder of the store.
+    path: PathBuf,
+}
+
+pub(crate) fn run(command: &Command, output: &mut Output) -> Done {
+    match command {
+        Command::Verify(args) => verify(args, output),
+        Command::Export(args) => export(args, output),
+    }
+}
+
+fn read(path: &Path) -> Done<StoreImage> {
+    StoreImage::read(path).map_err(|error| {
+        let text = error.to_string();
+        match error {
+            StoreError::Locked { .. } => Failure::outside(text)
+                .hint("stop the node; `strowger pfcp sessions` lists those of a running one"),
+            StoreError::NotAStore { .. } => Failure::input(text),
+            StoreError::Newer { .. } => Failure::input(text).hint("use a newer strowger"),
+            _ => Failure::outside(text),
+        }
+    })
+}
+
+fn verify(args: &VerifyArgs, output: &mut Output) -> Done {
+    let image = read(&args.path)?;
+    let lost = image.loss.as_ref().map(ToString::to_string);
+    if args.json {
+        output.json(&json!({
+            "format": image.format,
+            "recovery": image.recovery,
+            "group": image.group,
+            "associations": image.associations.len(),
+            "sessions": image.sessions.len(),
+            "answers": image.answers,
+            "damaged": image.damaged,
+            "lost": lost,
+        }))?;
+    } else {
+        output.line(format!(
+            "format {}, group {}, Recovery Time Stamp {}",
+            image.format, image.group, image.recovery
+        ))?;
+        output.line(format!(
+            "{} associations, {} sessions, {} answers",
+            image.associations.len(),
+            image.sessions.len(),
+            image.answers
+        ))?;
+    }
+    match (lost, image.damaged) {
+        (Some(lost), _) => Err(Failure::found(lost)
+            .hint("the next start salvages the rest and moves the Recovery Time Stamp")),
+        (None, 0) if args.json => Ok(()),
+        (None, 0) => output.line(output.paint(Ink::Green, "all is there")),
+        (None, damaged) => Err(Failure::found(format!(
+            "{damaged} damaged, and all of it found elsewhere"
+        ))
+        .hint("the next start writes it anew; nothing is lost")),
+    }
+}
+
+fn export(args: &ExportArgs, output: &mut Output) -> Done {
+    let image = read(&args.path)?;
+    for association in &image.associations {
+        output.json(&json!({
+            "kind": "association",
+            "node": association.node,
+            "peer": association.peer,
+            "recovery": association.recovery,
+        }))?;
+    }
+    for session in &image.sessions {
+        let hex: String = session
+            .rules
+            .iter()
+            .map(|octet| format!("{octet:02x}"))
+            .collect();
+        output.json(&json!({
+            "kind": "session",
+            "seid": session.seid.0,
+            "peer_seid": session.peer_seid.0,
+            "node": session.node,
+            "peer": session.peer,
+            "octets": hex,
+            "rules": elements(session.seid, &session.rules),
+        }))?;
+    }
+    Ok(())
+}
