@@ -31,6 +31,8 @@ struct Plan {
     seed: u64,
     json: bool,
     background: bool,
+    /// A binary that is built already.
+    binary: Option<PathBuf>,
 }
 
 /// What was counted, also over runs that were broken off.
@@ -75,6 +77,7 @@ impl Default for Plan {
             seed: 1,
             json: false,
             background: false,
+            binary: None,
         }
     }
 }
@@ -92,6 +95,10 @@ impl Plan {
             match arg.as_str() {
                 "--kills" => plan.kills = number()?,
                 "--seed" => plan.seed = number()?,
+                "--binary" => {
+                    let path = args.next().ok_or("--binary needs a file")?;
+                    plan.binary = Some(PathBuf::from(path));
+                }
                 "--json" => plan.json = true,
                 "--background" => plan.background = true,
                 other => return Err(format!("chaos does not know `{other}`")),
@@ -165,7 +172,7 @@ fn report(plan: &Plan, tally: Tally) {
 /// Kills in rounds. A run that was broken off goes on after its last round, as long as the binary
 /// is the same.
 fn all(project: &Project, plan: &Plan) -> Result<Tally, String> {
-    let binary = build(project)?;
+    let binary = plan.binary.clone().map_or_else(|| build(project), Ok)?;
     let folder = folder(project)?;
     let note = folder.join("progress");
     let built = std::fs::metadata(&binary).and_then(|data| data.modified());
@@ -298,8 +305,12 @@ fn detach(project: &Project, plan: &Plan) -> Outcome {
     let err = out.try_clone().map_err(failed)?;
     let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
     let (kills, seed) = (plan.kills.to_string(), plan.seed.to_string());
-    let child = Command::new(me)
-        .args(["chaos", "--json", "--kills", &kills, "--seed", &seed])
+    let mut command = Command::new(me);
+    command.args(["chaos", "--json", "--kills", &kills, "--seed", &seed]);
+    if let Some(binary) = &plan.binary {
+        command.arg("--binary").arg(binary);
+    }
+    let child = command
         .current_dir(project.root())
         .stdin(Stdio::null())
         .stdout(out)

@@ -60,7 +60,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --trace prints which actor ran when)
   chaos                    kill a node with -9 under load, in recovery and in compaction, and
                            compare what it has then with what was acknowledged (--kills 50;
-                           --seed 1; --json; --background; a run that was broken off goes on)
+                           --seed 1; --json; --background; --binary FILE runs one that is built;
+                           a run that was broken off goes on)
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
   mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
                            no change may pass the tests (--file GLOB, --list, --short; a run that
