@@ -44,7 +44,7 @@ impl<C: Sync, L: Life<C>> Known<C, L> {
             // SAFETY: the host is of this type, and outlives the work.
             let host = unsafe { &*host.cast::<C>() };
             // SAFETY: both outlive the work, which is dropped before the life.
-            unsafe { Work::new(life.turn(host)) }
+            unsafe { Work::new(|| life.turn(host)) }
         },
         drop: |room| {
             // SAFETY: a life of this type is there.

@@ -61,12 +61,12 @@ impl<T: 'static, F: Future<Output = T>> Full<T, F> {
 }
 
 impl<T: 'static> Work<T> {
-    /// Puts a future in a buffer.
+    /// Makes a future in a buffer: there, not somewhere else to be copied.
     ///
     /// # Safety
     /// What the future borrows outlives the work.
     #[inline(always)]
-    pub(super) unsafe fn new<F: Future<Output = T> + Send>(future: F) -> Self {
+    pub(super) unsafe fn new<F: Future<Output = T> + Send>(make: impl FnOnce() -> F) -> Self {
         let table = const { &Full::<T, F>::TABLE };
         let room = match table.shelf {
             Some(shelf) => take(shelf),
@@ -75,7 +75,12 @@ impl<T: 'static> Work<T> {
         let full = room.cast::<Full<T, F>>();
         let head = Head { table };
         // SAFETY: the buffer has the layout in the table, which is enough, and is ours.
-        unsafe { full.write(Full { head, future }) };
+        unsafe {
+            full.write(Full {
+                head,
+                future: make(),
+            });
+        }
         Self(full.cast())
     }
 
