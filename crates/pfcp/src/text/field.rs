@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 
+use crate::ie::name;
 use crate::ie::value::{Value, text_of};
 use crate::ie::{IeType, Kind};
 
@@ -101,6 +102,13 @@ impl Display for Shown<'_> {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
             Value::Octets(octets) => match text_of(self.kind, octets) {
+                // Many peers write names of networks as labels, which are no text.
+                Some(text) if text.starts_with(|first: char| first.is_ascii_control()) => {
+                    match name::from_labels(octets) {
+                        Some(name) => write!(f, "{} (as labels)", name.escape_debug()),
+                        None => write!(f, "{}", text.escape_debug()),
+                    }
+                }
                 Some(text) => write!(f, "{}", text.escape_debug()),
                 None => Hex(octets).fmt(f),
             },

@@ -229,6 +229,8 @@ fn values_have_units_names_and_bits_as_people_read_them() {
         (136, &[0x08, 0x00], "0x0800"),
         (IeType::AVERAGE_PACKET_DELAY.0, &[0, 0, 0, 9], "9 ms"),
         (20, &[1], "Core (1)"),
+        (22, b"internet", "internet"),
+        (22, b"\x08internet\x03ims", "internet.ims (as labels)"),
         (20, &[9], "9"),
         (
             21,
