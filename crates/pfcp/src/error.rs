@@ -102,6 +102,18 @@ pub enum ErrorKind {
         /// The deepest level that is read.
         limit: usize,
     },
+    /// A value does not fit the bits that its field has, or the length before it.
+    #[error("{field} does not fit its field")]
+    Range {
+        /// The name of the field.
+        field: &'static str,
+    },
+    /// A field is not there and the flags say that it is, or the other way round.
+    #[error("{field} contradicts the fields before it")]
+    Contradiction {
+        /// The name of the field.
+        field: &'static str,
+    },
     /// A value does not fit the length on the wire.
     #[error("{have} octets do not fit the length field")]
     TooLong {

@@ -17,9 +17,11 @@
 
 mod access;
 mod address;
+pub(crate) mod bits;
 mod bridge;
 mod cause;
 pub(crate) mod condition;
+mod construct;
 mod control;
 mod describe;
 pub mod descriptor;

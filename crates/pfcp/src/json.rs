@@ -221,7 +221,7 @@ fn octets(message: &Json, message_type: MessageType) -> Result<Vec<u8>, JsonErro
     let mut body = Vec::new();
     let mut writer = Writer::new(&mut body);
     write_group(ies, Some(table(message_type)), &mut writer, 0)?;
-    writer.finish()?;
+    writer.finish_in(Some(table(message_type)))?;
     let mut out = Vec::with_capacity(header.octets() + body.len());
     header.encode(body.len(), &mut out)?;
     out.extend_from_slice(&body);

@@ -9,6 +9,8 @@ mod view;
 use std::fmt;
 
 use crate::error::Error;
+use crate::ie::Interfaces;
+use crate::validate::{Rejection, validate};
 use crate::wire::{Header, Index, Seid, Sequence, Writer};
 
 pub use body::{Body, BodyView};
@@ -91,11 +93,33 @@ impl Message {
         MessageView::decode(octets, &mut Index::new())?.to_message()
     }
 
-    /// Appends the octets.
+    /// Appends the octets. A buffer that is cleared and used again needs no allocation.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLong`](crate::ErrorKind::TooLong) when a length cannot say how long an
-    /// element or the message is; nothing is appended then.
+    /// When a value does not fit its field ([`ErrorKind::Range`](crate::ErrorKind::Range)), says
+    /// that a field is there that is not
+    /// ([`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction)), or when a length cannot
+    /// say how long an element or the message is
+    /// ([`ErrorKind::TooLong`](crate::ErrorKind::TooLong)). The error names the path; nothing is
+    /// appended then.
+    ///
+    /// ```
+    /// use strowger_pfcp::ie::{CreateQer, GateStatus, Qfi};
+    /// use strowger_pfcp::message::SessionModificationRequest;
+    /// use strowger_pfcp::{Message, Seid, Sequence};
+    ///
+    /// let qer = CreateQer::new(1, GateStatus::default()).qos_flow_identifier(Qfi(64));
+    /// let body = SessionModificationRequest::new().create_qers([qer]);
+    /// let mut buffer = Vec::new();
+    /// let error = Message::session(Seid(1), Sequence::new(1), body)
+    ///     .encode_into(&mut buffer)
+    ///     .expect_err("a QFI has 6 bits");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "Session Modification Request / Create QER[0] / QFI: qfi does not fit its field"
+    /// );
+    /// assert!(buffer.is_empty());
+    /// ```
     pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         self.write(out).map_err(|error| {
@@ -113,8 +137,54 @@ impl Message {
         header.encode(0, out)?;
         let mut writer = Writer::new(out);
         self.body.write(&mut writer);
-        writer.finish()?;
+        writer.finish_in(Some(table(header.message_type)))?;
         header.patch(start, out)
+    }
+
+    /// Appends the octets if a peer on one of the interfaces accepts them, and returns the
+    /// interfaces on which one does.
+    ///
+    /// Constructors take the members that every interface asks for:
+    ///
+    /// ```compile_fail
+    /// // A Create PDR has a PDI.
+    /// let pdr = strowger_pfcp::ie::CreatePdr::new(1);
+    /// ```
+    ///
+    /// This finds those that one of the interfaces asks for, or that a condition or an empty list
+    /// lacks.
+    ///
+    /// # Errors
+    /// Those of [`encode_into`](Self::encode_into) and of [`validate`](crate::validate()); nothing
+    /// is appended then.
+    ///
+    /// ```
+    /// use strowger_pfcp::ie::{ApplyAction, CreateFar};
+    /// use strowger_pfcp::message::SessionModificationRequest;
+    /// use strowger_pfcp::{Interfaces, Message, Seid, Sequence};
+    ///
+    /// let far = CreateFar::new(1, ApplyAction::FORW);
+    /// let body = SessionModificationRequest::new().create_fars([far]);
+    /// let error = Message::session(Seid(1), Sequence::new(1), body)
+    ///     .encode_for(Interfaces::N4, &mut Vec::new())
+    ///     .expect_err("forwards without saying where to");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "Session Modification Request / Create FAR[0]: \
+    ///      Forwarding Parameters is missing (§7.5.2.3)"
+    /// );
+    /// ```
+    pub fn encode_for(&self, on: Interfaces, out: &mut Vec<u8>) -> Result<Interfaces, Unsendable> {
+        let start = out.len();
+        self.encode_into(out)?;
+        let mut index = Index::new();
+        let judged = MessageView::decode(&out[start..], &mut index)
+            .map_err(Unsendable::from)
+            .and_then(|view| validate(&view, on).map_err(Unsendable::from));
+        if judged.is_err() {
+            out.truncate(start);
+        }
+        judged
     }
 
     /// Returns the octets.
@@ -126,6 +196,18 @@ impl Message {
         self.encode_into(&mut out)?;
         Ok(out)
     }
+}
+
+/// A message that no peer would accept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsendable {
+    /// It cannot be written.
+    #[error(transparent)]
+    Unwritable(#[from] Error),
+    /// It lacks what the interface asks for, or has what it must not have.
+    #[error(transparent)]
+    Unacceptable(#[from] Rejection),
 }
 
 impl fmt::Display for Message {

@@ -45,11 +45,16 @@ pub trait Ie: Sized {
     /// Appends type, length and value.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLong`](crate::ErrorKind::TooLong) when the value exceeds 65535 octets.
+    /// When the value exceeds 65535 octets or does not fit its fields; nothing is appended then.
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let start = out.len();
         let mut writer = Writer::new(out);
         put(self, &mut writer);
-        writer.finish()
+        let written = writer.finish();
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
     }
 }
 

@@ -149,13 +149,15 @@ pub(crate) fn put_number(value: u64, octets: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes()[8 - octets..]);
 }
 
-/// Appends octets after their length; what a length cannot say is left out.
+/// Appends octets after their length; returns whether that can say it. What it cannot say is left
+/// out.
 #[inline]
-pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) {
+pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) -> bool {
     let most = if octets == 1 { 0xff } else { 0xffff };
-    let value = &value[..value.len().min(most)];
-    put_number(value.len() as u64, octets, out);
-    out.extend_from_slice(value);
+    let fitting = &value[..value.len().min(most)];
+    put_number(fitting.len() as u64, octets, out);
+    out.extend_from_slice(fitting);
+    fitting.len() == value.len()
 }
 
 /// The octet before an IP address: its version, 0 for IPv4 and 1 for IPv6, and its length.
@@ -165,21 +167,25 @@ fn address_length(address: &[u8]) -> u8 {
     version << 6 | u8::try_from(address.len()).map_or(0x3f, |octets| octets & 0x3f)
 }
 
-/// Appends an IP address after its version and length; octets beyond 63 are left out.
+/// Appends an IP address after its version and length; returns whether that can say it. Octets
+/// beyond 63 are left out.
 #[inline]
-pub(crate) fn put_address(address: &[u8], out: &mut Vec<u8>) {
-    let address = &address[..address.len().min(0x3f)];
-    out.push(address_length(address));
-    out.extend_from_slice(address);
+pub(crate) fn put_address(address: &[u8], out: &mut Vec<u8>) -> bool {
+    let fitting = &address[..address.len().min(0x3f)];
+    out.push(address_length(fitting));
+    out.extend_from_slice(fitting);
+    fitting.len() == address.len()
 }
 
-/// Appends MAC addresses after their count; octets that are no whole address, and addresses
-/// beyond 255, are left out.
+/// Appends MAC addresses after their count; returns whether that can say them all. Octets that are
+/// no whole address, and addresses beyond 255, are left out.
 #[inline]
-pub(crate) fn put_mac_addresses(addresses: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_mac_addresses(addresses: &[u8], out: &mut Vec<u8>) -> bool {
     let count = u8::try_from(addresses.len() / 6).unwrap_or(u8::MAX);
+    let fitting = &addresses[..6 * usize::from(count)];
     out.push(count);
-    out.extend_from_slice(&addresses[..6 * usize::from(count)]);
+    out.extend_from_slice(fitting);
+    fitting.len() == addresses.len()
 }
 
 /// The Rust type of a kind; `T` is the storage of octets.
@@ -298,23 +304,41 @@ macro_rules! read_field {
     }};
 }
 
-/// Writes a field.
+/// Writes a field and says whether its value fits.
 macro_rules! write_field {
-    ($value:expr, $out:ident ipv4) => { $out.extend_from_slice(&$value.octets()) };
-    ($value:expr, $out:ident ipv6) => { $out.extend_from_slice(&$value.octets()) };
-    ($value:expr, $out:ident mac) => { $out.extend_from_slice($value) };
-    ($value:expr, $out:ident fixed6) => { $out.extend_from_slice($value) };
-    ($value:expr, $out:ident fixed16) => { $out.extend_from_slice($value) };
+    ($value:expr, $out:ident ipv4) => {
+        $crate::ie::field::put_octets(&$value.octets(), $out)
+    };
+    ($value:expr, $out:ident ipv6) => {
+        $crate::ie::field::put_octets(&$value.octets(), $out)
+    };
+    ($value:expr, $out:ident mac) => {
+        $crate::ie::field::put_octets($value, $out)
+    };
+    ($value:expr, $out:ident fixed6) => {
+        $crate::ie::field::put_octets($value, $out)
+    };
+    ($value:expr, $out:ident fixed16) => {
+        $crate::ie::field::put_octets($value, $out)
+    };
     ($value:expr, $out:ident address) => {
         $crate::ie::field::put_address($value.as_ref(), $out)
     };
     ($value:expr, $out:ident mac_addresses) => {
         $crate::ie::field::put_mac_addresses($value.as_ref(), $out)
     };
-    ($value:expr, $out:ident text) => { $out.extend_from_slice($value.as_ref()) };
-    ($value:expr, $out:ident octets) => { $out.extend_from_slice($value.as_ref()) };
-    ($value:expr, $out:ident labels) => { $out.extend_from_slice($value.as_ref()) };
-    ($value:expr, $out:ident text_but_last) => { $out.extend_from_slice($value.as_ref()) };
+    ($value:expr, $out:ident text) => {
+        $crate::ie::field::put_octets($value.as_ref(), $out)
+    };
+    ($value:expr, $out:ident octets) => {
+        $crate::ie::field::put_octets($value.as_ref(), $out)
+    };
+    ($value:expr, $out:ident labels) => {
+        $crate::ie::field::put_octets($value.as_ref(), $out)
+    };
+    ($value:expr, $out:ident text_but_last) => {
+        $crate::ie::field::put_octets($value.as_ref(), $out)
+    };
     ($value:expr, $out:ident text8) => {
         $crate::ie::field::put_prefixed($value.as_ref(), 1, $out)
     };
@@ -335,65 +359,68 @@ macro_rules! write_field {
     };
     ($value:expr, $out:ident $kind:ident) => {{
         const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
-        let counted = u64::from(*$value) & (u64::MAX >> (64 - SIZE.1));
+        let value = u64::from(*$value);
+        let counted = value & (u64::MAX >> (64 - SIZE.1));
         $crate::ie::field::put_number(counted, SIZE.0, $out);
+        counted == value
     }};
 }
 
-/// Writes a field under its condition; a missing one that has to be there becomes zeros.
+/// Appends octets, which always fit.
+#[inline]
+pub(crate) fn put_octets(octets: &[u8], out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(octets);
+    true
+}
+
+/// Writes a field under its condition, or returns why it cannot be written.
 macro_rules! write_when {
-    ($value:expr, $out:ident $kind:tt) => {
-        $crate::ie::field::write_field!(&$value, $out $kind)
-    };
-    ($value:expr, $out:ident $kind:tt [if ($when:expr)]) => {
-        if $when {
-            match &$value {
-                Some(value) => $crate::ie::field::write_field!(value, $out $kind),
-                None => $out.resize($out.len() + $crate::ie::field::zeros!($kind), 0),
-            }
+    ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt) => {
+        if !$crate::ie::field::write_field!(&$value, $out $kind) {
+            return Err($crate::error::ErrorKind::Range { field: $name });
         }
     };
-    ($value:expr, $out:ident $kind:tt [$($when:tt)*]) => {
+    ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt [if ($when:expr)]) => {
+        match (&$value, $when) {
+            (Some(value), true) => {
+                $crate::ie::field::write_when!($gap, $name, *value, $out $kind);
+            }
+            (None, false) => {}
+            _ => return Err($crate::error::ErrorKind::Contradiction { field: $name }),
+        }
+    };
+    ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt [more]) => {
+        match &$value {
+            // What is missing would be taken for what follows it.
+            Some(_) if $gap => {
+                return Err($crate::error::ErrorKind::Contradiction { field: $name });
+            }
+            Some(value) => {
+                $crate::ie::field::write_when!($gap, $name, *value, $out $kind);
+            }
+            None => $gap = true,
+        }
+    };
+    ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt [$($when:tt)*]) => {
         if let Some(value) = &$value {
-            $crate::ie::field::write_field!(value, $out $kind);
+            $crate::ie::field::write_when!($gap, $name, *value, $out $kind);
         }
     };
 }
 
-/// Octets of the kinds that a condition on stored flags can bring.
-macro_rules! zeros {
+/// The value of a field that nobody set.
+macro_rules! field_default {
     (ipv4) => {
-        4
+        std::net::Ipv4Addr::UNSPECIFIED
     };
     (ipv6) => {
-        16
+        std::net::Ipv6Addr::UNSPECIFIED
     };
-    (mac) => {
-        6
+    ($kind:tt) => {
+        Default::default()
     };
-    (text) => {
-        0
-    };
-    (text_but_last) => {
-        0
-    };
-    (octets) => {
-        0
-    };
-    (labels) => {
-        0
-    };
-    (text8) => {
-        1
-    };
-    (text16) => {
-        2
-    };
-    (octets16) => {
-        2
-    };
-    ($kind:ident) => {
-        $crate::ie::field::number_size!($kind).0
+    ($kind:tt [$($when:tt)*]) => {
+        None
     };
 }
 
@@ -448,4 +475,6 @@ pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
     (octet - 5) * 8 + bit - 1
 }
 
-pub(crate) use {field_kind, field_type, number_size, read_field, write_field, write_when, zeros};
+pub(crate) use {
+    field_default, field_kind, field_type, number_size, read_field, write_field, write_when,
+};

@@ -88,14 +88,12 @@ impl Given {
                 Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span),
             ) => match span {
                 Span::Rest | Span::RestButLast => out.extend(octets),
-                Span::Length8 => put_prefixed(&octets, 1, out),
-                Span::Length16 => put_prefixed(&octets, 2, out),
+                Span::Length8 => put_prefixed(&octets, 1, out).then_some(())?,
+                Span::Length16 => put_prefixed(&octets, 2, out).then_some(())?,
                 Span::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
-                Span::Address => put_address(&octets, out),
-                Span::MacAddresses if octets.len().is_multiple_of(6) => {
-                    put_mac_addresses(&octets, out);
-                }
-                Span::Fixed(_) | Span::MacAddresses => return None,
+                Span::Address => put_address(&octets, out).then_some(())?,
+                Span::MacAddresses => put_mac_addresses(&octets, out).then_some(())?,
+                Span::Fixed(_) => return None,
             },
             _ => return None,
         }

@@ -28,7 +28,9 @@ macro_rules! leaf_ie {
 
             #[inline]
             fn write(&self, out: &mut $crate::wire::Writer<'_>) {
-                self.put(out.out);
+                if let Err(kind) = self.put(out.out) {
+                    out.refuse(kind);
+                }
             }
         }
     };
@@ -40,7 +42,9 @@ macro_rules! leaf_display {
         impl std::fmt::Display for $owned {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut octets = Vec::new();
-                self.put(&mut octets);
+                if let Err(kind) = self.put(&mut octets) {
+                    return kind.fmt(f);
+                }
                 $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, &octets)
             }
         }
@@ -58,7 +62,8 @@ macro_rules! leaf_checks {
     (again $owned:ty) => {
         |value, out| {
             if let Ok(value) = <$owned>::read(&mut $crate::ie::field::Reader::new(value)) {
-                value.put(out);
+                // What was read can be written.
+                let _ = value.put(out);
             }
         }
     };
@@ -116,8 +121,12 @@ macro_rules! number_leaf {
             }
 
             #[inline]
-            fn put(&self, out: &mut Vec<u8>) {
-                $crate::ie::field::write_field!(&self.0, out $kind);
+            fn put(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
+                if $crate::ie::field::write_field!(&self.0, out $kind) {
+                    Ok(())
+                } else {
+                    Err($crate::error::ErrorKind::Range { field: stringify!($field) })
+                }
             }
         }
 
@@ -170,8 +179,9 @@ macro_rules! strings {
 
         impl<T: AsRef<[u8]>> $name<T> {
             #[inline]
-            fn put(&self, out: &mut Vec<u8>) {
+            fn put(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
                 out.extend_from_slice(self.0.as_ref());
+                Ok(())
             }
 
             /// Returns the octets.
@@ -293,10 +303,11 @@ macro_rules! flags {
             }
 
             #[inline]
-            fn put(&self, out: &mut Vec<u8>) {
+            fn put(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
                 let octets = self.0.to_le_bytes();
                 let used = octets.iter().rposition(|&octet| octet != 0).map_or(0, |last| last + 1);
                 out.extend_from_slice(&octets[..used.max($least)]);
+                Ok(())
             }
         }
 
@@ -415,14 +426,14 @@ macro_rules! record_row {
     ) => {
         $(#[$doc])*
         pub struct $name $($declared)* {
-            $($(#[$bit_doc])* pub $bits: $crate::ie::leaf::bits_type!($width),)*
+            $($(#[$bit_doc])* pub $bits: $crate::ie::bits::bits_type!($width),)*
             $($(#[$field_doc])* pub $field: $crate::ie::field::field_type!($kind $([$($when)*])?),)*
         }
 
         impl $($any)* $name $($any)* {
             const KNOWN: u64 = 0
-                $(| $crate::ie::leaf::bits_mask!($width $octet / $bit))*
-                $($(| $crate::ie::leaf::when_mask!([$($when)*]))?)*;
+                $(| $crate::ie::bits::bits_mask!($width $octet / $bit))*
+                $($(| $crate::ie::bits::when_mask!([$($when)*]))?)*;
 
             #[inline]
             fn read<'a>(
@@ -430,20 +441,36 @@ macro_rules! record_row {
             ) -> Result<Self, $crate::error::ErrorKind> $($from)* {
                 let head = reader.bits::<$head>()?;
                 reader.spare |= head & !Self::KNOWN != 0;
-                $(let $bits = $crate::ie::leaf::bits_read!(head $width $octet / $bit);)*
+                $(let $bits = $crate::ie::bits::bits_read!(head $width $octet / $bit);)*
                 $(let $field = $crate::ie::field::read_field!(reader head $kind $([$($when)*])?);)*
                 Ok(Self { $($bits,)* $($field,)* })
             }
 
             #[inline]
-            fn put(&self, out: &mut Vec<u8>) $($into)* {
+            fn put(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> $($into)* {
+                $(if !$crate::ie::bits::bits_fit!(self.$bits, $width) {
+                    return Err($crate::error::ErrorKind::Range { field: stringify!($bits) });
+                })*
                 let head = 0u64
-                    $(| $crate::ie::leaf::bits_write!(self.$bits, $width $octet / $bit))*
-                    $($(| $crate::ie::leaf::when_write!(self.$field, [$($when)*]))?)*;
+                    $(| $crate::ie::bits::bits_write!(self.$bits, $width $octet / $bit))*
+                    $($(| $crate::ie::bits::when_write!(self.$field, [$($when)*]))?)*;
                 out.extend_from_slice(&head.to_le_bytes()[..$head]);
                 $(let $bits = self.$bits;)*
                 let _ = ($($bits,)*);
-                $($crate::ie::field::write_when!(self.$field, out $kind $([$($when)*])?);)*
+                let mut gap = false;
+                $($crate::ie::field::write_when!(
+                    gap, stringify!($field), self.$field, out $kind $([$($when)*])?);)*
+                let _ = &mut gap;
+                Ok(())
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($bits: Default::default(),)*
+                    $($field: $crate::ie::field::field_default!($kind $([$($when)*])?),)*
+                }
             }
         }
 
@@ -458,13 +485,13 @@ macro_rules! record_row {
                 fields: &[
                     $($crate::ie::Field {
                         name: stringify!($bits),
-                        kind: $crate::ie::leaf::bits_kind!($width $octet / $bit),
+                        kind: $crate::ie::bits::bits_kind!($width $octet / $bit),
                         when: $crate::ie::When::Always,
                     },)*
                     $($crate::ie::Field {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($kind),
-                        when: $crate::ie::leaf::when_data!(
+                        when: $crate::ie::bits::when_data!(
                             $all $([$($when)*])?),
                     },)*
                 ],
@@ -478,122 +505,7 @@ macro_rules! record_row {
     };
 }
 
-macro_rules! bits_type {
-    (flag) => {
-        bool
-    };
-    (($code:ident $width:literal)) => {
-        $code
-    };
-    ($width:literal) => {
-        u8
-    };
-}
-
-macro_rules! bits_width {
-    (flag) => {
-        1
-    };
-    (($code:ident $width:literal)) => {
-        $width
-    };
-    ($width:literal) => {
-        $width
-    };
-}
-
-macro_rules! bits_mask {
-    ($width:tt $octet:literal / $bit:literal) => {
-        (((1u64 << $crate::ie::leaf::bits_width!($width)) - 1)
-            << $crate::ie::field::shift($octet, $bit))
-    };
-}
-
-macro_rules! bits_read {
-    ($head:ident flag $octet:literal / $bit:literal) => {
-        $head >> $crate::ie::field::shift($octet, $bit) & 1 == 1
-    };
-    ($head:ident ($code:ident $width:literal) $octet:literal / $bit:literal) => {
-        $code($crate::ie::leaf::bits_read!($head $width $octet / $bit))
-    };
-    ($head:ident $width:literal $octet:literal / $bit:literal) => {
-        ($head >> $crate::ie::field::shift($octet, $bit) & ((1 << $width) - 1)) as u8
-    };
-}
-
-macro_rules! bits_write {
-    ($value:expr, ($code:ident $width:literal) $octet:literal / $bit:literal) => {
-        $crate::ie::leaf::bits_write!($value.0, $width $octet / $bit)
-    };
-    ($value:expr, $width:tt $octet:literal / $bit:literal) => {
-        (u64::from($value) << $crate::ie::field::shift($octet, $bit)
-            & $crate::ie::leaf::bits_mask!($width $octet / $bit))
-    };
-}
-
-macro_rules! bits_kind {
-    (($code:ident $width:literal) $octet:literal / $bit:literal) => {
-        $crate::ie::Kind::Bits {
-            shift: $crate::ie::field::shift($octet, $bit),
-            width: $width,
-            names: Some(|value| {
-                u8::try_from(value)
-                    .ok()
-                    .and_then(|value| $code(value).name())
-            }),
-        }
-    };
-    ($width:tt $octet:literal / $bit:literal) => {
-        $crate::ie::Kind::Bits {
-            shift: $crate::ie::field::shift($octet, $bit),
-            width: $crate::ie::leaf::bits_width!($width),
-            names: None,
-        }
-    };
-}
-
-macro_rules! when_mask {
-    ([if $flag:ident $octet:literal / $bit:literal]) => {
-        $crate::ie::leaf::bits_mask!(flag $octet / $bit)
-    };
-    ([$($when:tt)*]) => { 0 };
-}
-
-macro_rules! when_write {
-    ($value:expr, [if $flag:ident $octet:literal / $bit:literal]) => {
-        (u64::from($value.is_some()) << $crate::ie::field::shift($octet, $bit))
-    };
-    ($value:expr, [$($when:tt)*]) => {
-        0
-    };
-}
-
-macro_rules! when_data {
-    ($all:tt) => { $crate::ie::When::Always };
-    ($all:tt [more]) => { $crate::ie::When::More };
-    ($all:tt [if $flag:ident $octet:literal / $bit:literal]) => {
-        $crate::ie::When::Flag {
-            name: stringify!($flag),
-            shift: $crate::ie::field::shift($octet, $bit),
-        }
-    };
-    (
-        { $($(#[$doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
-        [if ($when:expr)]
-    ) => {
-        $crate::ie::When::Head {
-            holds: |head| {
-                $(let $bits = $crate::ie::leaf::bits_read!(head $width $octet / $bit);)*
-                let _ = ($($bits,)*);
-                $when
-            },
-            text: stringify!($when),
-        }
-    };
-}
-
 pub(crate) use {
-    bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, codes, flags, leaf_checks,
-    leaf_display, leaf_ie, number_leaf, numbers, octets_of, record, record_row, record_traits,
-    strings, when_data, when_mask, when_write,
+    codes, flags, leaf_checks, leaf_display, leaf_ie, number_leaf, numbers, octets_of, record,
+    record_row, record_traits, strings,
 };

@@ -157,11 +157,14 @@ impl Header {
     /// Appends the header of a message whose body has `body` octets.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLong`] when header and body exceed what the length can say; nothing is
-    /// appended then.
+    /// [`ErrorKind::TooLong`] when header and body exceed what the length can say,
+    /// [`ErrorKind::Range`] when the priority has more than four bits; nothing is appended then.
     pub fn encode(&self, body: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let length = u16::try_from(body + self.octets() - 4)
             .map_err(|_| Error::new(0, ErrorKind::TooLong { have: body }))?;
+        if self.priority.is_some_and(|priority| priority > 15) {
+            return Err(Error::new(0, ErrorKind::Range { field: "priority" }));
+        }
         let [spare_first, spare_last] = self.spare.to_be_bytes();
         let flags = 0x20
             | (spare_first & 0x18)

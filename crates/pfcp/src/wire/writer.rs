@@ -1,11 +1,24 @@
 use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
+use crate::ie::descriptor::{Descriptor, Group, describe};
+
+use super::Tlvs;
 
 /// Appends elements to a buffer, patching each length when its value is there.
 #[derive(Debug)]
 pub struct Writer<'a> {
     pub(crate) out: &'a mut Vec<u8>,
-    too_long: Option<(IeType, usize)>,
+    start: usize,
+    /// The first value that cannot be written.
+    fault: Option<Box<Fault>>,
+}
+
+#[derive(Debug)]
+struct Fault {
+    kind: ErrorKind,
+    at: usize,
+    /// The elements whose lengths cannot be told, the innermost first, and where they start.
+    too_long: Vec<(IeType, usize)>,
 }
 
 impl<'a> Writer<'a> {
@@ -13,8 +26,9 @@ impl<'a> Writer<'a> {
     #[must_use]
     pub const fn new(out: &'a mut Vec<u8>) -> Self {
         Self {
+            start: out.len(),
             out,
-            too_long: None,
+            fault: None,
         }
     }
 
@@ -35,18 +49,105 @@ impl<'a> Writer<'a> {
         if let Ok(length) = u16::try_from(octets) {
             self.out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
         } else {
-            self.too_long.get_or_insert((ie, octets));
+            self.exceed(ie, start, octets);
         }
     }
 
-    /// Ends the writing.
-    ///
-    /// # Errors
-    /// [`ErrorKind::TooLong`] when an element exceeded what its length can say.
-    pub fn finish(self) -> Result<(), Error> {
-        match self.too_long {
-            None => Ok(()),
-            Some((ie, have)) => Err(Error::new(0, ErrorKind::TooLong { have }).within(ie, None)),
+    /// Notes that the value of the element that is written now cannot be written.
+    #[cold]
+    pub(crate) fn refuse(&mut self, kind: ErrorKind) {
+        let at = self.out.len();
+        self.fault.get_or_insert_with(|| {
+            Box::new(Fault {
+                kind,
+                at,
+                too_long: Vec::new(),
+            })
+        });
+    }
+
+    #[cold]
+    fn exceed(&mut self, ie: IeType, start: usize, have: usize) {
+        self.refuse(ErrorKind::TooLong { have });
+        let Some(Fault { at, too_long, .. }) = self.fault.as_deref_mut() else {
+            return;
+        };
+        // What contains a value that is too long is too long as well; what follows it is not it.
+        let inner = too_long.last().map_or(*at, |(_, inner)| *inner);
+        if start < inner {
+            too_long.push((ie, start));
         }
     }
+
+    /// Ends the writing of elements that are not those of a known group.
+    ///
+    /// # Errors
+    /// Those of values that cannot be written: [`ErrorKind::TooLong`], [`ErrorKind::Range`],
+    /// [`ErrorKind::Contradiction`].
+    pub fn finish(self) -> Result<(), Error> {
+        self.finish_in(None)
+    }
+
+    /// Ends the writing of the members of a group.
+    #[inline]
+    pub(crate) fn finish_in(self, group: Option<&'static Group>) -> Result<(), Error> {
+        match self.fault {
+            None => Ok(()),
+            Some(fault) => Err(fault.blame(self.out, self.start, group)),
+        }
+    }
+}
+
+impl Fault {
+    /// Finds the way to the value that could not be written.
+    #[cold]
+    fn blame(&self, octets: &[u8], start: usize, group: Option<&'static Group>) -> Error {
+        let mut steps = Vec::new();
+        let (mut start, mut group) = (start, group);
+        let mut open = self.too_long.iter().rev();
+        loop {
+            let next = match open.next() {
+                Some((_, at)) => Tlvs::at(&octets[start..*at], start)
+                    .map_while(Result::ok)
+                    .count(),
+                None if matches!(self.kind, ErrorKind::TooLong { .. }) => break,
+                None => usize::MAX,
+            };
+            let mut elements = Tlvs::at(&octets[start..], start).map_while(Result::ok);
+            let mut before = Vec::new();
+            // A length that could not be told is zero: the element is found all the same.
+            let found = elements.by_ref().enumerate().find(|(place, element)| {
+                let end = element.offset + 4 + raw_length(octets, element.offset);
+                let is_it = *place == next || (next == usize::MAX && end >= self.at);
+                if !is_it {
+                    before.push(element.ie);
+                }
+                is_it
+            });
+            let Some((_, element)) = found else { break };
+            let member = group.and_then(|group| group.member(element.ie));
+            let same = before.iter().filter(|ie| **ie == element.ie).count();
+            let many = member.is_some_and(|member| member.many);
+            steps.push((element.ie, many.then_some(same)));
+            let what = member
+                .map(|member| member.what)
+                .or_else(|| describe(element.ie));
+            let Some(Descriptor::Group(inner)) = what else {
+                break;
+            };
+            (start, group) = (element.offset + 4, Some(inner));
+        }
+        steps
+            .into_iter()
+            .rev()
+            .fold(Error::new(0, self.kind), |error, (ie, index)| {
+                error.within(ie, index)
+            })
+    }
+}
+
+/// Reads the length of the element that starts at `at`.
+fn raw_length(octets: &[u8], at: usize) -> usize {
+    let length = octets.get(at + 2..).and_then(|rest| rest.first_chunk());
+    length.map_or(0, |length| usize::from(u16::from_be_bytes(*length)))
 }

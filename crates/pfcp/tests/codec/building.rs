@@ -1,0 +1,251 @@
+//! What cannot be built: an error names the element before an octet leaves.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use strowger_pfcp::ie::ApplyAction;
+use strowger_pfcp::ie::{
+    ApplicationIdsPfds, CTag, CreateFar, CreatePdr, CreateQer, CreateTrafficEndpoint, CreateUrr,
+    DestinationInterface, FTeid, ForwardingParameters, FqCsid, GateStatus, L2tpTunnelInformation,
+    LnsAddress, MacAddressesDetected, Mbr, MeasurementMethod, NodeId, NodeIdType,
+    OuterHeaderCreation, Pdi, PfdContents, PfdContext, Qfi, ReportingTriggers, SdfFilter,
+    SourceInterface, TunnelPreference, UeIpAddress, UserId,
+};
+use strowger_pfcp::message::{
+    PfdManagementRequest, SessionEstablishmentRequest, SessionModificationRequest,
+};
+use strowger_pfcp::{ErrorKind, Ie, Interfaces, Message, Seid, Sequence};
+
+const NODE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn establishment(pdrs: impl IntoIterator<Item = CreatePdr>) -> Message {
+    let body = SessionEstablishmentRequest::new(NODE, (1, NODE)).create_pdrs(pdrs);
+    Message::session(Seid(0), Sequence::new(1), body)
+}
+
+/// The error of a value in an element of its own.
+fn refused<T: Ie>(value: &T) -> String {
+    let mut out = vec![7];
+    let error = value.encode_into(&mut out).expect_err("no such value");
+    assert_eq!(out, [7], "nothing is appended");
+    assert_eq!(error.path().last(), Some(T::TYPE));
+    error.to_string()
+}
+
+#[test]
+fn a_number_with_too_many_bits_is_refused_and_not_cut() {
+    assert_eq!(refused(&Qfi(64)), "QFI: qfi does not fit its field");
+    assert_eq!(
+        refused(&TunnelPreference(0x0100_0000)),
+        "L2TP Tunnel Preference: tunnel_preference does not fit its field".replace(
+            "L2TP Tunnel Preference",
+            &TunnelPreference::TYPE.to_string()
+        )
+    );
+    let mbr = Mbr {
+        ul_mbr: 1 << 40,
+        dl_mbr: 0,
+    };
+    assert_eq!(refused(&mbr), "MBR: ul_mbr does not fit its field");
+    assert_eq!(
+        refused(&SourceInterface(16)),
+        "Source Interface: interface does not fit its field"
+    );
+    let tag = CTag {
+        pcp: 8,
+        ..CTag::default()
+    };
+    assert_eq!(refused(&tag), "C-TAG: pcp does not fit its field");
+    for (number, fits) in [(0, true), (63, true), (64, false), (255, false)] {
+        assert_eq!(Qfi(number).encode_into(&mut Vec::new()).is_ok(), fits);
+    }
+}
+
+#[test]
+fn octets_longer_than_their_length_can_say_are_refused_and_not_cut() {
+    let user = UserId {
+        imsi: Some(vec![1; 256].into()),
+        ..UserId::default()
+    };
+    assert_eq!(refused(&user), "User ID: imsi does not fit its field");
+    let filter = SdfFilter::flow(&"x".repeat(0x1_0000));
+    assert_eq!(
+        refused(&filter),
+        "SDF Filter: flow_description does not fit its field"
+    );
+    let addresses = MacAddressesDetected {
+        mac_addresses: vec![0; 7].into(),
+        ..MacAddressesDetected::default()
+    };
+    assert!(refused(&addresses).ends_with(": mac_addresses does not fit its field"));
+}
+
+#[test]
+fn flags_and_fields_that_contradict_are_refused() {
+    let mut tunnel = FTeid::new(7, NODE);
+    tunnel.ipv4 = None;
+    assert_eq!(
+        refused(&tunnel),
+        "F-TEID: ipv4 contradicts the fields before it"
+    );
+    let mut chosen = FTeid::choose_ipv4();
+    chosen.teid = Some(1);
+    assert_eq!(
+        refused(&chosen),
+        "F-TEID: teid contradicts the fields before it"
+    );
+    let mut node = NodeId::from(NODE);
+    node.node_id_type = NodeIdType::FQDN;
+    assert_eq!(
+        refused(&node),
+        "Node ID: ipv4 contradicts the fields before it"
+    );
+    let header = OuterHeaderCreation {
+        gtpu_udp_ipv4: true,
+        ..OuterHeaderCreation::default()
+    };
+    assert_eq!(
+        refused(&header),
+        "Outer Header Creation: teid contradicts the fields before it"
+    );
+    // The second tag would be read as the first.
+    let addresses = MacAddressesDetected {
+        s_tag: Some(vec![1, 2, 3].into()),
+        ..MacAddressesDetected::default()
+    };
+    assert!(refused(&addresses).ends_with(": s_tag contradicts the fields before it"));
+}
+
+#[test]
+fn an_error_names_the_way_to_the_element() {
+    let mut tunnel = FTeid::new(7, NODE);
+    tunnel.ipv4 = None;
+    let pdr = |id: u16, tunnel: FTeid| {
+        let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(tunnel);
+        CreatePdr::new(id, pdi).precedence(1).far_id(1)
+    };
+    let fine = FTeid::new(8, NODE);
+    let message = establishment([pdr(1, fine), pdr(2, tunnel), pdr(3, fine), pdr(4, tunnel)]);
+    let error = message.encode().expect_err("a tunnel without its address");
+    assert_eq!(
+        error.to_string(),
+        "Session Establishment Request / Create PDR[1] / PDI / F-TEID: \
+         ipv4 contradicts the fields before it"
+    );
+    assert_eq!(error.kind(), ErrorKind::Contradiction { field: "ipv4" });
+    let mut buffer = vec![1, 2, 3];
+    assert!(message.encode_into(&mut buffer).is_err());
+    assert_eq!(buffer, [1, 2, 3]);
+}
+
+#[test]
+fn an_element_that_is_too_long_is_named_with_its_way() {
+    let filters = |count: usize| {
+        let filters = (0..count).map(|_| SdfFilter::flow(&"x".repeat(1000)));
+        Pdi::new(SourceInterface::ACCESS).sdf_filters(filters)
+    };
+    let pdr = |id: u16, count| CreatePdr::new(id, filters(count)).precedence(1).far_id(1);
+    let error = establishment([pdr(1, 1), pdr(2, 66)]).encode();
+    assert_eq!(
+        error.expect_err("65 octets of 1000").to_string(),
+        "Session Establishment Request / Create PDR[1] / PDI: \
+         66533 octets do not fit the length field"
+    );
+    let error = establishment([pdr(1, 40), pdr(2, 40)]).encode();
+    let error = error.expect_err("each fits, both do not").to_string();
+    assert!(
+        error.starts_with("Session Establishment Request: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_priority_has_four_bits() {
+    let mut message = establishment([]);
+    message.header.priority = Some(16);
+    assert_eq!(
+        message.encode().expect_err("five bits").to_string(),
+        "Session Establishment Request: priority does not fit its field"
+    );
+}
+
+fn unsendable(body: impl Into<strowger_pfcp::message::Body>, on: Interfaces) -> String {
+    let body = body.into();
+    let message = if body.message_type().is_session() {
+        Message::session(Seid(1), Sequence::new(1), body)
+    } else {
+        Message::node(Sequence::new(1), body)
+    };
+    let mut out = vec![9];
+    let error = message.encode_for(on, &mut out).expect_err("no message");
+    assert_eq!(out, [9], "nothing is appended");
+    error.to_string()
+}
+
+#[test]
+fn what_an_interface_or_a_condition_asks_for_is_missed_before_it_leaves() {
+    let pdr = CreatePdr::new(1, Pdi::new(SourceInterface::ACCESS)).far_id(1);
+    let body = SessionModificationRequest::new().create_pdrs([pdr]);
+    assert_eq!(
+        unsendable(body.clone(), Interfaces::N4),
+        "Session Modification Request / Create PDR[0]: Precedence is missing"
+    );
+    let message = Message::session(Seid(1), Sequence::new(1), body);
+    let on = message.encode_for(Interfaces::ALL, &mut Vec::new());
+    assert_eq!(on.expect("fine there"), Interfaces::SXA);
+
+    let forward = CreateFar::new(1, ApplyAction::FORW);
+    let body = SessionModificationRequest::new().create_fars([forward]);
+    assert_eq!(
+        unsendable(body, Interfaces::N4),
+        "Session Modification Request / Create FAR[0]: \
+         Forwarding Parameters is missing (§7.5.2.3)"
+    );
+    let rule = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH);
+    let body = SessionModificationRequest::new().create_urrs([rule]);
+    assert_eq!(
+        unsendable(body, Interfaces::N4),
+        "Session Modification Request / Create URR[0]: Volume Threshold is missing (§7.5.2.4)"
+    );
+    let empty = ApplicationIdsPfds::new("video").pfd_contexts([PfdContext::new()]);
+    let body = PfdManagementRequest::new().application_id_s_pfds([empty]);
+    let error = unsendable(body, Interfaces::N4);
+    assert!(
+        error.ends_with("/ PFD context[0]: PFD contents is missing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_right_goes_out() {
+    let endpoint = CreateTrafficEndpoint::new(1)
+        .local_f_teid((7, NODE))
+        .ue_ip_addresses([UeIpAddress::source(NODE)]);
+    let to = ForwardingParameters::new(DestinationInterface::ACCESS)
+        .outer_header_creation(OuterHeaderCreation::from((7, NODE)));
+    let far = CreateFar::new(1, ApplyAction::FORW).forwarding_parameters(to);
+    let qer = CreateQer::new(1, GateStatus::default()).qos_flow_identifier(Qfi(9));
+    let body = SessionModificationRequest::new()
+        .create_traffic_endpoints([endpoint])
+        .create_fars([far])
+        .create_qers([qer])
+        .fq_csids([FqCsid::of(NODE, &[1, 2])]);
+    let message = Message::session(Seid(1), Sequence::new(1), body);
+    let mut out = Vec::new();
+    let on = message.encode_for(Interfaces::N4, &mut out);
+    assert_eq!(on.expect("acceptable"), Interfaces::N4);
+    assert_eq!(Message::decode(&out).expect("well-formed"), message);
+    let tunnel = L2tpTunnelInformation::new(LnsAddress::from(NODE));
+    assert!(!tunnel.to_string().is_empty());
+    for contents in [
+        PfdContents::flow("permit out ip from any to assigned"),
+        PfdContents::url("http://example.org"),
+        PfdContents::domain("example.org"),
+    ] {
+        let mut octets = Vec::new();
+        contents.encode_into(&mut octets).expect("short");
+        assert_eq!(
+            PfdContents::decode(&octets[4..]).expect("well-formed"),
+            contents
+        );
+    }
+}
