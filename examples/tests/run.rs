@@ -168,3 +168,110 @@ fn smf_sets_a_session_up_and_sees_it_at_the_upf() {
     );
     assert!(listed.contains("10.45.0.9"), "{listed}");
 }
+
+/// Says that an example prints lines in this order, whatever stands between them.
+fn prints(program: &str, expected: &[&str]) {
+    let lines = output(program);
+    let mut rest = lines.iter();
+    for wanted in expected {
+        let found = rest.any(|line| line.contains(wanted));
+        assert!(found, "{wanted}: {lines:#?}");
+    }
+}
+
+#[test]
+fn pfcp_node_answers_a_heartbeat_and_reports_a_lost_peer() {
+    prints(
+        env!("CARGO_BIN_EXE_pfcp_node"),
+        &[
+            "16 octets out: Heartbeat Request (1), sequence 7",
+            "the peer has been up since 2026-",
+            "Heartbeat Response (2), sequence 7",
+            "Node Report Request (12), sequence 8",
+            "Remote GTP-U Peer (103): IPv4 192.0.2.99",
+            "Node Report Response (13), sequence 8",
+        ],
+    );
+}
+
+#[test]
+fn pfcp_association_is_set_up_refused_updated_and_released() {
+    prints(
+        env!("CARGO_BIN_EXE_pfcp_association"),
+        &[
+            "Association Setup Request (5), sequence 1",
+            "CP Function Features (89): LOAD, BUNDL",
+            "UP Function Features (43): BUCP, FTUP",
+            "refused: Association Setup Request: Node ID is missing",
+            "Mandatory IE missing (66)",
+            "Association Update Request (7), sequence 9",
+            "timer value 5, timer unit multiples of 1 minute (1)",
+            "Association Release Request (9), sequence 3",
+            "Association Release Response (10), sequence 3",
+        ],
+    );
+}
+
+#[test]
+fn pfcp_session_is_set_up_changed_compared_and_ended() {
+    prints(
+        env!("CARGO_BIN_EXE_pfcp_session"),
+        &[
+            "Session Establishment Request (50), SEID 0x0000000000000000, sequence 1",
+            "F-TEID (21) as Local F-TEID: V4, CHOOSE",
+            "asks for a tunnel: true",
+            "asks for a tunnel: false",
+            "TEID 0x00001001, IPv4 192.0.2.7",
+            "Session Modification Request (52)",
+            "TEID 0x00002002, IPv4 192.0.2.99",
+            "Create PDR[1] (PDR ID 2) / PDI / UE IP Address[0]: IPv4 10.45.0.9 -> 10.45.0.10",
+            "Session Deletion Request (54)",
+            "Session Deletion Response (55)",
+        ],
+    );
+}
+
+#[test]
+fn pfcp_report_adds_up_what_a_session_used() {
+    prints(
+        env!("CARGO_BIN_EXE_pfcp_report"),
+        &[
+            "total volume 1048576 octets",
+            "Session Report Request (56), SEID 0x0000000000000001, sequence 5",
+            "Report Type (39): DLDR, USAR",
+            "uplink volume 512 octets",
+            "1049088 octets to pay for",
+            "Session Report Response (57)",
+        ],
+    );
+}
+
+#[test]
+fn pfcp_pfd_is_set_in_part_and_an_empty_one_stays() {
+    prints(
+        env!("CARGO_BIN_EXE_pfcp_pfd"),
+        &[
+            "PFD Management Request (3), sequence 4",
+            "flow description permit out tcp from 198.51.100.0/24 443 to assigned",
+            "it stays here: PFD Management Request / ",
+            "PFD Management Response (4), sequence 4",
+            "Request partially accepted (3)",
+            "PFD Contents Semantics Error (91)",
+        ],
+    );
+}
+
+#[test]
+fn pfcp_sets_are_deleted_and_moved() {
+    prints(
+        env!("CARGO_BIN_EXE_pfcp_sets"),
+        &[
+            "Session Set Deletion Request (14), sequence 1",
+            "Session Set Deletion Response (15), sequence 1",
+            "fit for Sxb N4",
+            "Session Set Modification Request (16), sequence 2",
+            "to: Some(192.0.2.2)",
+            "Session Set Modification Response (17), sequence 2",
+        ],
+    );
+}

@@ -1,0 +1,50 @@
+//! Two nodes ask whether the other is there, and one reports that a third is not: heartbeat, node
+//! report.
+//!
+//! `cargo run -p strowger-examples --bin pfcp_node`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::net::IpAddr;
+
+use strowger_pfcp::ie::{Cause, NodeReportType, RemoteGtpuPeer, UserPlanePathFailureReport};
+use strowger_pfcp::message::{
+    BodyView, HeartbeatRequest, HeartbeatResponse, NodeReportRequest, NodeReportResponse,
+};
+use strowger_pfcp::{Index, Message, MessageView, Sequence};
+
+/// Seconds since 1900.
+const STARTED: u32 = 0xee00_0000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // A constructor takes what a message must have: a heartbeat without a time stamp cannot be
+    // written down.
+    let request = Message::node(Sequence::new(7), HeartbeatRequest::new(STARTED));
+    let octets = request.encode()?;
+    println!("{} octets out: {request}", octets.len());
+
+    // The other side looks at the octets where they are. An index is a buffer: it is used again
+    // for the next message, and nothing is allocated.
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index)?;
+    if let BodyView::HeartbeatRequest(heartbeat) = view.body() {
+        let since = heartbeat.recovery_time_stamp().ok_or("no time stamp")?;
+        println!("the peer has been up since {since}");
+    }
+    let sequence = view.header().sequence;
+    let response = Message::node(sequence, HeartbeatResponse::new(STARTED + 60));
+    println!("{response}");
+
+    // A UP function reports a peer of its user plane that does not answer any more.
+    let [upf, gnb]: [IpAddr; 2] = [[192, 0, 2, 7].into(), [192, 0, 2, 99].into()];
+    let gone = RemoteGtpuPeer::from(gnb);
+    let report = NodeReportRequest::new(upf, NodeReportType::UPFR).user_plane_path_failure_report(
+        UserPlanePathFailureReport::new().remote_gtpu_peers([gone]),
+    );
+    let report = Message::node(Sequence::new(8), report);
+    println!("{report}");
+    let answer = NodeReportResponse::new(upf, Cause::REQUEST_ACCEPTED);
+    println!("{}", Message::node(report.header.sequence, answer));
+    Ok(())
+}
