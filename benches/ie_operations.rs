@@ -61,6 +61,8 @@ fn elements(c: &mut Criterion) {
             .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
         let message = Message::session(Seid(0), Sequence::new(1), body);
         let octets = message.encode().expect("it is short");
+        let again = Message::decode(&octets).expect("it is well-formed");
+        assert_eq!(again, message, "nothing is lost");
         group.throughput(Throughput::Bytes(octets.len() as u64));
         let id = BenchmarkId::from_parameter(format!("{size}pdrs"));
         group.bench_function(id, |b| b.iter(|| Message::decode(black_box(&octets))));

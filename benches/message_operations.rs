@@ -70,6 +70,17 @@ fn operations(c: &mut Criterion, name: &str, message: &Message) {
         });
     });
     group.finish();
+    let mut group = c.benchmark_group("view");
+    group.throughput(Throughput::Bytes(octets.len() as u64));
+    group.bench_function(name, |b| {
+        // What a node does with a request before it looks at it: found, checked, judged.
+        let mut index = Index::new();
+        b.iter(|| {
+            let view = MessageView::decode(black_box(&octets), &mut index)?;
+            Ok::<bool, strowger_pfcp::Error>(validate(&view, Interfaces::N4).is_ok())
+        });
+    });
+    group.finish();
 }
 
 fn messages(c: &mut Criterion) {
@@ -79,6 +90,8 @@ fn messages(c: &mut Criterion) {
         let name = format!("session_establishment/{size}pdrs_{size}fars");
         operations(c, &name, &establishment(size));
     }
+    let built = establishment(1).encode_for(Interfaces::N4, &mut Vec::new());
+    assert!(built.is_ok(), "what is built is acceptable");
     let mut group = c.benchmark_group("builder");
     group.bench_function("session_establishment_1pdr_1far", |b| {
         b.iter(|| establishment(black_box(1)));
@@ -89,6 +102,9 @@ fn messages(c: &mut Criterion) {
     group.bench_function("generic", |b| {
         // One walk over whatever message it is: every element is found and its length checked.
         let mut index = Index::new();
+        let found =
+            MessageView::decode(&octets, &mut index).map(|view| view.root().parts().count());
+        assert_eq!(found, Ok(4), "Node ID, F-SEID, Create PDR, Create FAR");
         b.iter(|| MessageView::decode(black_box(&octets), &mut index).is_ok());
     });
     group.finish();
