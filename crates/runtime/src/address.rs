@@ -282,10 +282,17 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         let (reply, answer) = reply::slot();
         let sent = self.0.send_here(Ask { request, reply });
-        if sent.is_ok()
-            && let Some(result) = answer.take()
-        {
-            return result.map_err(AskError::from);
+        if sent.is_ok() {
+            let mut result = answer.take();
+            if result.is_none() {
+                self.0.help(|| {
+                    result = answer.take();
+                    result.is_some()
+                });
+            }
+            if let Some(result) = result {
+                return result.map_err(AskError::from);
+            }
         }
         // Until it is in the mailbox, it comes after all that is.
         let placed = AtomicU64::new(u64::MAX);
@@ -368,7 +375,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Waits for the actor's end, over all restarts.
     pub async fn stopped(&self) -> Exit {
-        ended(&self.0.node).await
+        ended(&*self.0).await
     }
 
     /// The same address without its message type.
@@ -396,7 +403,11 @@ async fn wait_for<T>(answer: &Answer<T>) -> Result<T, AskError> {
     poll_fn(|cx| answer.poll(cx)).await.map_err(AskError::from)
 }
 
-async fn ended(node: &crate::cell::Node) -> Exit {
+async fn ended(cell: &dyn AnyCell) -> Exit {
+    let node = cell.node();
+    if !node.is_over() {
+        cell.hasten();
+    }
     node.reached(|phase| phase == Phase::Ended).await;
     node.last_exit().expect("an actor that ended has an exit")
 }
@@ -527,7 +538,7 @@ impl AnyRef {
 
     /// Waits for the actor's end, over all restarts.
     pub async fn stopped(&self) -> Exit {
-        ended(self.0.node()).await
+        ended(&*self.0).await
     }
 
     /// The actor's figures at this moment.

@@ -22,7 +22,7 @@ use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
-use crate::schedule::strand;
+use crate::schedule::strand::{self, Host};
 use crate::supervision::{Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
@@ -49,6 +49,8 @@ pub(crate) trait AnyCell: Send + Sync {
     fn memory(&self, figures: &Figures) -> usize;
     /// A number that changes with every message that is taken.
     fn progress(&self) -> u64;
+    /// Lets one who waits for the end run the actor, if it is next in line.
+    fn hasten(&self);
     /// Ends the incarnation at its next await.
     fn kill(&self);
     /// Ends an incarnation that nobody will run any more.
@@ -94,6 +96,10 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
         self.mailbox.progress()
     }
 
+    fn hasten(&self) {
+        self.help(|| self.node.phase() == Phase::Ended);
+    }
+
     fn kill(&self) {
         if self.node.kill() {
             self.mailbox.strand().wake();
@@ -106,6 +112,15 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+impl<M: Send + 'static> Cell<M> {
+    /// Runs the actor if it is next in line, for one who waits for it and says when that is done.
+    pub(crate) fn help(&self, done: impl FnMut() -> bool) {
+        let place = self.mailbox.strand().place();
+        let scheduler = &self.node.shared.scheduler;
+        scheduler.help(Host::mark(self), place, done);
     }
 }
 

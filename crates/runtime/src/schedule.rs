@@ -23,7 +23,7 @@ use crate::path::Path;
 use pool::{Pool, Residents};
 #[cfg(feature = "testing")]
 use seeded::{RunQueue, Task};
-use strand::Ready;
+use strand::{Mark, Ready};
 
 /// Runs actors, and futures beside them.
 #[derive(Debug, Clone)]
@@ -102,6 +102,16 @@ impl Scheduler {
             Self::Pool(pool) => pool.visit(ready, place),
             #[cfg(feature = "testing")]
             Self::Seeded(queue) => queue.visit(ready, place),
+        }
+    }
+
+    /// Runs an actor that is next in line, for one who waits for it and says when that is done.
+    #[inline]
+    pub(crate) fn help(&self, actor: Mark, place: u64, done: impl FnMut() -> bool) {
+        match self {
+            Self::Pool(pool) => pool.help(actor, place, done),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.help(actor),
         }
     }
 

@@ -19,11 +19,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
-use super::strand::Ready;
+use super::strand::{Mark, Ready};
 use crate::path::Path;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use seat::{Dispatcher, Seat};
 use solo::Solos;
+
+/// So many turns one who waits runs in a row: what an actor has waiting, its end, another start.
+const TURNS: u32 = 4;
 
 /// All that live in a system, as its dispatchers and the monitor see them.
 pub(crate) trait Residents: Send + Sync {
@@ -135,6 +138,27 @@ impl Pool {
         }
         if let Some(again) = visit::on_this_stack(ready) {
             self.push(again, place);
+        }
+    }
+
+    /// Runs an actor that is next in line on the stack of one who waits for it, until that is
+    /// done: no queue is crossed and no thread woken. Others in the line are left to it.
+    pub(crate) fn help(&self, actor: Mark, home: u64, mut done: impl FnMut() -> bool) {
+        let Some(home) = usize::try_from(home).ok().and_then(|at| self.seats.get(at)) else {
+            return;
+        };
+        for _ in 0..TURNS {
+            if !self.may_visit() {
+                return;
+            }
+            let next = seat::here(self, |here| here.unwrap_or(home).take(actor));
+            let Some(next) = next else { return };
+            if let Some(again) = visit::on_this_stack(next) {
+                home.push(again);
+            }
+            if done() {
+                return;
+            }
         }
     }
 

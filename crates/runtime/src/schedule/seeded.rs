@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::Ended;
 use super::pool::Residents;
-use super::strand::{Current, Ready};
+use super::strand::{Current, Mark, Ready};
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
 
@@ -213,6 +213,24 @@ impl RunQueue {
         self.0.lock().depth -= 1;
         if let Some(again) = again {
             self.push(again, number);
+        }
+    }
+
+    /// Runs an actor that waits for its turn on the stack of one who waits for it, where that is
+    /// drawn.
+    pub(crate) fn help(&self, actor: Mark) {
+        if !self.may_visit() {
+            return;
+        }
+        let mut queue = self.0.lock();
+        let of = |entry: &Entry| matches!(entry, Entry::Actor(ready, _) if ready.mark() == actor);
+        let Some(at) = queue.ready.iter().position(of) else {
+            return;
+        };
+        let entry = queue.ready.remove(at);
+        drop(queue);
+        if let Entry::Actor(ready, number) = entry {
+            self.visit(ready, number);
         }
     }
 

@@ -143,6 +143,11 @@ impl<T> Strand<T> {
         Held(self.run.lock())
     }
 
+    /// The place that the scheduler gave to the incarnation.
+    pub(crate) fn place(&self) -> u64 {
+        self.run.lock().place
+    }
+
     /// Gives the strand a turn, wherever it waits.
     pub(crate) fn wake(&self) {
         self.lock().wake();

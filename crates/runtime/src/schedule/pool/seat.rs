@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::{Pool, monitor, visit, watch};
-use crate::schedule::strand::{Current, Lock, Ready};
+use crate::schedule::strand::{Current, Lock, Mark, Ready};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// After so many actors a dispatcher looks at the clock.
@@ -88,6 +88,15 @@ impl Seat {
         }
         queue.ready.push_back(ready);
         None
+    }
+
+    /// Takes the actor that is next in line, if it is this one.
+    pub(super) fn take(&self, actor: Mark) -> Option<Ready> {
+        let mut queue = self.queue.lock();
+        if queue.ready.front()?.mark() != actor {
+            return None;
+        }
+        queue.ready.pop_front()
     }
 
     /// Queues an actor from elsewhere.
