@@ -23,12 +23,12 @@ use crate::path::{Key, Path};
 use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
 use crate::schedule::strand::{self, Host};
-use crate::supervision::{Overseer, Shutdown};
+use crate::supervision::{Limit, Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
 pub use id::ActorId;
 pub(crate) use life::Link;
-use life::{LastExit, Life, More, PhaseWait, Watcher};
+use life::{Life, More, PhaseWait, Watcher};
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct Cell<M> {
@@ -169,7 +169,8 @@ pub(crate) struct Node {
     pub(crate) kind: fn() -> Kind,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) shutdown: Shutdown,
+    /// How long it may take to stop.
+    pub(crate) limit: Limit,
     pub(crate) children: Branch,
     /// `KILLED`, `TRACED`.
     marks: AtomicU8,
@@ -224,6 +225,7 @@ pub(crate) struct NodeParts {
 }
 
 impl Node {
+    #[inline(always)]
     pub(crate) fn new(parts: NodeParts) -> Self {
         let NodeParts {
             id,
@@ -241,16 +243,10 @@ impl Node {
             kind,
             owner,
             shared,
-            shutdown,
+            limit: shutdown.into(),
             children: Branch::default(),
             marks: AtomicU8::new(0),
-            life: Mutex::new(Life {
-                phase: Phase::Starting,
-                over: false,
-                restarts: 0,
-                last_exit: LastExit::None,
-                more: None,
-            }),
+            life: Mutex::new(Life::new()),
         }
     }
 
@@ -273,7 +269,7 @@ impl Node {
     }
 
     pub(crate) fn last_exit(&self) -> Option<Exit> {
-        self.life.lock().last_exit.get()
+        self.life.lock().last_exit()
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -311,22 +307,23 @@ impl Node {
             return false;
         }
         self.marks.fetch_and(!KILLED, Ordering::Release);
-        life.restarts += u32::from(life.phase == Phase::Down);
+        let again = life.phase == Phase::Down;
+        life.restarts += u32::from(again);
         life.phase = Phase::Starting;
         drop(life);
-        self.children.open();
+        if again {
+            self.children.open();
+        }
         true
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
         let mut life = self.life.lock();
         life.phase = phase;
-        let waiting = life.more.as_mut().map(|more| mem::take(&mut more.waiting));
+        let Some(more) = &mut life.more else { return };
+        let waiting = mem::take(&mut more.waiting);
         drop(life);
-        waiting
-            .into_iter()
-            .flatten()
-            .for_each(|(_, waker)| waker.wake());
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     /// Notes the end of an incarnation; returns the links that it had.
@@ -335,13 +332,13 @@ impl Node {
             drop(self.close_span());
         }
         let mut life = self.life.lock();
-        life.last_exit = LastExit::of(exit);
-        let held = life.more.as_mut().map(|more| {
-            let overseer = more.overseer.take();
-            (mem::take(&mut more.links), overseer)
-        });
+        life.set_last_exit(exit);
+        let Some(more) = &mut life.more else {
+            return Vec::new();
+        };
+        let overseer = more.overseer.take();
+        let links = mem::take(&mut more.links);
         drop(life);
-        let (links, overseer) = held.unwrap_or_default();
         drop(overseer);
         links
     }
@@ -365,7 +362,7 @@ impl Node {
     ) -> Option<Exit> {
         let mut life = self.life.lock();
         if life.over {
-            return life.last_exit.get();
+            return life.last_exit();
         }
         life.more().monitors.push(Watcher {
             id,
@@ -385,7 +382,7 @@ impl Node {
     pub(crate) fn link(&self, link: Link) -> Option<Exit> {
         let mut life = self.life.lock();
         if life.over {
-            return life.last_exit.get();
+            return life.last_exit();
         }
         life.more().links.push(link);
         None
@@ -451,7 +448,7 @@ impl Node {
 
     pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec, memory: usize) -> ActorInfo {
         let life = self.life.lock();
-        let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit.get());
+        let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit());
         drop(life);
         ActorInfo {
             path: self.path(),
@@ -490,7 +487,7 @@ pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
     }
     let down = life.phase == Phase::Down;
     if down {
-        let exit = life.last_exit.get().unwrap_or(Exit::Shutdown);
+        let exit = life.last_exit().unwrap_or(Exit::Shutdown);
         conclude(cell, life, &exit);
     }
     down
@@ -499,38 +496,38 @@ pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
 fn conclude(cell: &Arc<dyn AnyCell>, mut life: MutexGuard<'_, Life>, exit: &Exit) {
     let node = cell.node();
     life.over = true;
-    life.last_exit = LastExit::of(exit);
-    // What it held may lead back to it; and nobody is told twice.
-    let More {
-        monitors,
-        names,
-        ties,
-        attached,
-        overseer,
-        ..
-    } = life
-        .more
-        .as_mut()
-        .map(|more| {
-            let waiting = mem::take(&mut more.waiting);
-            let next_wait = more.next_wait;
-            mem::replace(
-                &mut **more,
-                More {
-                    waiting,
-                    next_wait,
-                    ..More::default()
-                },
-            )
-        })
-        .unwrap_or_default();
+    // What it held may lead back to it; and nobody is told twice. Those who wait are told last.
+    let mut more = life.more.take();
+    if let Some(more) = &mut more
+        && !more.waiting.is_empty()
+    {
+        let kept = life.more();
+        kept.waiting = mem::take(&mut more.waiting);
+        kept.next_wait = more.next_wait;
+    }
+    life.set_last_exit(exit);
     drop(life);
-    drop((attached, overseer));
     let left = cell.close();
     let shared = &node.shared;
-    shared.forget(node.id, &names);
-    for tie in ties.iter().filter_map(Weak::upgrade) {
-        tie.leave(node.id);
+    let mut monitors = Vec::new();
+    match more {
+        None => shared.forget(node.id, &[]),
+        Some(more) => {
+            let More {
+                monitors: watchers,
+                names,
+                ties,
+                attached,
+                overseer,
+                ..
+            } = *more;
+            monitors = watchers;
+            drop((attached, overseer));
+            shared.forget(node.id, &names);
+            for tie in ties.iter().filter_map(Weak::upgrade) {
+                tie.leave(node.id);
+            }
+        }
     }
     match node.owner.cell() {
         Some(parent) => parent.node().children.remove(node),

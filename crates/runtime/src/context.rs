@@ -44,7 +44,7 @@ pub struct Context<A: Actor> {
     /// What most incarnations do not have, made when first needed.
     held: Option<Box<Held<A::Msg>>>,
     /// Set by the actor itself: end after this hook.
-    pub(crate) exit: Option<Exit>,
+    leaving: Leaving,
     /// Whether a message is being handled, or was when the hook did not come back.
     pub(crate) handling: bool,
 }
@@ -74,6 +74,13 @@ impl<M> Default for Held<M> {
     }
 }
 
+/// Whether the actor itself wants to end.
+enum Leaving {
+    No,
+    Normal,
+    With(Box<Exit>),
+}
+
 struct OwnedTask {
     number: u64,
     name: Arc<str>,
@@ -95,7 +102,7 @@ impl<A: Actor> Context<A> {
             incarnation: cell.mailbox.begin(),
             receiver: Mutex::new(Receiver::new(&cell.mailbox)),
             held: None,
-            exit: None,
+            leaving: Leaving::No,
             handling: false,
             cell,
         }
@@ -163,7 +170,22 @@ impl<A: Actor> Context<A> {
 
     /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
     pub fn stop(&mut self) {
-        self.exit = Some(Exit::Normal);
+        self.leaving = Leaving::Normal;
+    }
+
+    /// Ends the actor with this exit after this hook.
+    pub(crate) fn leave(&mut self, exit: &Exit) {
+        self.leaving = Leaving::With(Box::new(exit.clone()));
+    }
+
+    /// The exit that the actor itself asked for.
+    #[inline]
+    pub(crate) fn left(&self) -> Option<Exit> {
+        match &self.leaving {
+            Leaving::No => None,
+            Leaving::Normal => Some(Exit::Normal),
+            Leaving::With(exit) => Some(Exit::clone(exit)),
+        }
     }
 
     /// Starts a child. It ends before this actor does, and is not restarted; for that, give it a
@@ -465,6 +487,12 @@ impl<A: Actor> Context<A> {
             System::PipePanicked(number, panic) => self.pipe_panicked(number, panic),
             System::Stop(_) | System::Panic(_) => None,
         }
+    }
+
+    /// Whether there are tasks or pipes to see the end of.
+    pub(crate) fn has_tasks(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| !(held.tasks.is_empty() && held.pipes.is_empty()))
     }
 
     /// Aborts the incarnation's tasks and sees their end.

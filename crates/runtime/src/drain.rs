@@ -60,7 +60,7 @@ impl<M: Send + 'static> ActorRef<M> {
         } else {
             cell.mailbox.system(System::Stop(Exit::Shutdown), None);
         }
-        let Some(limit) = node.shutdown.limit() else {
+        let Some(limit) = node.limit.get() else {
             return drainer.left().await;
         };
         if let Some(left) = alarms.within(limit, drainer.left()).await {

@@ -11,9 +11,11 @@
 //! - **Only who finds the actor receiving wakes it**, under the same lock.
 
 mod drain;
+mod figures;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod receiver;
+mod side;
 mod spec;
 mod term;
 
@@ -21,7 +23,6 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -33,7 +34,9 @@ use crate::schedule::strand::{Held, Ready, Strand};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
+pub(crate) use figures::Figures;
 pub(crate) use receiver::Receiver;
+use side::Side;
 pub use spec::{MailboxSpec, Overflow};
 use term::{Term, Terms};
 
@@ -61,6 +64,8 @@ pub(crate) enum Refused<T> {
 /// What the receiver takes next.
 #[derive(Debug)]
 pub(crate) enum Next<M> {
+    /// An order to end with [`Exit::Shutdown`].
+    Stop,
     System(Box<System>),
     Message(M),
     /// What the pipe of this number came to.
@@ -86,8 +91,10 @@ pub(crate) struct Mailbox<M> {
 }
 
 pub(crate) struct Lanes<M> {
-    system: VecDeque<System>,
-    completions: VecDeque<Completed<M>>,
+    /// Whether an order to stop waits in front of the system lane.
+    stop: bool,
+    system: Side<System>,
+    completions: Side<Completed<M>>,
     user: VecDeque<M>,
     /// Whether the actor waits for something to be put in.
     receiving: bool,
@@ -173,6 +180,10 @@ impl<M> Lanes<M> {
         if let Some(until) = until {
             self.set_term(number, Term::Until(until));
         }
+        // An actor that is asked now and then never needs more.
+        if self.user.capacity() == 0 {
+            self.user.reserve_exact(1);
+        }
         self.user.push_back(message);
         if COUNTED {
             self.high_water = self.high_water.max(self.user.len() + batched);
@@ -196,23 +207,56 @@ impl<M> Lanes<M> {
     }
 
     fn has_work(&self) -> bool {
-        !(self.system.is_empty() && self.completions.is_empty() && self.user.is_empty())
+        self.stop
+            || !(self.user.is_empty() && self.system.is_empty() && self.completions.is_empty())
     }
 
     fn needs_attention(&self) -> bool {
-        !self.system.is_empty()
+        self.stop
+            || !self.system.is_empty()
             || !self.completions.is_empty()
             || self.has_ungranted()
             || self.gate != Gate::Open
     }
+
+    /// Puts news in line. The commonest of them needs no line.
+    fn push_system(&mut self, system: System) {
+        if matches!(system, System::Stop(Exit::Shutdown)) && self.system.is_empty() {
+            self.stop = true;
+        } else {
+            self.system.push(system);
+        }
+    }
+
+    fn pop_system(&mut self) -> Option<Next<M>> {
+        if mem::take(&mut self.stop) {
+            return Some(Next::Stop);
+        }
+        let system = self.system.pop()?;
+        Some(Next::System(Box::new(system)))
+    }
+
+    /// Takes out what is meant for one incarnation alone.
+    fn take_own(&mut self) -> Option<(Side<Completed<M>>, Side<System>)> {
+        self.stop = false;
+        let none = self.completions.is_empty() && self.system.is_empty();
+        (!none).then(|| {
+            (
+                mem::take(&mut self.completions),
+                mem::take(&mut self.system),
+            )
+        })
+    }
 }
 
 impl<M> Mailbox<M> {
+    #[inline(always)]
     pub(crate) fn new(spec: MailboxSpec) -> Self {
         Self {
             lanes: Strand::new(Lanes {
-                system: VecDeque::new(),
-                completions: VecDeque::new(),
+                stop: false,
+                system: Side::default(),
+                completions: Side::default(),
                 user: VecDeque::new(),
                 receiving: false,
                 visited: false,
@@ -447,7 +491,7 @@ impl<M> Mailbox<M> {
             drop(lanes);
             return false;
         }
-        lanes.completions.push_back(Completed { message, pipe });
+        lanes.completions.push(Completed { message, pipe });
         self.call(lanes);
         true
     }
@@ -459,7 +503,7 @@ impl<M> Mailbox<M> {
             drop(lanes);
             return false;
         }
-        lanes.system.push_back(system);
+        lanes.push_system(system);
         self.call(lanes);
         true
     }
@@ -476,15 +520,18 @@ impl<M> Mailbox<M> {
         lanes.gate = Gate::Closed;
         self.attention.store(true, Ordering::Relaxed);
         let user = mem::take(&mut lanes.user);
-        let completions = mem::take(&mut lanes.completions);
-        let system = mem::take(&mut lanes.system);
+        let own = lanes.take_own();
         let waiting = lanes.waiting.take();
         drop(lanes);
         drainers.into_iter().for_each(Waker::wake);
         let count = user.len() as u64;
-        discard(user);
-        discard(completions);
-        discard(system);
+        if count > 0 {
+            discard(user);
+        }
+        if let Some((completions, system)) = own {
+            discard(completions);
+            discard(system);
+        }
         if let Some(waiting) = waiting {
             waiting
                 .senders
@@ -497,11 +544,8 @@ impl<M> Mailbox<M> {
     /// Waits until a stop waits for the receiver; for hooks of our own that wait for others.
     pub(crate) fn poll_stop(&self) -> Poll<()> {
         let mut lanes = self.lanes.lock();
-        if lanes
-            .system
-            .iter()
-            .any(|one| matches!(one, System::Stop(_)))
-        {
+        let stops = |one: &System| matches!(one, System::Stop(_));
+        if lanes.stop || lanes.system.iter().any(stops) {
             return Poll::Ready(());
         }
         lanes.receiving = true;
@@ -523,44 +567,9 @@ impl<M> Mailbox<M> {
         lanes.incarnation
     }
 
-    /// Notes how long the actor was at work, and how long the first of its next messages waited.
-    fn note(&self, busy: u64, waited: u64) {
-        self.busy.fetch_add(busy, Ordering::Relaxed);
-        self.waited.store(waited, Ordering::Relaxed);
-    }
-
-    /// A number that changes with every message that is taken.
-    pub(crate) fn progress(&self) -> u64 {
-        let batched = self.batched() as u64;
-        self.handled.load(Ordering::Relaxed) ^ batched.rotate_right(16)
-    }
-
     pub(crate) fn incarnation(&self) -> u32 {
         self.lanes.lock().incarnation
     }
-
-    pub(crate) fn figures(&self) -> Figures {
-        let lanes = self.lanes.lock();
-        let octets = octets(&lanes.user)
-            + octets(&lanes.completions)
-            + octets(&lanes.system)
-            + self.batched() * size_of::<M>();
-        Figures {
-            depth: lanes.user.len() + lanes.completions.len() + self.batched(),
-            high_water: lanes.high_water,
-            dropped: lanes.dropped,
-            expired: lanes.expired,
-            octets,
-            handled: self.handled.load(Ordering::Relaxed),
-            busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
-            waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
-        }
-    }
-}
-
-/// What a lane takes, by capacity. That of values without size is no number to count with.
-fn octets<T>(lane: &VecDeque<T>) -> usize {
-    lane.capacity().saturating_mul(size_of::<T>())
 }
 
 /// Gives the lanes back, and the actor a turn if it waits for what was put in.
@@ -570,20 +579,6 @@ fn rouse<M>(mut lanes: Held<'_, Lanes<M>>) {
         lanes.receiving = false;
         lanes.wake();
     }
-}
-
-/// Figures of a mailbox at one moment.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Figures {
-    pub(crate) depth: usize,
-    pub(crate) high_water: usize,
-    pub(crate) dropped: u64,
-    pub(crate) expired: u64,
-    /// What the lanes take, by capacity.
-    pub(crate) octets: usize,
-    pub(crate) handled: u64,
-    pub(crate) busy: Duration,
-    pub(crate) waited: Duration,
 }
 
 #[cfg(test)]

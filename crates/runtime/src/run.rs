@@ -50,11 +50,10 @@ fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
         true => scheduler.admit_blocking(|| cell.node.path()),
         false => scheduler.admit(),
     };
-    let life = Incarnation::<A> {
+    let ready = strand::start(cell, place, || Incarnation::<A> {
         stage: Stage::Fresh(args),
         cx: Context::new(Arc::clone(cell)),
-    };
-    let ready = strand::start(cell, life, place)?;
+    })?;
     Some((ready, place))
 }
 
@@ -150,11 +149,15 @@ async fn end<A: Actor>(life: &mut Incarnation<A>, node: &Node, mut exit: Exit) -
     if !node.children.shut_if_none() {
         end_children(node).await;
     }
-    cx.end_tasks().await;
-    if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
-        post_stop(value, &exit, cx).await;
-        // It may have started more.
+    if cx.has_tasks() {
         cx.end_tasks().await;
+    }
+    if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
+        post_stop(value, node, &exit, cx).await;
+        // It may have started more.
+        if cx.has_tasks() {
+            cx.end_tasks().await;
+        }
     }
     if node.is_killed() {
         exit = Exit::Killed;
@@ -181,7 +184,7 @@ async fn live<A: Actor>(stage: &mut Stage<A>, cx: &mut Context<A>) -> Option<Exi
         return Some(Exit::Killed);
     };
     loop {
-        if let Some(exit) = cx.exit.take() {
+        if let Some(exit) = cx.left() {
             return Some(exit);
         }
         if cx.node().is_killed() {
@@ -196,6 +199,7 @@ async fn live<A: Actor>(stage: &mut Stage<A>, cx: &mut Context<A>) -> Option<Exi
             Poll::Pending => return None,
             Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
             Poll::Ready(Next::Expired(_)) => continue,
+            Poll::Ready(Next::Stop) => return Some(Exit::Shutdown),
             Poll::Ready(Next::System(news)) => {
                 match *news {
                     System::Stop(exit) => return Some(exit),
@@ -241,7 +245,7 @@ async fn grow<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
     match A::pre_start(args, cx).await {
         Ok(actor) => Ok(actor),
         // A supervisor that was stopped before all children had started did not fail.
-        Err(_) if matches!(cx.exit, Some(Exit::Shutdown)) => Err(Exit::Shutdown),
+        Err(_) if matches!(cx.left(), Some(Exit::Shutdown)) => Err(Exit::Shutdown),
         Err(error) => Err(Exit::failed(error)),
     }
 }
@@ -261,20 +265,19 @@ async fn hear<A: Actor>(
 }
 
 /// Gives the value to `post_stop`, or drops it after a kill or a panic. Panics are logged.
-async fn post_stop<A: Actor>(value: A, exit: &Exit, cx: &mut Context<A>) {
-    let cell = cx.cell();
+async fn post_stop<A: Actor>(value: A, node: &Node, exit: &Exit, cx: &mut Context<A>) {
     let lost = matches!(exit, Exit::Panicked(_)) && !A::SURVIVES_PANIC;
-    if lost || cell.node.is_killed() {
+    if lost || node.is_killed() {
         discard([value]);
         return;
     }
     let last = pin!(Some(async {
         #[cfg(feature = "testing")]
-        let _ignored = struck(&cell.node, Hook::PostStop).await;
+        let _ignored = struck(node, Hook::PostStop).await;
         value.post_stop(exit, cx).await;
     }));
-    if let Err(Exit::Panicked(message)) = guard(&cell.node, last).await {
-        tracing::error!(path = %cell.node.path(), panic = %message, "panic in post_stop");
+    if let Err(Exit::Panicked(message)) = guard(node, last).await {
+        tracing::error!(path = %node.path(), panic = %message, "panic in post_stop");
     }
 }
 
@@ -418,7 +421,7 @@ pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
 
 fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
     let node = cell.node();
-    if hurry || node.shutdown.limit().is_some_and(|limit| limit.is_zero()) {
+    if hurry || node.limit.get().is_some_and(|limit| limit.is_zero()) {
         cell.kill();
     } else {
         cell.system(System::Stop(Exit::Shutdown), None);
@@ -430,7 +433,7 @@ async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() ->
     let node = cell.node();
     let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
     let now = node.shared.now();
-    let mut limit = node.shutdown.limit().map(|limit| {
+    let mut limit = node.limit.get().map(|limit| {
         let left = clock::later(since, limit).saturating_duration_since(now);
         node.shared.alarms.deadline(left)
     });

@@ -15,6 +15,7 @@ pub use backoff::Backoff;
 pub use child::ChildSpec;
 pub use dynamic::{Dynamic, DynamicRef};
 pub(crate) use roster::Overseer;
+pub(crate) use spec::Limit;
 pub use spec::{Restart, Shutdown, Strategy};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::SupervisorActor;

@@ -15,43 +15,26 @@ pub(super) struct Life {
     /// Whether somebody sees to the end for good; the phase is `Ended` when that is done.
     pub(super) over: bool,
     pub(super) restarts: u32,
-    pub(super) last_exit: LastExit,
+    /// Why the last incarnation ended, but for what does not fit here.
+    last: Last,
     /// What most actors do not have, made when first needed.
     pub(super) more: Option<Box<More>>,
 }
 
-/// Why the last incarnation ended; the exits of every day without an allocation.
-pub(super) enum LastExit {
+/// The kinds of exits that need no more to be said.
+#[derive(Debug, Clone, Copy)]
+enum Last {
     None,
     Normal,
     Shutdown,
     Killed,
-    Other(Box<Exit>),
-}
-
-impl LastExit {
-    pub(super) fn of(exit: &Exit) -> Self {
-        match exit {
-            Exit::Normal => Self::Normal,
-            Exit::Shutdown => Self::Shutdown,
-            Exit::Killed => Self::Killed,
-            other => Self::Other(Box::new(other.clone())),
-        }
-    }
-
-    pub(super) fn get(&self) -> Option<Exit> {
-        match self {
-            Self::None => None,
-            Self::Normal => Some(Exit::Normal),
-            Self::Shutdown => Some(Exit::Shutdown),
-            Self::Killed => Some(Exit::Killed),
-            Self::Other(exit) => Some((**exit).clone()),
-        }
-    }
+    Other,
 }
 
 #[derive(Default)]
 pub(super) struct More {
+    /// Why the last incarnation ended, where that takes more room.
+    last_exit: Option<Exit>,
     pub(super) waiting: Vec<(u64, Waker)>,
     pub(super) next_wait: u64,
     pub(super) monitors: Vec<Watcher>,
@@ -67,6 +50,38 @@ pub(super) struct More {
 }
 
 impl Life {
+    pub(super) const fn new() -> Self {
+        Self {
+            phase: Phase::Starting,
+            over: false,
+            restarts: 0,
+            last: Last::None,
+            more: None,
+        }
+    }
+
+    pub(super) fn set_last_exit(&mut self, exit: &Exit) {
+        self.last = match exit {
+            Exit::Normal => Last::Normal,
+            Exit::Shutdown => Last::Shutdown,
+            Exit::Killed => Last::Killed,
+            other => {
+                self.more().last_exit = Some(other.clone());
+                Last::Other
+            }
+        };
+    }
+
+    pub(super) fn last_exit(&self) -> Option<Exit> {
+        match self.last {
+            Last::None => None,
+            Last::Normal => Some(Exit::Normal),
+            Last::Shutdown => Some(Exit::Shutdown),
+            Last::Killed => Some(Exit::Killed),
+            Last::Other => self.more.as_ref()?.last_exit.clone(),
+        }
+    }
+
     pub(super) fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }

@@ -34,7 +34,7 @@ impl Toy {
             receiver: Receiver::new(&toy.mailbox),
             all,
         };
-        let ready = start(&toy, life, 0).expect("it is off");
+        let ready = start(&toy, 0, || life).expect("it is off");
         toy.queue(ready, 0);
         toy
     }

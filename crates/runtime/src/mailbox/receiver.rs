@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
-use super::{Completed, Gate, Lanes, Mailbox, Next, System};
+use super::{Completed, Gate, Lanes, Mailbox, Next};
 use crate::clock;
-use crate::exit::{Exit, discard};
+use crate::exit::discard;
 use crate::info::COUNTED;
 use crate::planted::{Bug, planted};
 use crate::schedule::strand::{Held, Rest};
@@ -18,9 +18,8 @@ use crate::sync::Ordering;
 pub(crate) struct Receiver<M> {
     batch: VecDeque<M>,
     handled: u64,
-    /// The number of the first message that waits, and of the first with a term; see `term`.
-    front: u64,
-    term: u64,
+    /// How many messages come before the first with a term; see `term`.
+    free: u64,
     budget: u32,
     /// Whether the lanes were looked at since it last rested.
     looked: bool,
@@ -36,8 +35,7 @@ impl<M> Receiver<M> {
         Self {
             batch: VecDeque::new(),
             handled,
-            front: 0,
-            term: u64::MAX,
+            free: 0,
             budget: BUDGET,
             looked: false,
             meter: Meter::default(),
@@ -49,13 +47,13 @@ impl<M> Receiver<M> {
     pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<M> {
         if self.batch.is_empty()
             || self.budget == 0
-            || self.front == self.term
+            || self.free == 0
             || mailbox.attention.load(Ordering::Relaxed)
         {
             return None;
         }
         let message = self.batch.pop_front();
-        self.front += 1;
+        self.free -= 1;
         mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
         self.budget -= 1;
         self.handled += u64::from(COUNTED);
@@ -126,7 +124,7 @@ impl<M> Receiver<M> {
         lanes.aside = message.is_none();
         lanes.receiving = false;
         drop(lanes);
-        (self.front, self.term) = (0, u64::MAX);
+        self.free = u64::MAX;
         match message {
             Some(message) => {
                 if let Some((took, weight)) = measured {
@@ -158,9 +156,9 @@ impl<M> Receiver<M> {
         }
         lanes.aside = true;
         lanes.receiving = false;
-        let next = if let Some(system) = lanes.system.pop_front() {
-            Some(Next::System(Box::new(system)))
-        } else if let Some(Completed { message, pipe }) = lanes.completions.pop_front() {
+        let next = if let Some(system) = lanes.pop_system() {
+            Some(system)
+        } else if let Some(Completed { message, pipe }) = lanes.completions.pop() {
             Some(match pipe {
                 Some(number) => Next::Piped(number, message),
                 None => Next::Message(message),
@@ -183,9 +181,7 @@ impl<M> Receiver<M> {
                 Some(Next::Expired(stale.len() as u64))
             }
         };
-        self.front = lanes.front(self.batch.len());
-        lanes.forget_terms(self.front);
-        self.term = lanes.first_term();
+        self.free = lanes.free(self.batch.len());
         mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
         let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
         // The next one of the batch is looked at under the lock, to say that it is one.
@@ -198,8 +194,7 @@ impl<M> Receiver<M> {
             .store(!lanes.user.is_empty(), Ordering::Relaxed);
         if next.is_none() && lanes.gate != Gate::Open {
             drop(lanes);
-            let stop = System::Stop(Exit::Shutdown);
-            return Poll::Ready(Next::System(Box::new(stop)));
+            return Poll::Ready(Next::Stop);
         }
         drop(lanes);
         discard(stale);
@@ -262,24 +257,27 @@ impl<M> Receiver<M> {
             drop(lanes);
             return;
         }
-        if !planted(Bug::BatchGoesBehind) {
-            mem::swap(&mut lanes.user, &mut self.batch);
+        if !self.batch.is_empty() {
+            if !planted(Bug::BatchGoesBehind) {
+                mem::swap(&mut lanes.user, &mut self.batch);
+            }
+            lanes.user.append(&mut self.batch);
         }
-        lanes.user.append(&mut self.batch);
         mailbox.batched.store(0, Ordering::Relaxed);
         mailbox
             .filled
             .store(!lanes.user.is_empty(), Ordering::Relaxed);
-        let completions = mem::take(&mut lanes.completions);
-        let system = mem::take(&mut lanes.system);
+        let own = lanes.take_own();
         let drainers = lanes.end_drain();
         mailbox
             .attention
             .store(lanes.needs_attention(), Ordering::Relaxed);
         drop(lanes);
         drainers.into_iter().for_each(Waker::wake);
-        discard(completions);
-        discard(system);
+        if let Some((completions, system)) = own {
+            discard(completions);
+            discard(system);
+        }
     }
 }
 
@@ -297,14 +295,14 @@ impl<M> Rest for Lanes<M> {
 struct Meter {
     since: Option<Instant>,
     long: bool,
-    skipped: u64,
+    skipped: u8,
 }
 
 /// A batch of at least so many nanoseconds is long.
 const LONG: u64 = 10_000;
 
 /// One of so many short batches is measured.
-const STRIDE: u64 = 16;
+const STRIDE: u8 = 16;
 
 impl Meter {
     /// Between two batches: what the first took, if it was measured, and for how many it stands.
@@ -334,7 +332,7 @@ impl Meter {
 
     fn took(&mut self, since: Instant, now: Instant) -> (u64, u64) {
         let took = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
-        let weight = if self.long { 1 } else { STRIDE };
+        let weight = if self.long { 1 } else { STRIDE.into() };
         self.long = took >= LONG;
         // A long batch among short ones is no sample: it stands for itself.
         (took, if self.long { 1 } else { weight })

@@ -57,13 +57,16 @@ impl<M> Lanes<M> {
         }
     }
 
-    /// The number of the first message that has a term.
-    pub(super) fn first_term(&self) -> u64 {
-        let first = self
-            .terms
-            .as_ref()
-            .and_then(|terms| terms.first_key_value());
-        first.map_or(u64::MAX, |(number, _)| *number)
+    /// How many messages come before the first that has a term.
+    pub(super) fn free(&mut self, batched: usize) -> u64 {
+        if self.terms.is_none() {
+            return u64::MAX;
+        }
+        let front = self.front(batched);
+        self.forget_terms(front);
+        let terms = self.terms.as_ref();
+        let first = terms.and_then(|terms| terms.first_key_value());
+        first.map_or(u64::MAX, |(number, _)| *number - front)
     }
 }
 

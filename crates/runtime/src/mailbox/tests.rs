@@ -17,7 +17,7 @@ fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
 }
 
 fn is_stop(next: &Poll<Next<u32>>) -> bool {
-    matches!(next, Poll::Ready(Next::System(news)) if matches!(**news, System::Stop(_)))
+    matches!(next, Poll::Ready(Next::Stop))
 }
 
 fn push(mailbox: &Mailbox<u32>, message: u32) -> bool {

@@ -125,6 +125,8 @@ struct Run<T> {
 unsafe impl<T: Send> Send for Run<T> {}
 
 impl<T> Strand<T> {
+    // Inlined, or the room for a life is copied.
+    #[inline(always)]
     pub(crate) fn new(data: T) -> Self {
         let run = Run {
             state: State::Off,
@@ -158,12 +160,14 @@ impl<T> Strand<T> {
 /// incarnation is over.
 ///
 /// There is none while the last one is not over, which its owner sees to.
-pub(crate) fn start<C: Host>(host: &Arc<C>, life: impl Life<C>, place: u64) -> Option<Ready> {
+pub(crate) fn start<C: Host, L: Life<C>>(
+    host: &Arc<C>,
+    place: u64,
+    life: impl FnOnce() -> L,
+) -> Option<Ready> {
     let strand = host.strand();
     let mut run = strand.run.lock();
     if run.state != State::Off {
-        drop(run);
-        drop(life);
         return None;
     }
     let turn: *const dyn Turn = Arc::into_raw(Arc::<C>::clone(host));
@@ -172,8 +176,9 @@ pub(crate) fn start<C: Host>(host: &Arc<C>, life: impl Life<C>, place: u64) -> O
     run.state = State::Queued;
     let ready = Ready(run.host.expect("made from a reference"));
     drop(run);
+    // A panic on the way to the life drops the `Ready`, which ends what was not there.
     // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
-    let put = |body| unsafe { Body::put::<C, _>(body, life) };
+    let put = |body| unsafe { Body::put::<C, L>(body, life) };
     strand.body.get_mut().with(put);
     Some(ready)
 }

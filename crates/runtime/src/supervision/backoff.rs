@@ -70,7 +70,7 @@ impl Backoff {
 
     /// The pause before the restart that follows `earlier` restarts in a row.
     pub(crate) fn pause(&self, earlier: u32, seed: u64) -> Duration {
-        if earlier == 0 {
+        if earlier == 0 || self.max.is_zero() {
             return Duration::ZERO;
         }
         let exponent = i32::try_from(earlier - 1).unwrap_or(i32::MAX);

@@ -518,7 +518,7 @@ impl<A: Actor> DynamicActor<A> {
                         path: node.path(),
                         exit: exit.clone(),
                     });
-                cx.exit = Some(Exit::Escalated {
+                cx.leave(&Exit::Escalated {
                     child,
                     exit: Arc::new(exit),
                 });

@@ -61,6 +61,23 @@ impl Shutdown {
     }
 }
 
+/// The limit of a shutdown in one word: in nanoseconds, as many as there are for no limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit(u64);
+
+impl From<Shutdown> for Limit {
+    fn from(shutdown: Shutdown) -> Self {
+        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        Self(shutdown.limit().map_or(u64::MAX, nanos))
+    }
+}
+
+impl Limit {
+    pub(crate) fn get(self) -> Option<Duration> {
+        (self.0 < u64::MAX).then(|| Duration::from_nanos(self.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +89,12 @@ mod tests {
         assert_eq!(Shutdown::Immediate.limit(), Some(Duration::ZERO));
         assert_eq!(Shutdown::Infinity.limit(), None);
         assert_eq!(Shutdown::default().limit(), Some(5 * second));
+        for shutdown in [
+            Shutdown::Graceful(second),
+            Shutdown::Immediate,
+            Shutdown::Infinity,
+        ] {
+            assert_eq!(Limit::from(shutdown).get(), shutdown.limit());
+        }
     }
 }

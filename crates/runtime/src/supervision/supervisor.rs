@@ -127,7 +127,7 @@ impl Actor for SupervisorActor {
             let place = this.add(spec.clone(), cx);
             if let Err(error) = this.start(place, cx).await {
                 if matches!(error, StartError::Closed { .. }) {
-                    cx.exit = Some(Exit::Shutdown);
+                    cx.leave(&Exit::Shutdown);
                 }
                 return Err(error);
             }
@@ -284,7 +284,7 @@ impl SupervisorActor {
                         exit: exit.clone(),
                     });
                 // The children stop with this actor, the latest started first.
-                cx.exit = Some(Exit::Escalated {
+                cx.leave(&Exit::Escalated {
                     child,
                     exit: Arc::new(exit),
                 });

@@ -26,7 +26,7 @@ pub(super) struct Body {
 }
 
 /// In words.
-type Room = [u64; 16];
+type Room = [u64; 25];
 
 /// What is known of a life by its type. All take the address of the room, and of the host.
 struct Table {
@@ -82,6 +82,7 @@ pub(crate) const fn apart<L>() -> usize {
 }
 
 impl Body {
+    #[inline(always)]
     pub(super) const fn none() -> Self {
         Self {
             table: None,
@@ -94,14 +95,15 @@ impl Body {
     ///
     /// # Safety
     /// The caller owns the body, in which there is none.
-    pub(super) unsafe fn put<C: Sync, L: Life<C>>(this: *mut Self, life: L) {
+    #[inline]
+    pub(super) unsafe fn put<C: Sync, L: Life<C>>(this: *mut Self, life: impl FnOnce() -> L) {
         // SAFETY: the body is the caller's.
         let room = unsafe { (&raw mut (*this).room).cast::<Room>() };
         if fits::<L>() {
             // SAFETY: it fits.
-            unsafe { room.cast::<L>().write(life) };
+            unsafe { room.cast::<L>().write(life()) };
         } else {
-            let life = Box::into_raw(Box::new(life));
+            let life = Box::into_raw(Box::new(life()));
             // SAFETY: an address fits.
             unsafe { room.cast::<*mut L>().write(life) };
         }
@@ -152,7 +154,9 @@ impl Body {
     pub(super) unsafe fn clear(this: *mut Self) {
         // SAFETY: as in `turn`.
         let (work, table) = unsafe { (ptr::replace(&raw mut (*this).work, None), (*this).table) };
-        discard(work);
+        if work.is_some() {
+            discard(work);
+        }
         // SAFETY: as above.
         unsafe { (*this).table = None };
         if let Some(table) = table {

@@ -18,6 +18,7 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
+    #[inline(always)]
     pub(crate) fn new(value: T) -> Self {
         Self {
             taken: AtomicBool::new(false),

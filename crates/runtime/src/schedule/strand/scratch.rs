@@ -65,6 +65,7 @@ impl<T: 'static> Work<T> {
     ///
     /// # Safety
     /// What the future borrows outlives the work.
+    // Inlined, or the room for all that the future may come to hold is copied.
     #[inline(always)]
     pub(super) unsafe fn new<F: Future<Output = T> + Send>(make: impl FnOnce() -> F) -> Self {
         let table = const { &Full::<T, F>::TABLE };
