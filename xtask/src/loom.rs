@@ -83,8 +83,8 @@ const WEAKENINGS: &[Weakening] = &[
     Weakening {
         name: "what came while the turn ended leads to another",
         file: "mailbox/receiver.rs",
-        from: "let rests = self.user.is_empty() && !self.needs_attention();",
-        to: "let rests = !self.needs_attention();",
+        from: "let rests = self.user.is_empty() && !waits && !self.calls();",
+        to: "let rests = !waits && !self.calls();",
     },
     Weakening {
         name: "a signal calls the receiver from its batch",

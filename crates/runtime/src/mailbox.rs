@@ -101,6 +101,8 @@ pub(crate) struct Lanes<M> {
     /// Whether it runs on the stack of one who asks, for one message.
     visited: bool,
     waiting: Option<Box<Waiting>>,
+    /// Whether a sender began to wait since the receiver last gave places away.
+    newcomer: bool,
     incarnation: u32,
     /// Whether what the receiver took last was not a message of the user lane.
     aside: bool,
@@ -212,10 +214,14 @@ impl<M> Lanes<M> {
     }
 
     fn needs_attention(&self) -> bool {
+        self.calls() || self.has_ungranted()
+    }
+
+    /// Whether something else than messages waits for the receiver.
+    fn calls(&self) -> bool {
         self.stop
             || !self.system.is_empty()
             || !self.completions.is_empty()
-            || self.has_ungranted()
             || self.gate != Gate::Open
     }
 
@@ -261,6 +267,7 @@ impl<M> Mailbox<M> {
                 receiving: false,
                 visited: false,
                 waiting: None,
+                newcomer: false,
                 incarnation: 0,
                 aside: true,
                 pushed: 0,
@@ -422,6 +429,7 @@ impl<M> Mailbox<M> {
             waiting.granted += 1;
             return Poll::Ready(true);
         }
+        lanes.newcomer = true;
         self.attention.store(true, Ordering::Relaxed);
         Poll::Pending
     }

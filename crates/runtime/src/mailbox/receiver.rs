@@ -184,6 +184,7 @@ impl<M> Receiver<M> {
         self.free = lanes.free(self.batch.len());
         mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
         let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
+        lanes.newcomer = false;
         // The next one of the batch is looked at under the lock, to say that it is one.
         let aside = lanes.aside && !self.batch.is_empty();
         mailbox
@@ -283,7 +284,9 @@ impl<M> Receiver<M> {
 
 impl<M> Rest for Lanes<M> {
     fn rest(&mut self) -> bool {
-        let rests = self.user.is_empty() && !self.needs_attention();
+        // Those who wait behind others that have their places are no work yet.
+        let waits = self.newcomer && self.has_ungranted();
+        let rests = self.user.is_empty() && !waits && !self.calls();
         self.receiving = rests;
         rests
     }

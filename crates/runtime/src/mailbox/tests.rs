@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::receiver::BUDGET;
 use super::*;
+use crate::schedule::strand::Rest;
 use crate::sync::AtomicU64;
 
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
@@ -41,6 +42,31 @@ impl Wake for Count {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn senders_whose_turn_is_not_yet_keep_no_idle_actor_busy() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
+    let (mut first, mut second) = (None, None);
+    assert!(mailbox.poll_reserve(&mut first, Waker::noop()).is_ready());
+    assert_eq!(poll(&mut receiver, &mailbox), None);
+    assert!(
+        mailbox
+            .poll_reserve(&mut second, Waker::noop())
+            .is_pending()
+    );
+    // One look for each who came.
+    assert!(!mailbox.lanes.lock().rest());
+    assert_eq!(poll(&mut receiver, &mailbox), None);
+    assert!(mailbox.lanes.lock().rest());
+    let first = first.expect("it has a place");
+    assert!(mailbox.fill(first, 1, None).is_some());
+    assert_eq!(poll(&mut receiver, &mailbox), Some(1));
+    assert_eq!(poll(&mut receiver, &mailbox), None);
+    assert_eq!(
+        mailbox.poll_reserve(&mut second, Waker::noop()),
+        Poll::Ready(true)
+    );
 }
 
 #[test]
