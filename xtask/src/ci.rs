@@ -5,7 +5,9 @@ use std::process::Command;
 
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, bugs, chaos, demo, fuzz, loom, miri, simulate, term, test, tidy};
+use crate::{
+    Outcome, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy,
+};
 
 /// Runs all steps, or those that `args` name.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -54,6 +56,9 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
             test::run(project, &[]).map(Some)
         }),
         Step::command("interop", || cargo(project, INTEROP)),
+        Step::new("conformance", "cargo xtask conformance --check", || {
+            conformance::run(project, &["--check".to_owned()]).map(|()| None)
+        }),
         Step::command("doc", || {
             let mut doc = cargo(project, &["doc", "--no-deps", "--workspace", "--locked"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");

@@ -8,6 +8,7 @@ mod binaries;
 mod bugs;
 mod chaos;
 mod ci;
+mod conformance;
 mod demo;
 mod fuzz;
 mod gate;
@@ -50,6 +51,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --resume goes on with one that was cut off)
   bench observe            what it costs to watch actors, in instructions under callgrind
                            (--quick, --json as above)
+  conformance              docs/pfcp-conformance.md from what tests compared and found right
+                           (--check: says whether the page is current)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
   plots                    docs/performance.md and docs/*.svg again from docs/performance.json
   fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets;
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Some("chaos") => chaos::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
+        Some("conformance") => conformance::run(&project, &rest),
         Some("gate") => gate::run(&project, &rest),
         Some("plots") => plots::run(&project),
         None | Some("help" | "--help" | "-h") => {

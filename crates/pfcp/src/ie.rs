@@ -41,6 +41,7 @@ mod number;
 pub(crate) mod open;
 mod quality;
 mod registry;
+pub(crate) mod release;
 mod rest;
 mod rule;
 mod tunnel;
@@ -203,6 +204,7 @@ pub use quality::{
     SessionReflectorModeStamp, TrafficParameterMeasurementIndication, TrafficParameterThreshold,
     TransportLevelMarkingIndications, UeLevelMeasurementsConfiguration, UlPeriodicity,
 };
+pub use release::{Release, UnknownRelease};
 pub use rest::Rest;
 pub use rule::{
     ActivatePredefinedRules, AggregatedUrrId, ApplicationId, ApplicationInstanceId, ApplyAction,

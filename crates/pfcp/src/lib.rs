@@ -62,7 +62,7 @@ mod text;
 
 pub use compare::{Difference, Ignore, compare};
 pub use error::{Error, ErrorKind, IePath, PathStep};
-pub use ie::{Ie, IeType, Interfaces};
+pub use ie::{Ie, IeType, Interfaces, Release};
 #[cfg(feature = "serde")]
 pub use json::{JsonError, JsonPath, JsonStep, from_json, to_json};
 pub use message::{Message, MessageType, MessageView};

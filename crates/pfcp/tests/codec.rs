@@ -6,6 +6,8 @@ mod building;
 mod compare;
 #[path = "codec/damage.rs"]
 mod damage;
+#[path = "codec/facts.rs"]
+mod facts;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]

@@ -15,9 +15,9 @@ codes! {
     SteeringFunctionality: low4 = STEERING_FUNCTIONALITY steering_functionality {
         0 ATSSS_LL "ATSSS-LL";
         1 MPTCP "MPTCP";
-        2 MPQUIC_UDP "MPQUIC-UDP";
-        3 MPQUIC_IP "MPQUIC-IP";
-        4 MPQUIC_E "MPQUIC-E";
+        2 MPQUIC_UDP "MPQUIC-UDP" R19;
+        3 MPQUIC_IP "MPQUIC-IP" R19;
+        4 MPQUIC_E "MPQUIC-E" R19;
     }
     /// How packets are steered, TS 29.244 §8.2.125.
     SteeringMode: low4 = STEERING_MODE steering_mode {
@@ -25,7 +25,7 @@ codes! {
         1 SMALLEST_DELAY "Smallest Delay";
         2 LOAD_BALANCING "Load Balancing";
         3 PRIORITY_BASED "Priority-based";
-        4 REDUNDANT "Redundant";
+        4 REDUNDANT "Redundant" R19;
     }
     /// The priority of an access, TS 29.244 §8.2.127.
     Priority: low4 = PRIORITY priority {
@@ -34,8 +34,8 @@ codes! {
         2 NO_STANDBY "No Standby";
         3 HIGH "High";
         4 LOW "Low";
-        5 PRIMARY "Primary";
-        6 SECONDARY "Secondary";
+        5 PRIMARY "Primary" R19;
+        6 SECONDARY "Secondary" R19;
     }
     /// The radio technology of an access, TS 29.244 §8.2.186.
     RatType: u8 = RAT_TYPE rat_type {
@@ -50,24 +50,24 @@ codes! {
         8 EUTRAN_NB_IOT "EUTRAN-NB-IoT";
         9 LTE_M "LTE-M";
         10 NR "NR";
-        11 WB_E_UTRAN_LEO "WB-E-UTRAN (LEO)";
-        12 WB_E_UTRAN_MEO "WB-E-UTRAN (MEO)";
-        13 WB_E_UTRAN_GEO "WB-E-UTRAN (GEO)";
-        14 WB_E_UTRAN_OTHERSAT "WB-E-UTRAN (OTHERSAT)";
-        15 EUTRAN_NB_IOT_LEO "EUTRAN-NB-IoT (LEO)";
-        16 EUTRAN_NB_IOT_MEO "EUTRAN-NB-IoT (MEO)";
-        17 EUTRAN_NB_IOT_GEO "EUTRAN-NB-IoT (GEO)";
-        18 EUTRAN_NB_IOT_OTHERSAT "EUTRAN-NB-IoT (OTHERSAT)";
-        19 LTE_M_LEO "LTE-M (LEO)";
-        20 LTE_M_MEO "LTE-M (MEO)";
-        21 LTE_M_GEO "LTE-M (GEO)";
-        22 LTE_M_OTHERSAT "LTE-M (OTHERSAT)";
-        23 NR_LEO "NR (LEO)";
-        24 NR_MEO "NR (MEO)";
-        25 NR_GEO "NR (GEO)";
-        26 NR_OTHERSAT "NR (OTHERSAT)";
-        27 NR_REDCAP "NR-REDCAP";
-        28 NR_EREDCAP "NR-EREDCAP";
+        11 WB_E_UTRAN_LEO "WB-E-UTRAN (LEO)" R19;
+        12 WB_E_UTRAN_MEO "WB-E-UTRAN (MEO)" R19;
+        13 WB_E_UTRAN_GEO "WB-E-UTRAN (GEO)" R19;
+        14 WB_E_UTRAN_OTHERSAT "WB-E-UTRAN (OTHERSAT)" R19;
+        15 EUTRAN_NB_IOT_LEO "EUTRAN-NB-IoT (LEO)" R19;
+        16 EUTRAN_NB_IOT_MEO "EUTRAN-NB-IoT (MEO)" R19;
+        17 EUTRAN_NB_IOT_GEO "EUTRAN-NB-IoT (GEO)" R19;
+        18 EUTRAN_NB_IOT_OTHERSAT "EUTRAN-NB-IoT (OTHERSAT)" R19;
+        19 LTE_M_LEO "LTE-M (LEO)" R19;
+        20 LTE_M_MEO "LTE-M (MEO)" R19;
+        21 LTE_M_GEO "LTE-M (GEO)" R19;
+        22 LTE_M_OTHERSAT "LTE-M (OTHERSAT)" R19;
+        23 NR_LEO "NR (LEO)" R19;
+        24 NR_MEO "NR (MEO)" R19;
+        25 NR_GEO "NR (GEO)" R19;
+        26 NR_OTHERSAT "NR (OTHERSAT)" R19;
+        27 NR_REDCAP "NR-REDCAP" R19;
+        28 NR_EREDCAP "NR-EREDCAP" R19;
     }
     /// How MPQUIC carries packets, TS 29.244 §8.2.227.
     TransportMode: low4 = TRANSPORT_MODE transport_mode {
@@ -98,7 +98,7 @@ flags! {
     /// Which rules a multi-access rule applies to, TS 29.244 §8.2.181.
     MultipathApplicableIndication: u8, 1..1 = MULTIPATH_APPLICABLE_INDICATION {
         MTAI 5/1;
-        MQAI 5/2;
+        MQAI 5/2 R19;
     }
     /// Who may choose the split of load, TS 29.244 §8.2.197.
     SteeringModeIndicator: u8, 1..1 = STEERING_MODE_INDICATOR {

@@ -296,7 +296,7 @@ record! {
         /// The network that it is in.
         network_instance: text16 [if NI 5/4];
         /// When it started.
-        recovery_time_stamp: time [if RTS 5/5];
+        recovery_time_stamp: time [if RTS 5/5] R19;
     }
 }
 

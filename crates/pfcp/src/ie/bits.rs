@@ -112,7 +112,10 @@ macro_rules! when_data {
         }
     };
     (
-        { $($(#[$doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        {
+            $($(#[$doc:meta])*
+            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
+        }
         [if ($when:expr)]
     ) => {
         $crate::ie::When::Head {

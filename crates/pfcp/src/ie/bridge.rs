@@ -26,7 +26,7 @@ flags! {
     /// Whether a bridge or router is wanted, TS 29.244 §8.2.140.
     CreateBridgeRouterInfo: u8, 1..1 = CREATE_BRIDGE_ROUTER_INFO {
         BII 5/1;
-        RII 5/2;
+        RII 5/2 R19;
     }
     /// What is reported about clocks, TS 29.244 §8.2.145.
     RequestedClockDriftInformation: u8, 1..1 = REQUESTED_CLOCK_DRIFT_INFORMATION {

@@ -31,12 +31,13 @@ codes! {
         85 L2TP_SESSION_RELEASE "L2TP session release";
         86 SESSION_RESTORATION_FAILURE
             "PFCP session restoration failure due to requested resource not available";
-        87 L2TP_TUNNEL_AUTH_FAILURE "L2TP tunnel Establishment failure - Tunnel Auth Failure";
-        88 L2TP_SESSION_AUTH_FAILURE "L2TP Session Establishment failure - Session Auth Failure";
-        89 L2TP_LNS_NOT_REACHABLE "L2TP tunnel Establishment failure - LNS not reachable";
-        90 PFD_CONTENTS_SYNTAX_ERROR "PFD Contents Syntax Error";
-        91 PFD_CONTENTS_SEMANTICS_ERROR "PFD Contents Semantics Error";
-        92 PFD_APPLICATION_ID_UNKNOWN "PFD Application Id Unknown";
+        87 L2TP_TUNNEL_AUTH_FAILURE "L2TP tunnel Establishment failure - Tunnel Auth Failure" R19;
+        88 L2TP_SESSION_AUTH_FAILURE
+            "L2TP Session Establishment failure - Session Auth Failure" R19;
+        89 L2TP_LNS_NOT_REACHABLE "L2TP tunnel Establishment failure - LNS not reachable" R19;
+        90 PFD_CONTENTS_SYNTAX_ERROR "PFD Contents Syntax Error" R19;
+        91 PFD_CONTENTS_SEMANTICS_ERROR "PFD Contents Semantics Error" R19;
+        92 PFD_APPLICATION_ID_UNKNOWN "PFD Application Id Unknown" R19;
     }
 }
 

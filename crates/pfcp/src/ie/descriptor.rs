@@ -2,8 +2,8 @@
 //! type of element, [`MessageType::table`](crate::MessageType::table) for a message.
 
 use crate::error::ErrorKind;
-use crate::ie::IeType;
 use crate::ie::condition::Conditions;
+use crate::ie::{IeType, Release};
 
 pub use super::describe::{canonical, describe};
 
@@ -113,6 +113,10 @@ pub struct Field {
     pub kind: Kind,
     /// When it is there.
     pub when: When,
+    /// The release that brought it.
+    pub since: Release,
+    /// The release that brought a value, for fields whose values have names.
+    pub values: Option<fn(u64) -> Release>,
 }
 
 /// How a field stands on the wire.
@@ -462,8 +466,21 @@ pub struct Member {
     pub many: bool,
     /// The interfaces on which it may occur.
     pub on: Interfaces,
+    /// Those of release 17: none where that does not have the member.
+    pub on_r17: Interfaces,
     /// What it consists of.
     pub what: Descriptor,
+}
+
+impl Member {
+    /// Returns the interfaces on which the member may occur in a release.
+    #[must_use]
+    pub const fn on_in(&self, release: Release) -> Interfaces {
+        match release {
+            Release::R17 => self.on_r17,
+            Release::R19 => self.on,
+        }
+    }
 }
 
 /// Whether a member has to be there.
@@ -513,6 +530,14 @@ impl Interfaces {
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// Keeps the interfaces if release 17 has what is as old as this.
+    pub(crate) const fn before(self, since: Release) -> Self {
+        match since {
+            Release::R17 => self,
+            Release::R19 => Self::NONE,
+        }
     }
 
     /// Says that every interface of the other set is in this one.

@@ -90,14 +90,17 @@ macro_rules! numbers {
 }
 
 /// Rows of one number with names: `Type: kind = NUMBER field { value CONSTANT "name"; };`.
+///
+/// `R19` at the end of the row of a value, a flag, a bit or a field says since when it is there;
+/// without it, since the element is.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident {
-        $($value:literal $constant:ident $text:literal;)*
+        $($value:literal $constant:ident $text:literal $($since:ident)?;)*
     })*) => { $(
         $crate::ie::open::open_enum! {
             $(#[$doc])*
             $name(u8)
-            $($value $constant $text;)*
+            $($value $constant $text $($since)?;)*
         }
         $crate::ie::leaf::number_leaf!($name, $kind, (($name $kind)), $ie, $field, {
             if $crate::validate::is_closed($crate::ie::IeType::$ie) {
@@ -144,6 +147,8 @@ macro_rules! number_leaf {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($described),
                         when: $crate::ie::When::Always,
+                        since: $crate::ie::IeType::$ie.since(),
+                        values: $crate::ie::release::values_since!($described),
                     }],
                     check: $crate::ie::leaf::leaf_checks!(check $name),
                     again: $crate::ie::leaf::leaf_checks!(again $name),
@@ -221,6 +226,8 @@ macro_rules! strings {
                     name: stringify!($field),
                     kind: $crate::ie::field::field_kind!($kind),
                     when: $crate::ie::When::Always,
+                    since: $crate::ie::IeType::$ie.since(),
+                    values: None,
                 }],
                 check: |_| Ok(true),
                 again: |value, out| out.extend_from_slice(value),
@@ -247,7 +254,7 @@ macro_rules! octets_of {
 /// Octets after the first `least` may be missing and are written when a flag of theirs is set.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident: $repr:ident, $least:literal..$most:literal = $ie:ident {
-        $($flag:ident $octet:literal / $bit:literal;)*
+        $($flag:ident $octet:literal / $bit:literal $($since:ident)?;)*
     })*) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -335,6 +342,8 @@ macro_rules! flags {
                         names: None,
                     },
                     when: $crate::ie::When::Always,
+                    since: $crate::ie::release::since!($ie $($since)?),
+                    values: None,
                 }),*],
                 check: |value| {
                     let mut reader = $crate::ie::field::Reader::new(value);
@@ -387,8 +396,11 @@ macro_rules! record {
 macro_rules! record_traits {
     (
         $name:ident
-        { $($(#[$bit_doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
-        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])?;)* }
+        {
+            $($(#[$bit_doc:meta])*
+            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
+        }
+        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])? $($since:ident)?;)* }
     ) => {
         impl<T: Clone> Clone for $name<T> {
             fn clone(&self) -> Self {
@@ -420,9 +432,12 @@ macro_rules! record_row {
         $(#[$doc:meta])* $name:ident
         [$($declared:tt)*] [$($any:tt)*] [$($view:tt)*] [$($from:tt)*] [$($into:tt)*]
         = $ie:ident, head $head:literal
-        { $($(#[$bit_doc:meta])* $bits:ident: $width:tt $octet:literal / $bit:literal;)* }
+        {
+            $($(#[$bit_doc:meta])*
+            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
+        }
         $all:tt
-        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])?;)* }
+        { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])? $($since:ident)?;)* }
     ) => {
         $(#[$doc])*
         pub struct $name $($declared)* {
@@ -487,12 +502,16 @@ macro_rules! record_row {
                         name: stringify!($bits),
                         kind: $crate::ie::bits::bits_kind!($width $octet / $bit),
                         when: $crate::ie::When::Always,
+                        since: $crate::ie::release::since!($ie $($bit_since)?),
+                        values: $crate::ie::release::values_since!($width),
                     },)*
                     $($crate::ie::Field {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($kind),
                         when: $crate::ie::bits::when_data!(
                             $all $([$($when)*])?),
+                        since: $crate::ie::release::since!($ie $($since)?),
+                        values: $crate::ie::release::values_since!($kind),
                     },)*
                 ],
                 check: $crate::ie::leaf::leaf_checks!(check $name),

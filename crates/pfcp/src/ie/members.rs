@@ -4,7 +4,7 @@
 ///
 /// Presence is `M`, `C` or `O`. Kind is `one` (always there), `opt`, `rare` (boxed) or `many`. A
 /// text at the end is the name that the table gives the member. `= message TYPE` makes the body
-/// of a message.
+/// of a message. Where release 17 has a member on other interfaces, they stand after `; R17`.
 macro_rules! group {
     (
         $(#[$doc:meta])* $name:ident $view:ident = message $table:literal { $($row:tt)* }
@@ -53,8 +53,8 @@ macro_rules! group_struct {
     (
         $(#[$doc:meta])* $name:ident $view:ident $ie:expr, $table:literal {
             $(
-                $field:ident: $type:ty, $presence:ident $kind:ident [$($on:ident)*]
-                $($role:literal)?;
+                $field:ident: $type:ty, $presence:ident $kind:ident
+                [$($on:ident)* $(; R17 $($before:ident)*)?] $($role:literal)?;
             )*
         }
     ) => {
@@ -82,6 +82,9 @@ macro_rules! group_struct {
                         many: $crate::ie::members::member_many!($kind),
                         on: $crate::ie::Interfaces::NONE
                             $(.with($crate::ie::Interfaces::$on))*,
+                        on_r17: $crate::ie::members::member_before!(
+                            $type, [$($on)*] $([$($before)*])?
+                        ),
                         what: <$type as $crate::ie::Ie>::DESCRIPTOR,
                     },)*
                 ]);
@@ -208,6 +211,19 @@ macro_rules! member_presence {
     };
     (O) => {
         $crate::ie::Presence::Optional
+    };
+}
+
+/// The interfaces of release 17: those of the row, unless it says otherwise or the element is
+/// newer.
+macro_rules! member_before {
+    ($type:ty, [$($on:ident)*]) => {
+        $crate::ie::Interfaces::NONE
+            $(.with($crate::ie::Interfaces::$on))*
+            .before(<$type as $crate::ie::Ie>::TYPE.since())
+    };
+    ($type:ty, [$($on:ident)*] [$($before:ident)*]) => {
+        $crate::ie::Interfaces::NONE $(.with($crate::ie::Interfaces::$before))*
     };
 }
 
@@ -370,6 +386,7 @@ macro_rules! member_emit {
 }
 
 pub(crate) use {
-    group, group_new, group_struct, member_emit, member_finish, member_getter, member_many,
-    member_presence, member_put, member_role, member_set, member_setter, member_start, member_type,
+    group, group_new, group_struct, member_before, member_emit, member_finish, member_getter,
+    member_many, member_presence, member_put, member_role, member_set, member_setter, member_start,
+    member_type,
 };

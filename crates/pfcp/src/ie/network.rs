@@ -82,7 +82,7 @@ record! {
     IpAddressAndPortNumberReplacement
         = IP_ADDRESS_AND_PORT_NUMBER_REPLACEMENT, head 1 {
         /// The UP function takes the source from the mapping of N6.
-        umn6rs: flag 5/7;
+        umn6rs: flag 5/7 R19;
     } {
         /// The destination.
         destination_ipv4: ipv4 [if DIPV4 5/1];

@@ -85,39 +85,39 @@ flags! {
         EPPPI 11/4;
         RATP 11/5;
         UPIDP 11/6;
-        AFSFC 11/7;
-        MPQUIC_UDP 11/8;
-        REDSM 12/1;
-        DBDM 12/2;
-        TSCTS 12/3;
-        DRTSC 12/4;
-        N6JEDB 12/5;
-        QMCON 12/6;
-        DETNET 12/7;
-        EML4S 12/8;
-        PDUSM 13/1;
-        CN_TL 13/2;
-        QMDRM 13/3;
-        EDBNC 13/4;
-        MT_SDT 13/5;
-        UPSBIES 13/6;
-        UMN6IP 13/7;
-        UN6TU 13/8;
-        MBSCH 14/1;
-        UN6DM 14/2;
-        NATPUB 14/3;
-        USHPH 14/4;
-        MPQUIC_IP 14/5;
-        MPQUIC_E 14/6;
-        DYNTR 14/7;
-        MUXMF 14/8;
-        CONUDP 15/1;
-        MOQ 15/2;
-        ULM 15/3;
-        PSITLM 15/4;
-        UDPOPT 15/5;
-        QMABR 15/6;
-        PAPFD 15/7;
+        AFSFC 11/7 R19;
+        MPQUIC_UDP 11/8 R19;
+        REDSM 12/1 R19;
+        DBDM 12/2 R19;
+        TSCTS 12/3 R19;
+        DRTSC 12/4 R19;
+        N6JEDB 12/5 R19;
+        QMCON 12/6 R19;
+        DETNET 12/7 R19;
+        EML4S 12/8 R19;
+        PDUSM 13/1 R19;
+        CN_TL 13/2 R19;
+        QMDRM 13/3 R19;
+        EDBNC 13/4 R19;
+        MT_SDT 13/5 R19;
+        UPSBIES 13/6 R19;
+        UMN6IP 13/7 R19;
+        UN6TU 13/8 R19;
+        MBSCH 14/1 R19;
+        UN6DM 14/2 R19;
+        NATPUB 14/3 R19;
+        USHPH 14/4 R19;
+        MPQUIC_IP 14/5 R19;
+        MPQUIC_E 14/6 R19;
+        DYNTR 14/7 R19;
+        MUXMF 14/8 R19;
+        CONUDP 15/1 R19;
+        MOQ 15/2 R19;
+        ULM 15/3 R19;
+        PSITLM 15/4 R19;
+        UDPOPT 15/5 R19;
+        QMABR 15/6 R19;
+        PAPFD 15/7 R19;
     }
     /// What a CP function can do, TS 29.244 §8.2.58.
     CpFunctionFeatures: u32, 1..3 = CP_FUNCTION_FEATURES {
@@ -131,7 +131,7 @@ flags! {
         UIAUR 5/8;
         PSUCC 6/1;
         RPGUR 6/2;
-        PAPFD 6/3;
+        PAPFD 6/3 R19;
     }
     /// Wishes of a session modification, TS 29.244 §8.2.31.
     PfcpsmreqFlags: u8, 1..1 = PFCPSMREQ_FLAGS {
@@ -141,7 +141,7 @@ flags! {
         SUMPC 5/4;
         RUMUC 5/5;
         DETEID 5/6;
-        HRSBOM 5/7;
+        HRSBOM 5/7 R19;
     }
     /// Wishes of a session report response, TS 29.244 §8.2.32.
     PfcpsrrspFlags: u8, 1..1 = PFCPSRRSP_FLAGS {
@@ -150,7 +150,7 @@ flags! {
     /// Facts of a session report, TS 29.244 §8.2.119.
     PfcpsrreqFlags: u8, 1..1 = PFCPSRREQ_FLAGS {
         PSDBU 5/1;
-        PPPCP 5/2;
+        PPPCP 5/2 R19;
     }
     /// Facts of an association update, TS 29.244 §8.2.120.
     PfcpaureqFlags: u8, 1..1 = PFCPAUREQ_FLAGS {
@@ -169,8 +169,8 @@ flags! {
     PfcpsereqFlags: u8, 1..1 = PFCPSEREQ_FLAGS {
         RESTI 5/1;
         SUMPC 5/2;
-        HRSBOM 5/3;
-        EPRI 5/4;
+        HRSBOM 5/3 R19;
+        EPRI 5/4 R19;
     }
     /// Whether the release of an association is wished or announced, TS 29.244 §8.2.77.
     PfcpAssociationReleaseRequest: u8, 1..1 = PFCP_ASSOCIATION_RELEASE_REQUEST {
@@ -185,7 +185,7 @@ flags! {
         GPQR 5/4;
         PURR 5/5;
         VSR 5/6;
-        N6DR 5/7;
+        N6DR 5/7 R19;
     }
     /// What overload information is for, TS 29.244 §8.2.76.
     OciFlags: u8, 1..1 = OCI_FLAGS {

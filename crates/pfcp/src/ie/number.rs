@@ -369,107 +369,111 @@ ie_types! {
     319 QER_INDICATIONS "QER Indications" "8.2.216";
     320 VENDOR_SPECIFIC_NODE_REPORT_TYPE "Vendor-Specific Node Report Type" "8.2.217";
     321 CONFIGURED_TIME_DOMAIN "Configured Time Domain" "8.2.218";
-    322 METADATA "Metadata" "8.2.219";
+    322 METADATA "Metadata" "8.2.219" R19;
     323 TRAFFIC_PARAMETER_MEASUREMENT_CONTROL_INFORMATION
         "Traffic Parameter Measurement Control Information"
-        "7.5.2.9-5";
-    324 TRAFFIC_PARAMETER_MEASUREMENT_REPORT "Traffic Parameter Measurement Report" "7.5.8.6-4";
-    325 TRAFFIC_PARAMETER_THRESHOLD "Traffic Parameter Threshold" "8.2.220";
-    326 DL_PERIODICITY "DL Periodicity" "8.2.221";
-    327 N6_JITTER_MEASUREMENT "N6 Jitter Measurement" "8.2.222";
+        "7.5.2.9-5" R19;
+    324 TRAFFIC_PARAMETER_MEASUREMENT_REPORT "Traffic Parameter Measurement Report" "7.5.8.6-4" R19;
+    325 TRAFFIC_PARAMETER_THRESHOLD "Traffic Parameter Threshold" "8.2.220" R19;
+    326 DL_PERIODICITY "DL Periodicity" "8.2.221" R19;
+    327 N6_JITTER_MEASUREMENT "N6 Jitter Measurement" "8.2.222" R19;
     328 TRAFFIC_PARAMETER_MEASUREMENT_INDICATION
         "Traffic Parameter Measurement Indication"
-        "8.2.223";
-    329 UL_PERIODICITY "UL Periodicity" "8.2.224";
-    330 MPQUIC_CONTROL_INFORMATION "MPQUIC Control Information" "8.2.225";
-    331 MPQUIC_PARAMETERS "MPQUIC Parameters" "7.5.3.7-5";
-    332 MPQUIC_ADDRESS_INFORMATION "MPQUIC Address Information" "8.2.226";
-    333 TRANSPORT_MODE "Transport Mode" "8.2.227";
-    334 PROTOCOL_DESCRIPTION "Protocol Description" "7.5.2.2-7";
-    335 REPORTING_SUGGESTION_INFO "Reporting Suggestion Info" "8.2.229";
-    336 TL_CONTAINER "TL-Container" "8.2.230";
-    337 MEASUREMENT_INDICATION "Measurement Indication" "8.2.231";
-    338 HPLMN_S_NSSAI "HPLMN S-NSSAI" "8.2.232";
-    339 MEDIA_TRANSPORT_PROTOCOL "Media Transport Protocol" "8.2.233";
-    340 RTP_HEADER_EXTENSION_INFORMATION "RTP Header Extension Information" "7.5.2.2-8";
-    341 RTP_PAYLOAD_INFORMATION "RTP Payload Information" "7.5.2.2-9";
-    342 RTP_HEADER_EXTENSION_TYPE "RTP Header Extension Type" "8.2.234";
-    343 RTP_HEADER_EXTENSION_ID "RTP Header Extension ID" "8.2.235";
-    344 RTP_PAYLOAD_TYPE "RTP Payload Type" "8.2.236";
-    345 RTP_PAYLOAD_FORMAT "RTP Payload Format" "8.2.237";
+        "8.2.223" R19;
+    329 UL_PERIODICITY "UL Periodicity" "8.2.224" R19;
+    330 MPQUIC_CONTROL_INFORMATION "MPQUIC Control Information" "8.2.225" R19;
+    331 MPQUIC_PARAMETERS "MPQUIC Parameters" "7.5.3.7-5" R19;
+    332 MPQUIC_ADDRESS_INFORMATION "MPQUIC Address Information" "8.2.226" R19;
+    333 TRANSPORT_MODE "Transport Mode" "8.2.227" R19;
+    334 PROTOCOL_DESCRIPTION "Protocol Description" "7.5.2.2-7" R19;
+    335 REPORTING_SUGGESTION_INFO "Reporting Suggestion Info" "8.2.229" R19;
+    336 TL_CONTAINER "TL-Container" "8.2.230" R19;
+    337 MEASUREMENT_INDICATION "Measurement Indication" "8.2.231" R19;
+    338 HPLMN_S_NSSAI "HPLMN S-NSSAI" "8.2.232" R19;
+    339 MEDIA_TRANSPORT_PROTOCOL "Media Transport Protocol" "8.2.233" R19;
+    340 RTP_HEADER_EXTENSION_INFORMATION "RTP Header Extension Information" "7.5.2.2-8" R19;
+    341 RTP_PAYLOAD_INFORMATION "RTP Payload Information" "7.5.2.2-9" R19;
+    342 RTP_HEADER_EXTENSION_TYPE "RTP Header Extension Type" "8.2.234" R19;
+    343 RTP_HEADER_EXTENSION_ID "RTP Header Extension ID" "8.2.235" R19;
+    344 RTP_PAYLOAD_TYPE "RTP Payload Type" "8.2.236" R19;
+    345 RTP_PAYLOAD_FORMAT "RTP Payload Format" "8.2.237" R19;
     346 EXTENDED_DL_BUFFERING_NOTIFICATION_POLICY
         "Extended DL Buffering Notification Policy"
-        "8.2.238";
-    347 MT_SDT_CONTROL_INFORMATION "MT-SDT Control Information" "8.2.239";
-    348 REPORTING_THRESHOLDS "Reporting Thresholds" "8.2.240";
+        "8.2.238" R19;
+    347 MT_SDT_CONTROL_INFORMATION "MT-SDT Control Information" "8.2.239" R19;
+    348 REPORTING_THRESHOLDS "Reporting Thresholds" "8.2.240" R19;
     349 RTP_HEADER_EXTENSION_ADDITIONAL_INFORMATION
         "RTP Header Extension Additional Information"
-        "8.2.241";
-    350 MAPPED_N6_IP_ADDRESS "Mapped N6 IP Address" "8.2.242";
-    351 N6_ROUTING_INFORMATION "N6 Routing Information" "8.2.243";
-    352 URI "URI" "8.2.244";
-    353 UE_LEVEL_MEASUREMENTS_CONFIGURATION "UE Level Measurements Configuration" "8.2.245";
-    354 N6_DELAY_MEASUREMENT_PROTOCOLS "N6 Delay Measurement Protocols" "8.2.246";
+        "8.2.241" R19;
+    350 MAPPED_N6_IP_ADDRESS "Mapped N6 IP Address" "8.2.242" R19;
+    351 N6_ROUTING_INFORMATION "N6 Routing Information" "8.2.243" R19;
+    352 URI "URI" "8.2.244" R19;
+    353 UE_LEVEL_MEASUREMENTS_CONFIGURATION "UE Level Measurements Configuration" "8.2.245" R19;
+    354 N6_DELAY_MEASUREMENT_PROTOCOLS "N6 Delay Measurement Protocols" "8.2.246" R19;
     355 N6_DELAY_MEASUREMENT_CONTROL_INFORMATION
         "N6 Delay Measurement Control Information"
-        "7.4.4.1.4-1";
+        "7.4.4.1.4-1" R19;
     356 N6_DELAY_MEASUREMENT_REPORT
         "N6 Delay Measurement Report (PFCP Node Report Request)"
-        "7.4.5.1.8-1";
-    357 N6_DELAY_MEASUREMENT_INFORMATION "N6 Delay Measurement Information" "8.2.247";
-    358 MEASUREMENT_ENDPOINT_ADDRESS "Measurement Endpoint Address" "8.2.248";
-    359 OPERATOR_CONFIGURABLE_UPF_CAPABILITY "Operator Configurable UPF Capability" "8.2.249";
-    360 PACKET_INSPECTION_FUNCTIONALITY "Packet Inspection functionality" "8.2.250";
-    361 HEADER_HANDLING_CONTROL_RULE "Header Handling Control Rule" "7.5.2.3-7";
-    362 HEADER_HANDLING_REPORTING_CONTROL_INFO "Header Handling Reporting Control Info" "7.5.2.3-8";
-    363 HEADER_HANDLING_CONTROL_INFORMATION "Header Handling Control information" "7.5.2.3-9";
-    364 HEADER_DETECTION_REFERENCE "Header Detection Reference" "8.2.251";
-    365 HEADER_DETECTION_SUPPORT_INFORMATION "Header Detection Support Information" "8.2.252";
-    366 REPORTING_ENDPOINT_ID "Reporting Endpoint ID" "8.2.253";
-    367 HEADER_HANDLING_CONTROL_REFERENCE "Header Handling Control Reference" "8.2.254";
-    368 HEADER_HANDLING_ACTION "Header Handling Action" "8.2.255";
-    369 HEADER_INFORMATION "Header Information" "8.2.256";
-    370 HEADER_VALUE "Header Value" "8.2.257";
-    371 HEADER_HANDLING_CONDITION "Header Handling Condition" "8.2.258";
-    372 HEADER_HANDLING_CONTROL_ID "Header Handling Control ID" "8.2.259";
-    373 HEADER_HANDLING_CONTROL_RULE_ID "Header Handling Control Rule ID" "8.2.260";
-    374 ON_PATH_N6_CONNECTION_INFORMATION "On-path N6 Connection Information" "8.2.261";
-    375 MEASUREMENT_REPORTING_TYPE "Measurement Reporting Type" "8.2.262";
+        "7.4.5.1.8-1" R19;
+    357 N6_DELAY_MEASUREMENT_INFORMATION "N6 Delay Measurement Information" "8.2.247" R19;
+    358 MEASUREMENT_ENDPOINT_ADDRESS "Measurement Endpoint Address" "8.2.248" R19;
+    359 OPERATOR_CONFIGURABLE_UPF_CAPABILITY "Operator Configurable UPF Capability" "8.2.249" R19;
+    360 PACKET_INSPECTION_FUNCTIONALITY "Packet Inspection functionality" "8.2.250" R19;
+    361 HEADER_HANDLING_CONTROL_RULE "Header Handling Control Rule" "7.5.2.3-7" R19;
+    362 HEADER_HANDLING_REPORTING_CONTROL_INFO
+        "Header Handling Reporting Control Info"
+        "7.5.2.3-8" R19;
+    363 HEADER_HANDLING_CONTROL_INFORMATION "Header Handling Control information" "7.5.2.3-9" R19;
+    364 HEADER_DETECTION_REFERENCE "Header Detection Reference" "8.2.251" R19;
+    365 HEADER_DETECTION_SUPPORT_INFORMATION "Header Detection Support Information" "8.2.252" R19;
+    366 REPORTING_ENDPOINT_ID "Reporting Endpoint ID" "8.2.253" R19;
+    367 HEADER_HANDLING_CONTROL_REFERENCE "Header Handling Control Reference" "8.2.254" R19;
+    368 HEADER_HANDLING_ACTION "Header Handling Action" "8.2.255" R19;
+    369 HEADER_INFORMATION "Header Information" "8.2.256" R19;
+    370 HEADER_VALUE "Header Value" "8.2.257" R19;
+    371 HEADER_HANDLING_CONDITION "Header Handling Condition" "8.2.258" R19;
+    372 HEADER_HANDLING_CONTROL_ID "Header Handling Control ID" "8.2.259" R19;
+    373 HEADER_HANDLING_CONTROL_RULE_ID "Header Handling Control Rule ID" "8.2.260" R19;
+    374 ON_PATH_N6_CONNECTION_INFORMATION "On-path N6 Connection Information" "8.2.261" R19;
+    375 MEASUREMENT_REPORTING_TYPE "Measurement Reporting Type" "8.2.262" R19;
     376 N6_DELAY_MEASUREMENT_FAILURE_INFORMATION
         "N6 Delay Measurement Failure Information"
-        "8.2.263";
+        "8.2.263" R19;
     377 N6_DELAY_MEASUREMENT_CONTROL_INFORMATION_ID
         "N6 Delay Measurement Control Information ID"
-        "8.2.264";
+        "8.2.264" R19;
     378 PROTOCOL_SPECIFIC_CONFIGURATION_PARAMETERS
         "Protocol Specific Configuration Parameters"
-        "7.4.4.1.4-2";
-    379 MEASUREMENT_ENDPOINT_PORT_NUMBER "Measurement Endpoint Port Number" "8.2.265";
-    380 HEADER_HANDLING_REPORTING_INDICATION "Header Handling Reporting Indication" "8.2.266";
-    381 UNUSED_381 "Can be used" "";
-    382 SMF_CHANGE_REASON "SMF Change Reason" "8.2.267";
-    383 EXTENDED_TRANSPORT_LEVEL_MARKING "Extended Transport Level Marking" "7.5.2.3-10";
-    384 PDU_SET_IMPORTANCE "PDU Set Importance" "8.2.268";
-    385 MOQ_CONTROL_INFORMATION "MoQ Control Information" "8.2.269";
-    386 MOQ_INFORMATION "MoQ Information" "7.3.5.1-6";
-    387 MOQ_RELAY_IP_ADDRESS "MoQ Relay IP Address" "8.2.270";
-    388 MEDIA_RELATED_INFORMATION_TRANSFER_INFO "Media Related Information Transfer Info" "8.2.271";
-    389 REPORTING_CONTROL_INFORMATION "Reporting Control Information" "8.2.272";
-    390 SECURITY_MODE_STAMP "Security Mode (STAMP)" "8.2.273";
-    391 HMAC_KEY_STAMP "HMAC Key (STAMP)" "8.2.274";
-    392 SECURITY_MODE_OWAMP_TWAMP "Security Mode (OWAMP or TWAMP)" "8.2.275";
-    393 KEY_ID_AND_SHARED_SECRET "Key ID and Shared Secret (OWAMP or TWAMP)" "8.2.276";
-    394 REMAINING_DATA_REPORTING_INDICATION "Remaining Data Reporting Indication" "8.2.277";
-    395 EXPEDITED_TRANSFER_INDICATION "Expedited Transfer Indication" "8.2.278";
-    396 SESSION_REFLECTOR_MODE_STAMP "Session Reflector Mode (STAMP)" "8.2.279";
-    397 PFD_PARTIAL_FAILURE_INFORMATION "PFD Partial Failure Information" "7.4.3.2-2";
-    398 TRANSPORT_LEVEL_MARKING_INDICATIONS "Transport Level Marking Indications" "8.2.280";
+        "7.4.4.1.4-2" R19;
+    379 MEASUREMENT_ENDPOINT_PORT_NUMBER "Measurement Endpoint Port Number" "8.2.265" R19;
+    380 HEADER_HANDLING_REPORTING_INDICATION "Header Handling Reporting Indication" "8.2.266" R19;
+    381 UNUSED_381 "Can be used" "" R19;
+    382 SMF_CHANGE_REASON "SMF Change Reason" "8.2.267" R19;
+    383 EXTENDED_TRANSPORT_LEVEL_MARKING "Extended Transport Level Marking" "7.5.2.3-10" R19;
+    384 PDU_SET_IMPORTANCE "PDU Set Importance" "8.2.268" R19;
+    385 MOQ_CONTROL_INFORMATION "MoQ Control Information" "8.2.269" R19;
+    386 MOQ_INFORMATION "MoQ Information" "7.3.5.1-6" R19;
+    387 MOQ_RELAY_IP_ADDRESS "MoQ Relay IP Address" "8.2.270" R19;
+    388 MEDIA_RELATED_INFORMATION_TRANSFER_INFO
+        "Media Related Information Transfer Info"
+        "8.2.271" R19;
+    389 REPORTING_CONTROL_INFORMATION "Reporting Control Information" "8.2.272" R19;
+    390 SECURITY_MODE_STAMP "Security Mode (STAMP)" "8.2.273" R19;
+    391 HMAC_KEY_STAMP "HMAC Key (STAMP)" "8.2.274" R19;
+    392 SECURITY_MODE_OWAMP_TWAMP "Security Mode (OWAMP or TWAMP)" "8.2.275" R19;
+    393 KEY_ID_AND_SHARED_SECRET "Key ID and Shared Secret (OWAMP or TWAMP)" "8.2.276" R19;
+    394 REMAINING_DATA_REPORTING_INDICATION "Remaining Data Reporting Indication" "8.2.277" R19;
+    395 EXPEDITED_TRANSFER_INDICATION "Expedited Transfer Indication" "8.2.278" R19;
+    396 SESSION_REFLECTOR_MODE_STAMP "Session Reflector Mode (STAMP)" "8.2.279" R19;
+    397 PFD_PARTIAL_FAILURE_INFORMATION "PFD Partial Failure Information" "7.4.3.2-2" R19;
+    398 TRANSPORT_LEVEL_MARKING_INDICATIONS "Transport Level Marking Indications" "8.2.280" R19;
     399 REDUNDANT_N3_N9_TRANSMISSION_INFORMATION
         "Redundant N3/N9 Transmission Information"
-        "7.5.8.6-5";
-    400 LOCAL_N3_N9_TUNNEL_INFORMATION "Local N3/N9 Tunnel Information" "7.5.8.6-6";
-    401 REMOTE_N3_N9_TUNNEL_INFORMATION "Remote N3/N9 Tunnel Information" "7.5.8.6-7";
-    402 BINDING_INDICATION "Binding Indication" "8.2.281";
+        "7.5.8.6-5" R19;
+    400 LOCAL_N3_N9_TUNNEL_INFORMATION "Local N3/N9 Tunnel Information" "7.5.8.6-6" R19;
+    401 REMOTE_N3_N9_TUNNEL_INFORMATION "Remote N3/N9 Tunnel Information" "7.5.8.6-7" R19;
+    402 BINDING_INDICATION "Binding Indication" "8.2.281" R19;
 }
 
 impl IeType {

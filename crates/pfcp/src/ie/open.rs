@@ -2,7 +2,10 @@
 
 /// Writes a number with a constant and a name for each known value.
 macro_rules! open_enum {
-    ($(#[$doc:meta])* $name:ident($repr:ty) $($value:literal $constant:ident $text:literal;)*) => {
+    (
+        $(#[$doc:meta])* $name:ident($repr:ty)
+        $($value:literal $constant:ident $text:literal $($since:ident)?;)*
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub $repr);
@@ -19,6 +22,16 @@ macro_rules! open_enum {
                 match self.0 {
                     $($value => Some($text),)*
                     _ => None,
+                }
+            }
+
+            /// Returns the release since which the number has its meaning; one without a meaning
+            /// is as old as its element.
+            #[must_use]
+            pub const fn since(self) -> $crate::ie::Release {
+                match self.0 {
+                    $($value => $crate::ie::release::since!($($since)?),)*
+                    _ => $crate::ie::Release::R17,
                 }
             }
         }

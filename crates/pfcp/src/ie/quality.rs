@@ -39,12 +39,12 @@ flags! {
         ULPD 5/2;
         RPPD 5/3;
         GTPUPM 5/4;
-        DLCI 5/5;
-        ULCI 5/6;
-        DLDR 5/7;
-        ULDR 5/8;
-        DLAB 6/1;
-        ULAB 6/2;
+        DLCI 5/5 R19;
+        ULCI 5/6 R19;
+        DLDR 5/7 R19;
+        ULDR 5/8 R19;
+        DLAB 6/1 R19;
+        ULAB 6/2 R19;
     }
     /// When a QoS flow is reported, TS 29.244 §8.2.168.
     ReportingFrequency: u8, 1..1 = REPORTING_FREQUENCY {
@@ -62,11 +62,11 @@ flags! {
     /// Facts about a QoS rule, TS 29.244 §8.2.216.
     QerIndications: u8, 1..1 = QER_INDICATIONS {
         IQFISN 5/1;
-        EDBMI 5/2;
-        EML4S 5/3;
-        PDUSM 5/4;
-        DBSMI 5/5;
-        TNBMI 5/6;
+        EDBMI 5/2 R19;
+        EML4S 5/3 R19;
+        PDUSM 5/4 R19;
+        DBSMI 5/5 R19;
+        TNBMI 5/6 R19;
     }
     /// Which parameters of traffic are measured, TS 29.244 §8.2.223.
     TrafficParameterMeasurementIndication: u8, 1..1
@@ -215,13 +215,13 @@ record! {
         /// Milliseconds both ways.
         round_trip_packet_delay: u32 [if RPPD 5/3];
         /// The share of marked packets.
-        downlink_congestion_information: u16 [if DLCI 5/5];
+        downlink_congestion_information: u16 [if DLCI 5/5] R19;
         /// The share of marked packets.
-        uplink_congestion_information: u16 [if ULCI 5/6];
+        uplink_congestion_information: u16 [if ULCI 5/6] R19;
         /// Kilobits in a second.
-        average_downlink_data_rate: u40 [if DLDR 5/7];
+        average_downlink_data_rate: u40 [if DLDR 5/7] R19;
         /// Kilobits in a second.
-        average_uplink_data_rate: u40 [if ULDR 5/8];
+        average_uplink_data_rate: u40 [if ULDR 5/8] R19;
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// Writes [`IeType`] with a constant, a name and a clause for each row.
 macro_rules! ie_types {
-    ($($number:literal $constant:ident $name:literal $clause:literal;)*) => {
+    ($($number:literal $constant:ident $name:literal $clause:literal $($since:ident)?;)*) => {
         /// The type of an information element; unknown and vendor numbers are kept.
         ///
         /// ```
@@ -20,6 +20,15 @@ macro_rules! ie_types {
                 #[doc = concat!($name, ", TS 29.244 ", $clause, ".")]
                 pub const $constant: Self = Self($number);
             )*
+
+            /// Returns the release that brought the type; unknown ones count as old.
+            #[must_use]
+            pub const fn since(self) -> $crate::ie::Release {
+                match self.0 {
+                    $($number => $crate::ie::release::since!($($since)?),)*
+                    _ => $crate::ie::Release::R17,
+                }
+            }
 
             /// Lists every type that TS 29.244 names, in the order of the numbers.
             pub const ALL: &'static [Self] = &[$(Self($number)),*];

@@ -210,7 +210,7 @@ record! {
         /// The filter that another one of both directions refers to.
         sdf_filter_id: u32 [if BID 5/5];
         /// Media identification: a count, then what it counts.
-        multiplexed_media: octets [if SMMII 5/6];
+        multiplexed_media: octets [if SMMII 5/6] R19;
     }
 }
 
@@ -400,7 +400,7 @@ record! {
         /// The QoS flow.
         qfi: low6 [if QFII 5/2];
         /// The size of the packets.
-        dl_data_packets_size: u16 [if DLPSI 5/3];
+        dl_data_packets_size: u16 [if DLPSI 5/3] R19;
     }
 }
 

@@ -64,7 +64,7 @@ group! {
         cp_function_features: CpFunctionFeatures, C opt [ALL];
         alternative_smf_ip_addresses: AlternativeSmfIpAddress, O many [N4 N4MB];
         smf_set_id: SmfSetId, C opt [N4 N4MB];
-        pfcpasrsp_flags: PfcpasrspFlags, O opt [];
+        pfcpasrsp_flags: PfcpasrspFlags, O opt [ALL];
         clock_drift_control_informations: ClockDriftControlInformation, C many [N4];
         ue_ip_address_pool_informations: UeIpAddressPoolInformation, O many [SXB N4];
         gtpu_path_qos_control_informations: GtpuPathQosControlInformation, C many [N4];

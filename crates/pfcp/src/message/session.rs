@@ -31,7 +31,7 @@ group! {
         cp_f_seid: FSeid, M one [ALL] "CP F-SEID";
         create_pdrs: CreatePdr, M many [ALL];
         create_fars: CreateFar, M many [ALL];
-        create_urrs: CreateUrr, C many [ALL];
+        create_urrs: CreateUrr, C many [ALL; R17 SXA SXB SXC N4];
         create_qers: CreateQer, C many [SXB SXC N4 N4MB];
         create_bar: CreateBar, O rare [SXA N4];
         create_traffic_endpoints: CreateTrafficEndpoint, C many [ALL];
@@ -42,7 +42,7 @@ group! {
         trace_information: TraceInformation, O opt [SXA SXB SXC N4];
         apn_dnn: ApnDnn, O opt [SXA SXB N4 N4MB];
         create_mars: CreateMar, C many [N4];
-        pfcpsereq_flags: PfcpsereqFlags, C opt [];
+        pfcpsereq_flags: PfcpsereqFlags, C opt [SXA SXB N4];
         create_bridge_router_info: CreateBridgeRouterInfo, C opt [N4];
         create_srrs: CreateSrr, O many [N4];
         provide_atsss_control_information: ProvideAtsssControlInformation, C rare [N4];
@@ -60,7 +60,7 @@ group! {
         tl_container: TlContainer, C opt [N4];
         trace_collection_entity_uri: Uri, O opt [SXA SXB SXC N4] "Trace Collection Entity URI";
         ue_level_measurements_configuration: UeLevelMeasurementsConfiguration, O opt [N4];
-        alternative_smf_ip_address: AlternativeSmfIpAddress, O opt [N4];
+        alternative_smf_ip_address: AlternativeSmfIpAddress, O opt [N4; R17];
         moq_control_information: MoqControlInformation, C opt [N4];
     }
 }
@@ -96,27 +96,27 @@ group! {
         cp_f_seid: FSeid, C opt [ALL] "CP F-SEID";
         remove_pdrs: RemovePdr, C many [ALL];
         remove_fars: RemoveFar, C many [ALL];
-        remove_urrs: RemoveUrr, C many [ALL];
+        remove_urrs: RemoveUrr, C many [ALL; R17 SXA SXB SXC N4];
         remove_qers: RemoveQer, C many [SXB SXC N4 N4MB];
         remove_bar: RemoveBar, C rare [SXA N4];
         remove_traffic_endpoints: RemoveTrafficEndpoint, C many [ALL];
         create_pdrs: CreatePdr, C many [ALL];
         create_fars: CreateFar, C many [ALL];
-        create_urrs: CreateUrr, C many [ALL];
+        create_urrs: CreateUrr, C many [ALL; R17 SXA SXB SXC N4];
         create_qers: CreateQer, C many [SXB SXC N4 N4MB];
         create_bar: CreateBar, C rare [SXA N4];
         create_traffic_endpoints: CreateTrafficEndpoint, C many [ALL];
         update_pdrs: UpdatePdr, C many [ALL];
         update_fars: UpdateFar, C many [ALL];
-        update_urrs: UpdateUrr, C many [ALL];
+        update_urrs: UpdateUrr, C many [ALL; R17 SXA SXB SXC N4];
         update_qers: UpdateQer, C many [SXB SXC N4 N4MB];
         update_bar: UpdateBar, C rare [SXA N4];
         update_traffic_endpoints: UpdateTrafficEndpoint, C many [ALL];
-        pfcpsmreq_flags: PfcpsmreqFlags, C opt [];
-        query_urrs: QueryUrr, C many [ALL];
+        pfcpsmreq_flags: PfcpsmreqFlags, C opt [ALL];
+        query_urrs: QueryUrr, C many [ALL; R17 SXA SXB SXC N4];
         fq_csids: FqCsid, C many [SXA SXB N4];
         user_plane_inactivity_timer: UserPlaneInactivityTimer, C opt [SXB SXC N4 N4MB];
-        query_urr_reference: QueryUrrReference, O opt [ALL];
+        query_urr_reference: QueryUrrReference, O opt [ALL; R17 SXA SXB SXC N4];
         trace_information: TraceInformation, O opt [SXA SXB SXC N4];
         remove_mars: RemoveMar, C many [N4];
         update_mars: UpdateMar, C many [N4];
@@ -133,14 +133,14 @@ group! {
         query_packet_rate_status: QueryPacketRateStatus, C many [SXB N4] "Query Packet Rate Status";
         s_nssai: SNssai, O opt [N4 N4MB];
         hplmn_s_nssai: HplmnSNssai, C opt [N4];
-        dnn: ApnDnn, C opt [N4] "DNN";
+        dnn: ApnDnn, C opt [N4; R17] "DNN";
         group_id: GroupId, C opt [SXB N4];
         mbs_session_n4_control_informations: MbsSessionN4ControlInformation, C many [N4];
         dscp_to_ppi_control_information: DscpToPpiControlInformation, C rare [N4];
         tl_containers: TlContainer, C many [N4];
         trace_collection_entity_uri: Uri, O opt [SXA SXB SXC N4] "Trace Collection Entity URI";
         ue_level_measurements_configuration: UeLevelMeasurementsConfiguration, O opt [N4];
-        alternative_smf_ip_address: AlternativeSmfIpAddress, O opt [N4];
+        alternative_smf_ip_address: AlternativeSmfIpAddress, O opt [N4; R17];
         moq_control_information: MoqControlInformation, C opt [N4];
         rat_type: RatType, C opt [SXA SXB N4];
     }
@@ -154,9 +154,10 @@ group! {
         created_pdrs: CreatedPdr, C many [SXA SXB N4 N4MB];
         load_control_information: LoadControlInformation, O rare [ALL];
         overload_control_information: OverloadControlInformation, O rare [ALL];
-        usage_reports: UsageReportModificationResponse, C many [ALL];
+        usage_reports: UsageReportModificationResponse, C many [ALL; R17 SXA SXB SXC N4];
         failed_rule_id: FailedRuleId, C opt [ALL];
-        additional_usage_reports_information: AdditionalUsageReportsInformation, C opt [ALL];
+        additional_usage_reports_information: AdditionalUsageReportsInformation,
+            C opt [ALL; R17 SXA SXB SXC N4];
         created_updated_traffic_endpoints: CreatedTrafficEndpoint,
             C many [SXA SXB N4 N4MB] "Created/Updated Traffic Endpoint";
         tsc_management_informations: TscManagementInformationModificationResponse,
@@ -175,8 +176,8 @@ group! {
     /// Asks to end a session.
     SessionDeletionRequest SessionDeletionRequestView = message "7.5.6-1" {
         tl_containers: TlContainer, C many [N4];
-        node_id: NodeId, C opt [N4 N4MB];
-        cp_f_seid: FSeid, C opt [N4 N4MB] "CP F-SEID";
+        node_id: NodeId, C opt [N4 N4MB; R17];
+        cp_f_seid: FSeid, C opt [N4 N4MB; R17] "CP F-SEID";
     }
 }
 
@@ -187,8 +188,9 @@ group! {
         offending_ie: OffendingIe, C opt [ALL];
         load_control_information: LoadControlInformation, O rare [ALL];
         overload_control_information: OverloadControlInformation, O rare [ALL];
-        usage_reports: UsageReportDeletionResponse, C many [ALL];
-        additional_usage_reports_information: AdditionalUsageReportsInformation, C opt [ALL];
+        usage_reports: UsageReportDeletionResponse, C many [ALL; R17 SXA SXB SXC N4];
+        additional_usage_reports_information: AdditionalUsageReportsInformation,
+            C opt [ALL; R17 SXA SXB SXC N4];
         packet_rate_status_report: PacketRateStatusReport, C rare [SXB N4];
         mbs_session_n4_informations: MbsSessionN4Information, C many [N4];
         pfcpsdrsp_flags: PfcpsdrspFlags, C opt [SXA SXB SXC N4];
@@ -202,12 +204,13 @@ group! {
     SessionReportRequest SessionReportRequestView = message "7.5.8.1-1" {
         report_type: ReportType, M one [ALL];
         downlink_data_report: DownlinkDataReport, C rare [SXA N4 N4MB];
-        usage_reports: UsageReportRequest, C many [ALL];
+        usage_reports: UsageReportRequest, C many [ALL; R17 SXA SXB SXC N4];
         error_indication_report: ErrorIndicationReport, C rare [SXA SXB N4 N4MB];
         load_control_information: LoadControlInformation, O rare [ALL];
         overload_control_information: OverloadControlInformation, O rare [ALL];
-        additional_usage_reports_information: AdditionalUsageReportsInformation, C opt [ALL];
-        pfcpsrreq_flags: PfcpsrreqFlags, C opt [];
+        additional_usage_reports_information: AdditionalUsageReportsInformation,
+            C opt [ALL; R17 SXA SXB SXC N4];
+        pfcpsrreq_flags: PfcpsrreqFlags, C opt [SXA SXB SXC N4];
         old_cp_f_seid: FSeid, C opt [N4 N4MB] "Old CP F-SEID";
         smf_change_reason: SmfChangeReason, O opt [N4 N4MB];
         packet_rate_status_report: PacketRateStatusReport, C rare [SXB N4];
@@ -230,6 +233,6 @@ group! {
         alternative_smf_ip_addresses: AlternativeSmfIpAddress, O many [N4 N4MB];
         pgw_c_smf_fq_csid: FqCsid, O opt [SXB N4] "PGW-C/SMF FQ-CSID";
         group_id: GroupId, C opt [SXB N4];
-        node_id: NodeId, C opt [N4 N4MB];
+        node_id: NodeId, C opt [N4 N4MB; R17 N4];
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use strowger_pfcp::IeType;
+use strowger_pfcp::{IeType, MessageType};
 
 /// What a family is about, and the files of its rows.
 const FAMILIES: &[(&str, &[&str])] = &[
@@ -117,6 +117,29 @@ fn index() -> (String, Vec<IeType>) {
     }
     text.truncate(text.trim_end().len() + 1);
     (text, all)
+}
+
+/// Tells the page on conformance which rows there are.
+#[test]
+fn every_row_has_a_name_and_a_clause() {
+    let messages = MessageType::ALL.iter().map(|message| {
+        let table = message.table().map(|table| table.table);
+        ("message", message.0.into(), message.name(), table)
+    });
+    let elements = IeType::ALL.iter().filter(|ie| !EMPTY.contains(ie));
+    let elements = elements.map(|ie| ("ie", ie.0, ie.name(), ie.clause()));
+    let mut lines = String::new();
+    for (what, number, name, clause) in messages.chain(elements) {
+        let name = name.expect("a name");
+        // User Plane IP Resource Information has been reserved since release 16.
+        let clause = clause.unwrap_or("8.2.82 of V15");
+        let place = if clause.contains('-') { "Table " } else { "§" };
+        let _ = writeln!(lines, "{what}\t{number}\t{name}\t{place}{clause}");
+    }
+    if let Some(folder) = std::env::var_os("STROWGER_CONFORMANCE") {
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(Path::new(&folder).join("rows.tsv"), lines).expect("a place to write");
+    }
 }
 
 #[test]

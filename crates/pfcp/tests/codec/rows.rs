@@ -1,36 +1,9 @@
-//! The rows against the facts of the specification, which lie beside the repository.
+//! Every element has a row, and its shortest value is as long as the specification says.
 
-use std::collections::BTreeMap;
-
-use strowger_pfcp::ie::Cause;
-use strowger_pfcp::ie::descriptor::{Descriptor, Group, Kind, Leaf, Presence, When, describe};
-use strowger_pfcp::{IeType, Interfaces, MessageType};
+use strowger_pfcp::IeType;
+use strowger_pfcp::ie::descriptor::{Descriptor, Leaf, describe};
 
 use crate::octets::shared_json;
-
-/// Where a row differs from the facts on purpose: table, type, reason.
-const CORRECTIONS: &[(&str, u16, &str)] = &[
-    (
-        "7.5.3.1-1",
-        8,
-        "a response has a Created PDR for each rule; real peers send several",
-    ),
-    ("7.5.5.1-1", 8, "as in the establishment response"),
-    (
-        "7.5.5.1-1",
-        252,
-        "table 7.5.5.4-1 gives this report in this message the type 264; only the name is that \
-         of 252",
-    ),
-    (
-        "7.5.5.1-1",
-        264,
-        "the type that stands there instead of 252",
-    ),
-    ("7.4.4.1-1", 116, "release 15 has it, and peers send it"),
-    ("7.4.4.2-1", 116, "as in the request"),
-    ("7.4.4.3-1", 116, "as in the setup"),
-];
 
 /// Types without a row, and why.
 const ROWLESS: &[(u16, &str)] = &[
@@ -38,13 +11,6 @@ const ROWLESS: &[(u16, &str)] = &[
     (273, "spare"),
     (381, "not given to an element yet"),
 ];
-
-/// Tables under another number than that of the facts: theirs, ours, reason.
-const RENUMBERED: &[(&str, &str, &str)] = &[(
-    "7.4.2.2-1",
-    "7.4.7.2-1",
-    "message 17 has the label of message 2 in the specification",
-)];
 
 /// Values of zeros that are longer or shorter than the octets that the specification counts:
 /// type, ours, theirs, reason.
@@ -74,136 +40,6 @@ const LENGTHS: &[(u16, usize, usize, &str)] = &[
     (393, 2, 1, "two lengths"),
 ];
 
-fn interfaces(value: &serde_json::Value) -> Interfaces {
-    value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .fold(Interfaces::NONE, |on, name| {
-            on.with(match name.as_str() {
-                Some("Sxa") => Interfaces::SXA,
-                Some("Sxb") => Interfaces::SXB,
-                Some("Sxc") => Interfaces::SXC,
-                Some("N4") => Interfaces::N4,
-                Some("N4mb") => Interfaces::N4MB,
-                other => panic!("interface {other:?}"),
-            })
-        })
-}
-
-/// What a table says about a type: presence, whether several, interfaces.
-type Row = (Option<Presence>, bool, Interfaces);
-
-/// Reads the facts of a table; rows of one type at several places are taken together.
-fn facts(members: &serde_json::Value) -> BTreeMap<u16, Row> {
-    let mut rows: BTreeMap<u16, Row> = BTreeMap::new();
-    for member in members.as_array().expect("members") {
-        let ie = member["ie_type"]
-            .as_u64()
-            .and_then(|ie| u16::try_from(ie).ok());
-        let presence = match member["presence"].as_str() {
-            Some("M") => Some(Presence::Mandatory),
-            Some("C") => Some(Presence::Conditional),
-            Some("O") => Some(Presence::Optional),
-            _ => None,
-        };
-        let many = member["multiple"].as_bool().expect("a flag");
-        let on = interfaces(&member["appl"]);
-        rows.entry(ie.expect("a type"))
-            .and_modify(|row| {
-                if row.0 != presence {
-                    row.0 = None;
-                }
-                row.1 = true;
-                row.2 = row.2.with(on);
-            })
-            .or_insert((presence, many, on));
-    }
-    rows
-}
-
-fn compare(table: &Group, facts: &BTreeMap<u16, Row>, differences: &mut Vec<String>) {
-    let corrected = |ie: u16| {
-        CORRECTIONS
-            .iter()
-            .any(|(at, number, _)| *at == table.table && *number == ie)
-    };
-    for member in table.members {
-        let same = facts.get(&member.ie.0).is_some_and(|(presence, many, on)| {
-            presence.is_none_or(|presence| presence == member.presence)
-                && *many == member.many
-                && *on == member.on
-        });
-        if !same && !corrected(member.ie.0) {
-            differences.push(format!("{}: {} differs", table.table, member.ie));
-        }
-    }
-    for ie in facts
-        .keys()
-        .filter(|ie| table.member(IeType(**ie)).is_none() && !corrected(**ie))
-    {
-        differences.push(format!("{}: {} is missing", table.table, IeType(*ie)));
-    }
-}
-
-/// Every table that a message or an element leads to, by number.
-fn tables() -> BTreeMap<&'static str, &'static Group> {
-    let messages = MessageType::ALL.iter().filter_map(|ty| ty.table());
-    let elements = IeType::ALL.iter().filter_map(|ie| match describe(*ie) {
-        Some(Descriptor::Group(table)) => Some(table),
-        _ => None,
-    });
-    let mut waiting: Vec<&'static Group> = messages.chain(elements).collect();
-    let mut tables = BTreeMap::new();
-    while let Some(table) = waiting.pop() {
-        if tables.insert(table.table, table).is_none() {
-            waiting.extend(table.members.iter().filter_map(|member| match member.what {
-                Descriptor::Group(table) => Some(table),
-                Descriptor::Leaf(_) => None,
-            }));
-        }
-    }
-    tables
-}
-
-#[test]
-fn members_are_those_of_the_tables() {
-    let (Some(messages), Some(groups)) = (
-        shared_json("pfcp/spec/spec_r19_messages.json"),
-        shared_json("pfcp/spec/spec_r19_grouped.json"),
-    ) else {
-        return;
-    };
-    let tables = tables();
-    let mut differences = Vec::new();
-    for message in messages["messages"].as_array().expect("messages") {
-        let number = message["type"]
-            .as_u64()
-            .and_then(|number| u8::try_from(number).ok());
-        let table = MessageType(number.expect("a type")).table();
-        let table = table.expect("every message has a table");
-        // Version Not Supported Response has no table.
-        let label = message["table"].as_str().unwrap_or(table.table);
-        let renumbered = RENUMBERED.contains(&(label, table.table, RENUMBERED[0].2));
-        assert!(label == table.table || renumbered, "{label}");
-        compare(table, &facts(&message["members"]), &mut differences);
-    }
-    for group in groups["grouped"].as_array().expect("groups") {
-        let label = group["table"].as_str().expect("a label");
-        match tables.get(label) {
-            Some(table) => {
-                assert_eq!(
-                    table.ie.map(|ie| u64::from(ie.0)),
-                    group["ie_type"].as_u64()
-                );
-                compare(table, &facts(&group["members"]), &mut differences);
-            }
-            None => differences.push(format!("{label} is missing")),
-        }
-    }
-    assert_eq!(differences, Vec::<String>::new());
-}
-
 #[test]
 fn every_element_has_a_row() {
     let rowless: Vec<u16> = IeType::ALL
@@ -213,41 +49,6 @@ fn every_element_has_a_row() {
         .collect();
     let expected: Vec<u16> = ROWLESS.iter().map(|(ie, _)| *ie).collect();
     assert_eq!(rowless, expected);
-}
-
-#[test]
-fn names_are_those_of_the_specification() {
-    let Some(types) = shared_json("pfcp/spec/spec_r19_ie_types.json") else {
-        return;
-    };
-    let types = types["ie_types"].as_array().expect("types");
-    for fact in types {
-        let number = fact["type"]
-            .as_u64()
-            .and_then(|number| u16::try_from(number).ok());
-        let ie = IeType(number.expect("a type"));
-        // Reserved numbers keep what peers use them for.
-        if ie != IeType::USER_PLANE_IP_RESOURCE_INFORMATION {
-            assert_eq!(ie.name(), fact["name"].as_str(), "{ie:?}");
-        }
-    }
-    assert_eq!(
-        IeType::ALL.len(),
-        types
-            .iter()
-            .filter(|fact| fact["type"].as_u64() < Some(0x8000))
-            .count()
-    );
-    let Some(causes) = shared_json("pfcp/spec/spec_r19_causes_enums.json") else {
-        return;
-    };
-    for fact in causes["causes"].as_array().expect("causes") {
-        let number = fact["value"]
-            .as_u64()
-            .and_then(|number| u8::try_from(number).ok());
-        let name = fact["name"].as_str().map(|name| name.trim_end_matches('.'));
-        assert_eq!(Cause(number.expect("a value")).name(), name);
-    }
 }
 
 #[test]
@@ -286,96 +87,4 @@ fn least(leaf: &Leaf) -> usize {
             .is_some_and(|value| value.is_ok())
     };
     (0..zeros.len()).find(fits).unwrap_or(zeros.len())
-}
-
-/// Octets whose bits the specification draws with a sum other than eight: type and octet.
-const MISDRAWN: &[(u16, u64)] = &[
-    (39, 5),
-    (90, 5),
-    (100, 5),
-    (133, 5),
-    (134, 5),
-    (134, 6),
-    (135, 5),
-    (135, 6),
-    (137, 5),
-    (160, 5),
-    (179, 5),
-    (194, 5),
-    (204, 5),
-    (224, 5),
-    (289, 5),
-];
-
-/// Bits that are no fields: type, name, reason.
-const NO_FIELDS: &[(u16, &str, &str)] = &[
-    (
-        306,
-        "Address Type",
-        "follows from the length of the address",
-    ),
-    (306, "Address Length", "is that of the address"),
-    (317, "DSCP Value 1", "one of a list"),
-    (317, "DSCP Value 2", "one of a list"),
-];
-
-/// Bits of a leaf at a shift: those of its head, its flags, or a number in its first octet.
-fn has_bits(leaf: &Leaf, shift: u64, width: u64) -> bool {
-    leaf.fields.iter().any(|field| {
-        let flag = matches!(field.when, When::Flag { shift: at, .. } if u64::from(at) == shift);
-        let bits = match field.kind {
-            Kind::Bits {
-                shift: at,
-                width: bits,
-                ..
-            } => u64::from(at) == shift && u64::from(bits) == width,
-            Kind::Number {
-                octets: 1,
-                width: bits,
-                ..
-            } => leaf.head == 0 && shift == 0 && u64::from(bits) == width,
-            _ => false,
-        };
-        bits || (flag && width == 1)
-    })
-}
-
-#[test]
-fn bits_are_those_of_the_layouts() {
-    let Some(layouts) = shared_json("pfcp/spec/spec_r19_layouts.json") else {
-        return;
-    };
-    let (mut differences, mut misdrawn) = (Vec::new(), Vec::new());
-    for layout in layouts["layouts"].as_array().expect("layouts") {
-        let ie = layout["type"]
-            .as_u64()
-            .and_then(|ie| u16::try_from(ie).ok());
-        let Some(Descriptor::Leaf(leaf)) = ie.and_then(|ie| describe(IeType(ie))) else {
-            continue;
-        };
-        for row in layout["rows"].as_array().expect("rows") {
-            let octet = row["octets"].as_str().and_then(|at| at.parse::<u64>().ok());
-            let fields = row["fields"].as_array().map_or(&[][..], Vec::as_slice);
-            let width = |field: &serde_json::Value| field["bits"].as_u64().unwrap_or(0);
-            let Some(octet) = octet.filter(|_| fields.len() > 1) else {
-                continue;
-            };
-            if fields.iter().map(width).sum::<u64>() != 8 {
-                misdrawn.push((leaf.ie.0, octet));
-                continue;
-            }
-            let mut shift = 8 * (octet - 5) + 8;
-            for field in fields {
-                shift -= width(field);
-                let name = field["name"].as_str().unwrap_or_default();
-                let named = !name.starts_with("Spare") && name != "Reserved";
-                if named && !has_bits(leaf, shift, width(field)) {
-                    differences.push((leaf.ie.0, name));
-                }
-            }
-        }
-    }
-    let expected: Vec<(u16, &str)> = NO_FIELDS.iter().map(|(ie, name, _)| (*ie, *name)).collect();
-    assert_eq!(differences, expected);
-    assert_eq!(misdrawn, MISDRAWN);
 }

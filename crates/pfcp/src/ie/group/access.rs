@@ -74,6 +74,6 @@ group! {
     MpquicParameters MpquicParametersView = MPQUIC_PARAMETERS "7.5.3.7-5" {
         mpquic_address_information: MpquicAddressInformation, M one [N4];
         mpquic_link_specific_ip_address: LinkSpecificMultipathIpAddress,
-            M one [N4] "MPQUIC Link-Specific IP Address";
+            M one [N4; R17] "MPQUIC Link-Specific IP Address";
     }
 }

@@ -14,7 +14,7 @@ group! {
         user_plane_node_management_information_container:
             UserPlaneNodeManagementInformationContainer, O opt [N4];
         nw_tt_port_number: NwTtPortNumber, C opt [N4];
-        direct_reporting_information: TscDirectReportingInformation, C rare [N4];
+        direct_reporting_information: TscDirectReportingInformation, C rare [N4; R17];
     }
 }
 

@@ -99,7 +99,7 @@ group! {
         duplicating_parameters: DuplicatingParameters, C many [SXA SXB];
         bar_id: BarId, O opt [SXA N4];
         redundant_transmission_forwarding_parameters: RedundantTransmissionForwardingParameters,
-            C rare [];
+            C rare [ALL];
         mbs_multicast_parameters: MbsMulticastParameters, C rare [N4MB];
         add_mbs_unicast_parameters: AddMbsUnicastParameters, C many [N4MB];
     }
@@ -123,7 +123,7 @@ group! {
         proxying: Proxying, C opt [N4];
         destination_interface_type: TgppInterfaceType,
             C opt [SXA SXB N4] "Destination Interface Type";
-        data_network_access_identifier: DataNetworkAccessIdentifier, C opt [];
+        data_network_access_identifier: DataNetworkAccessIdentifier, C opt [ALL];
         ip_address_and_port_number_replacement: IpAddressAndPortNumberReplacement, C opt [N4];
         n6_routing_information: N6RoutingInformation, O opt [N4];
         header_handling_control_rules: HeaderHandlingControlRule, C many [N4];
@@ -144,11 +144,11 @@ group! {
 group! {
     /// What to measure and when to report it.
     CreateUrr CreateUrrView = CREATE_URR "7.5.2.4-1" {
-        urr_id: UrrId, M one [ALL];
-        measurement_method: MeasurementMethod, M one [ALL];
-        reporting_triggers: ReportingTriggers, M one [ALL];
-        measurement_period: MeasurementPeriod, C opt [ALL];
-        volume_threshold: VolumeThreshold, C opt [ALL];
+        urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
+        measurement_method: MeasurementMethod, M one [ALL; R17 SXA SXB SXC N4];
+        reporting_triggers: ReportingTriggers, M one [ALL; R17 SXA SXB SXC N4];
+        measurement_period: MeasurementPeriod, C opt [ALL; R17 SXA SXB SXC N4];
+        volume_threshold: VolumeThreshold, C opt [ALL; R17 SXA SXB SXC N4];
         volume_quota: VolumeQuota, C opt [SXB SXC N4];
         event_threshold: EventThreshold, C opt [SXB SXC N4];
         event_quota: EventQuota, C opt [SXB SXC N4];
@@ -165,8 +165,8 @@ group! {
         subsequent_event_threshold: SubsequentEventThreshold, O opt [SXB SXC N4];
         subsequent_event_quota: SubsequentEventQuota, O opt [SXB SXC N4];
         inactivity_detection_time: InactivityDetectionTime, C opt [SXB SXC N4];
-        linked_urr_ids: LinkedUrrId, C many [SXB SXC N4 N4MB];
-        measurement_information: MeasurementInformation, C opt [];
+        linked_urr_ids: LinkedUrrId, C many [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        measurement_information: MeasurementInformation, C opt [ALL];
         time_quota_mechanism: TimeQuotaMechanism, C opt [SXB];
         aggregated_urrs: AggregatedUrrs, C many [SXB];
         far_id_for_quota_action: FarId, C opt [SXB SXC N4] "FAR ID for Quota Action";
@@ -197,7 +197,7 @@ group! {
         paging_policy_indicator: PagingPolicyIndicator, C opt [N4];
         averaging_window: AveragingWindow, O opt [N4];
         qer_control_indications: QerControlIndications, C opt [SXB N4];
-        qer_indications: QerIndications, C opt [];
+        qer_indications: QerIndications, C opt [ALL; R17 N4MB];
     }
 }
 
@@ -209,8 +209,8 @@ group! {
         suggested_buffering_packets_count: SuggestedBufferingPacketsCount, C opt [SXB SXC N4];
         mt_edt_control_information: MtEdtControlInformation, O opt [SXA];
         mt_sdt_control_information: MtSdtControlInformation, O opt [N4];
-        dl_buffering_duration: DlBufferingDuration, C opt [SXA N4];
-        dl_buffering_suggested_packet_count: DlBufferingSuggestedPacketCount, O opt [SXA N4];
+        dl_buffering_duration: DlBufferingDuration, C opt [SXA N4; R17];
+        dl_buffering_suggested_packet_count: DlBufferingSuggestedPacketCount, O opt [SXA N4; R17];
     }
 }
 

@@ -58,12 +58,12 @@ group! {
     HeaderHandlingReportingControlInfo HeaderHandlingReportingControlInfoView
         = HEADER_HANDLING_REPORTING_CONTROL_INFO "7.5.2.3-8" {
         reporting_endpoint_id: ReportingEndpointId, M one [N4];
-        minimum_wait_time: MinimumWaitTime, C opt [N4];
+        minimum_wait_time: MinimumWaitTime, C opt [N4; R17];
         reporting_suggestion_info: ReportingSuggestionInfo, O opt [N4];
-        event_notification_uri: EventNotificationUri, M one [N4];
+        event_notification_uri: EventNotificationUri, M one [N4; R17];
         notification_binding_indication: BindingIndication,
             C opt [N4] "Notification Binding Indication";
-        notification_correlation_id: NotificationCorrelationId, M one [N4];
+        notification_correlation_id: NotificationCorrelationId, M one [N4; R17];
         header_handling_reporting_indication: HeaderHandlingReportingIndication, C opt [N4];
     }
 }
@@ -86,7 +86,7 @@ group! {
     /// The marking of important sets of PDUs.
     ExtendedTransportLevelMarking ExtendedTransportLevelMarkingView
         = EXTENDED_TRANSPORT_LEVEL_MARKING "7.5.2.3-10" {
-        transport_level_marking: TransportLevelMarking, M one [N4];
+        transport_level_marking: TransportLevelMarking, M one [N4; R17];
         associated_pdu_set_importance_values: PduSetImportance,
             M one [N4] "Associated PDU Set Importance values";
     }

@@ -69,8 +69,8 @@ group! {
     /// An application whose descriptions could not be set.
     PfdPartialFailureInformation PfdPartialFailureInformationView
         = PFD_PARTIAL_FAILURE_INFORMATION "7.4.3.2-2" {
-        application_id: ApplicationId, M one [SXB SXC N4];
-        failure_cause: Cause, M one [SXB SXC N4] "Failure Cause";
+        application_id: ApplicationId, M one [SXB SXC N4; R17];
+        failure_cause: Cause, M one [SXB SXC N4; R17] "Failure Cause";
     }
 }
 
@@ -90,18 +90,18 @@ group! {
     /// Which paths to measure, and when to report them.
     GtpuPathQosControlInformation GtpuPathQosControlInformationView
         = GTPU_PATH_QOS_CONTROL_INFORMATION "7.4.4.1.3-1" {
-        remote_gtpu_peers: RemoteGtpuPeer, C many [N4];
-        gtpu_path_interface_type: GtpuPathInterfaceType, C opt [N4];
-        qos_report_trigger: QosReportTrigger, M one [N4];
-        dscps: TransportLevelMarking, C many [N4] "DSCP";
-        measurement_period: MeasurementPeriod, C opt [N4];
+        remote_gtpu_peers: RemoteGtpuPeer, C many [N4; R17];
+        gtpu_path_interface_type: GtpuPathInterfaceType, C opt [N4; R17];
+        qos_report_trigger: QosReportTrigger, M one [N4; R17];
+        dscps: TransportLevelMarking, C many [N4; R17] "DSCP";
+        measurement_period: MeasurementPeriod, C opt [N4; R17];
         average_packet_delay_threshold: AveragePacketDelay,
-            C opt [N4] "Average Packet Delay Threshold";
+            C opt [N4; R17] "Average Packet Delay Threshold";
         minimum_packet_delay_threshold: MinimumPacketDelay,
-            C opt [N4] "Minimum Packet Delay Threshold";
+            C opt [N4; R17] "Minimum Packet Delay Threshold";
         maximum_packet_delay_threshold: MaximumPacketDelay,
-            C opt [N4] "Maximum Packet Delay Threshold";
-        minimum_waiting_time: Timer, C opt [N4] "Minimum Waiting Time";
+            C opt [N4; R17] "Maximum Packet Delay Threshold";
+        minimum_waiting_time: Timer, C opt [N4; R17] "Minimum Waiting Time";
     }
 }
 
@@ -112,19 +112,19 @@ group! {
         n6_delay_measurement_control_information_id: N6DelayMeasurementControlInformationId,
             M one [N4];
         measurement_endpoint_address: MeasurementEndpointAddress, M many [N4];
-        network_instance: NetworkInstance, M one [N4];
+        network_instance: NetworkInstance, M one [N4; R17];
         measurement_protocols: N6DelayMeasurementProtocols, M many [N4] "Measurement Protocols";
         protocol_specific_configuration_parameters: ProtocolSpecificConfigurationParameters,
             O rare [N4];
         measurement_reporting_type: MeasurementReportingType, M one [N4];
-        measurement_period: MeasurementPeriod, C opt [N4];
+        measurement_period: MeasurementPeriod, C opt [N4; R17];
         average_packet_delay_threshold: AveragePacketDelay,
-            O opt [N4] "Average Packet Delay Threshold";
+            O opt [N4; R17] "Average Packet Delay Threshold";
         minimum_packet_delay_threshold: MinimumPacketDelay,
-            O opt [N4] "Minimum Packet Delay Threshold";
+            O opt [N4; R17] "Minimum Packet Delay Threshold";
         maximum_packet_delay_threshold: MaximumPacketDelay,
-            O opt [N4] "Maximum Packet Delay Threshold";
-        minimum_waiting_time: Timer, O opt [N4] "Minimum Waiting Time";
+            O opt [N4; R17] "Maximum Packet Delay Threshold";
+        minimum_waiting_time: Timer, O opt [N4; R17] "Minimum Waiting Time";
     }
 }
 
@@ -189,10 +189,10 @@ group! {
     N6DelayMeasurementReport N6DelayMeasurementReportView
         = N6_DELAY_MEASUREMENT_REPORT "7.4.5.1.8-1" {
         measurement_endpoint_address: MeasurementEndpointAddress, M one [N4];
-        network_instance: NetworkInstance, M one [N4];
+        network_instance: NetworkInstance, M one [N4; R17];
         measurement_reporting_type: MeasurementReportingType, M one [N4];
-        time_stamp: TimeStamp, M one [N4];
-        start_time: StartTime, C opt [N4];
+        time_stamp: TimeStamp, M one [N4; R17];
+        start_time: StartTime, C opt [N4; R17];
         n6_delay_measurement_information: N6DelayMeasurementInformation, C opt [N4];
         n6_delay_measurement_failure_information: N6DelayMeasurementFailureInformation, C opt [N4];
         measurement_endpoint_port_number: MeasurementEndpointPortNumber, O opt [N4];

@@ -43,9 +43,9 @@ group! {
     /// Which parameters of traffic to measure.
     TrafficParameterMeasurementControlInformation TrafficParameterMeasurementControlInformationView
         = TRAFFIC_PARAMETER_MEASUREMENT_CONTROL_INFORMATION "7.5.2.9-5" {
-        qfis: Qfi, M many [N4];
+        qfis: Qfi, M many [N4; R17];
         traffic_parameter_measurement_indication: TrafficParameterMeasurementIndication, M one [N4];
-        measurement_period: MeasurementPeriod, C opt [N4];
+        measurement_period: MeasurementPeriod, C opt [N4; R17];
         dl_periodicity: DlPeriodicity, C opt [N4];
         traffic_parameter_threshold: TrafficParameterThreshold, C opt [N4];
     }
@@ -55,11 +55,11 @@ group! {
     /// Parameters of traffic that were measured.
     TrafficParameterMeasurementReport TrafficParameterMeasurementReportView
         = TRAFFIC_PARAMETER_MEASUREMENT_REPORT "7.5.8.6-4" {
-        qfi: Qfi, M one [N4];
+        qfi: Qfi, M one [N4; R17];
         n6_jitter_measurement: N6JitterMeasurement, C opt [N4];
         ul_periodicity: UlPeriodicity, C opt [N4];
-        time_stamp: TimeStamp, M one [N4];
-        start_time: StartTime, O opt [N4];
+        time_stamp: TimeStamp, M one [N4; R17];
+        start_time: StartTime, O opt [N4; R17];
     }
 }
 
@@ -117,8 +117,8 @@ group! {
     /// The end of a tunnel at the UP function.
     LocalN3N9TunnelInformation LocalN3N9TunnelInformationView
         = LOCAL_N3_N9_TUNNEL_INFORMATION "7.5.8.6-6" {
-        f_teid: FTeid, M one [N4];
-        network_instance: NetworkInstance, O opt [N4];
+        f_teid: FTeid, M one [N4; R17];
+        network_instance: NetworkInstance, O opt [N4; R17];
     }
 }
 
@@ -126,8 +126,8 @@ group! {
     /// The far end of a tunnel.
     RemoteN3N9TunnelInformation RemoteN3N9TunnelInformationView
         = REMOTE_N3_N9_TUNNEL_INFORMATION "7.5.8.6-7" {
-        f_teid: FTeid, M one [N4];
-        network_instance: NetworkInstance, O opt [N4];
+        f_teid: FTeid, M one [N4; R17];
+        network_instance: NetworkInstance, O opt [N4; R17];
     }
 }
 

@@ -20,7 +20,7 @@ group! {
 group! {
     /// The usage rule to remove.
     RemoveUrr RemoveUrrView = REMOVE_URR "7.5.4.8-1" {
-        urr_id: UrrId, M one [ALL];
+        urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
     }
 }
 
@@ -34,7 +34,7 @@ group! {
 group! {
     /// The usage rule to report now.
     QueryUrr QueryUrrView = QUERY_URR "7.5.4.10-1" {
-        urr_id: UrrId, M one [ALL];
+        urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
     }
 }
 

@@ -14,17 +14,17 @@ group! {
     /// Usage, reported when asked.
     UsageReportModificationResponse UsageReportModificationResponseView
         = USAGE_REPORT_MODIFICATION_RESPONSE "7.5.5.2-1" {
-        urr_id: UrrId, M one [ALL];
-        ur_seqn: UrSeqn, M one [ALL];
-        usage_report_trigger: UsageReportTrigger, M one [ALL];
-        start_time: StartTime, C opt [ALL];
-        end_time: EndTime, C opt [ALL];
-        volume_measurement: VolumeMeasurement, C opt [ALL];
+        urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
+        ur_seqn: UrSeqn, M one [ALL; R17 SXA SXB SXC N4];
+        usage_report_trigger: UsageReportTrigger, M one [ALL; R17 SXA SXB SXC N4];
+        start_time: StartTime, C opt [ALL; R17 SXA SXB SXC N4];
+        end_time: EndTime, C opt [ALL; R17 SXA SXB SXC N4];
+        volume_measurement: VolumeMeasurement, C opt [ALL; R17 SXA SXB SXC N4];
         duration_measurement: DurationMeasurement, C opt [SXA SXB SXC N4];
-        time_of_first_packet: TimeOfFirstPacket, C opt [SXB SXC N4 N4MB];
-        time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB];
+        time_of_first_packet: TimeOfFirstPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
         usage_information: UsageInformation, C opt [SXA SXB SXC N4];
-        query_urr_reference: QueryUrrReference, C opt [ALL];
+        query_urr_reference: QueryUrrReference, C opt [ALL; R17 SXA SXB SXC N4];
         ethernet_traffic_information: EthernetTrafficInformation, C rare [N4];
     }
 }
@@ -33,15 +33,15 @@ group! {
     /// Usage, reported when a session ends.
     UsageReportDeletionResponse UsageReportDeletionResponseView
         = USAGE_REPORT_DELETION_RESPONSE "7.5.7.2-1" {
-        urr_id: UrrId, M one [ALL];
-        ur_seqn: UrSeqn, M one [ALL];
-        usage_report_trigger: UsageReportTrigger, M one [ALL];
-        start_time: StartTime, C opt [ALL];
-        end_time: EndTime, C opt [ALL];
-        volume_measurement: VolumeMeasurement, C opt [ALL];
+        urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
+        ur_seqn: UrSeqn, M one [ALL; R17 SXA SXB SXC N4];
+        usage_report_trigger: UsageReportTrigger, M one [ALL; R17 SXA SXB SXC N4];
+        start_time: StartTime, C opt [ALL; R17 SXA SXB SXC N4];
+        end_time: EndTime, C opt [ALL; R17 SXA SXB SXC N4];
+        volume_measurement: VolumeMeasurement, C opt [ALL; R17 SXA SXB SXC N4];
         duration_measurement: DurationMeasurement, C opt [SXA SXB SXC N4];
-        time_of_first_packet: TimeOfFirstPacket, C opt [SXB SXC N4 N4MB];
-        time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB];
+        time_of_first_packet: TimeOfFirstPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
         usage_information: UsageInformation, C opt [SXA SXB SXC N4];
         ethernet_traffic_information: EthernetTrafficInformation, C rare [N4];
     }
@@ -50,20 +50,20 @@ group! {
 group! {
     /// Usage, reported by the UP function.
     UsageReportRequest UsageReportRequestView = USAGE_REPORT_REQUEST "7.5.8.3-1" {
-        urr_id: UrrId, M one [ALL];
-        ur_seqn: UrSeqn, M one [ALL];
-        usage_report_trigger: UsageReportTrigger, M one [ALL];
-        start_time: StartTime, C opt [ALL];
-        end_time: EndTime, C opt [ALL];
-        volume_measurement: VolumeMeasurement, C opt [ALL];
+        urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
+        ur_seqn: UrSeqn, M one [ALL; R17 SXA SXB SXC N4];
+        usage_report_trigger: UsageReportTrigger, M one [ALL; R17 SXA SXB SXC N4];
+        start_time: StartTime, C opt [ALL; R17 SXA SXB SXC N4];
+        end_time: EndTime, C opt [ALL; R17 SXA SXB SXC N4];
+        volume_measurement: VolumeMeasurement, C opt [ALL; R17 SXA SXB SXC N4];
         duration_measurement: DurationMeasurement, C opt [SXA SXB SXC N4];
         application_detection_information: ApplicationDetectionInformation, C rare [SXB SXC N4];
         ue_ip_address: UeIpAddress, C opt [SXC N4];
         network_instance: NetworkInstance, C opt [SXC N4];
-        time_of_first_packet: TimeOfFirstPacket, C opt [SXB SXC N4 N4MB];
-        time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB];
+        time_of_first_packet: TimeOfFirstPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
         usage_information: UsageInformation, C opt [SXA SXB SXC N4];
-        query_urr_reference: QueryUrrReference, C opt [ALL];
+        query_urr_reference: QueryUrrReference, C opt [ALL; R17 SXA SXB SXC N4];
         event_time_stamps: TimeStamp, C many [SXB SXC N4] "Event Time Stamp";
         ethernet_traffic_information: EthernetTrafficInformation, C rare [N4];
         join_ip_muticast_informations: JoinIpMulticastInformation,

@@ -85,7 +85,7 @@ group! {
             C opt [SXA SXB N4] "Linked Traffic Endpoint ID";
         destination_interface_type: TgppInterfaceType,
             C opt [SXA SXB N4] "Destination Interface Type";
-        data_network_access_identifier: DataNetworkAccessIdentifier, C opt [];
+        data_network_access_identifier: DataNetworkAccessIdentifier, C opt [ALL];
         ip_address_and_port_number_replacement: IpAddressAndPortNumberReplacement, C opt [N4];
         header_handling_control_rule: HeaderHandlingControlRule, C rare [N4];
     }
@@ -107,9 +107,9 @@ group! {
     UpdateUrr UpdateUrrView = UPDATE_URR "7.5.4.4-1" {
         urr_id: UrrId, M one [SXA SXB SXC N4];
         measurement_method: MeasurementMethod, C opt [SXA SXB SXC N4];
-        reporting_triggers: ReportingTriggers, C opt [ALL];
-        measurement_period: MeasurementPeriod, C opt [ALL];
-        volume_threshold: VolumeThreshold, C opt [ALL];
+        reporting_triggers: ReportingTriggers, C opt [ALL; R17 SXA SXB SXC N4];
+        measurement_period: MeasurementPeriod, C opt [ALL; R17 SXA SXB SXC N4];
+        volume_threshold: VolumeThreshold, C opt [ALL; R17 SXA SXB SXC N4];
         volume_quota: VolumeQuota, C opt [SXB SXC N4];
         time_threshold: TimeThreshold, C opt [SXA SXB SXC N4];
         time_quota: TimeQuota, C opt [SXB SXC N4];
@@ -126,8 +126,8 @@ group! {
         subsequent_event_threshold: SubsequentEventThreshold, O opt [SXB SXC N4];
         subsequent_event_quota: SubsequentEventQuota, O opt [SXB SXC N4];
         inactivity_detection_time: InactivityDetectionTime, C opt [SXB SXC N4];
-        linked_urr_ids: LinkedUrrId, C many [SXB SXC N4 N4MB];
-        measurement_information: MeasurementInformation, C opt [];
+        linked_urr_ids: LinkedUrrId, C many [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        measurement_information: MeasurementInformation, C opt [ALL];
         time_quota_mechanism: TimeQuotaMechanism, C opt [SXB];
         aggregated_urrs: AggregatedUrrs, C many [SXB];
         far_id_for_quota_action: FarId, C opt [SXB SXC N4] "FAR ID for Quota Action";
@@ -157,7 +157,7 @@ group! {
         paging_policy_indicator: PagingPolicyIndicator, C opt [N4];
         averaging_window: AveragingWindow, O opt [N4];
         qer_control_indications: QerControlIndications, C opt [SXB N4];
-        qer_indications: QerIndications, C opt [];
+        qer_indications: QerIndications, C opt [ALL; R17];
     }
 }
 
@@ -165,10 +165,10 @@ group! {
     /// Changes of a buffering rule in a modification.
     UpdateBar UpdateBarView = UPDATE_BAR "7.5.4.11-1" {
         bar_id: BarId, M one [SXA N4];
-        downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA];
+        downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA; R17 SXA N4];
         suggested_buffering_packets_count: SuggestedBufferingPacketsCount, C opt [SXB SXC N4];
-        dl_buffering_duration: DlBufferingDuration, C opt [SXA N4];
-        dl_buffering_suggested_packet_count: DlBufferingSuggestedPacketCount, O opt [SXA N4];
+        dl_buffering_duration: DlBufferingDuration, C opt [SXA N4; R17];
+        dl_buffering_suggested_packet_count: DlBufferingSuggestedPacketCount, O opt [SXA N4; R17];
         mt_edt_control_information: MtEdtControlInformation, O opt [SXA];
         mt_sdt_control_information: MtSdtControlInformation, O opt [N4];
         extended_dl_buffering_notification_policy: ExtendedDlBufferingNotificationPolicy,
@@ -180,7 +180,7 @@ group! {
     /// Changes of a buffering rule in the response to a report.
     UpdateBarReportResponse UpdateBarReportResponseView = UPDATE_BAR_REPORT_RESPONSE "7.5.9.2-1" {
         bar_id: BarId, M one [SXA N4];
-        downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA];
+        downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA; R17 SXA N4];
         dl_buffering_duration: DlBufferingDuration, C opt [SXA N4];
         dl_buffering_suggested_packet_count: DlBufferingSuggestedPacketCount, O opt [SXA N4];
         suggested_buffering_packets_count: SuggestedBufferingPacketsCount, C opt [SXB SXC N4];
