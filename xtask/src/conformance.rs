@@ -44,7 +44,7 @@ const OURS: &str = "property";
 
 /// The tests that prove something.
 const TESTS: [&[&str]; 2] = [
-    &["--package", "strowger-pfcp"],
+    &["--package", "strowger-pfcp", "--test", "codec"],
     &["--package", "strowger-pfcp-node", "--test", "captures"],
 ];
 

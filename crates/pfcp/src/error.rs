@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ie::IeType;
+use crate::ie::{IeType, Release};
 use crate::message::MessageType;
 
 /// Octets that could not be read, or a value that could not be written.
@@ -119,6 +119,14 @@ pub enum ErrorKind {
     TooLong {
         /// Octets of the value.
         have: usize,
+    },
+    /// An element, or a field of one, is newer than the release that was asked for.
+    #[error("{field} is newer than {release}")]
+    Newer {
+        /// The name of the field, or `element`.
+        field: &'static str,
+        /// The release.
+        release: Release,
     },
 }
 

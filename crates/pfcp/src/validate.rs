@@ -19,14 +19,17 @@
 //! ```
 
 mod condition;
+mod release;
 mod rule;
 
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, IePath, PathStep};
-use crate::ie::{Cause, Descriptor, FailedRuleId, Group, IeType, Interfaces};
+use crate::ie::{Cause, Descriptor, FailedRuleId, Group, IeType, Interfaces, Release};
 use crate::message::MessageView;
 use crate::wire::Part;
+
+pub use release::newer;
 
 pub(crate) use condition::{incorrect, is_closed, is_judged, of_message};
 
@@ -59,6 +62,13 @@ pub enum FindingKind {
     Repeated,
     /// An element that the group does not have on any of the interfaces.
     Unexpected,
+    /// The element, or one of its flags or values, is newer than a release.
+    Newer {
+        /// The flag, or the field with the value; the element itself if there is none.
+        what: Option<&'static str>,
+        /// The release.
+        release: Release,
+    },
 }
 
 impl FindingKind {
@@ -69,7 +79,7 @@ impl FindingKind {
             Self::Missing => Some(Cause::MANDATORY_IE_MISSING),
             Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
             Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
-            Self::Repeated | Self::Unexpected => None,
+            Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
         }
     }
 }
@@ -83,6 +93,10 @@ impl fmt::Display for Finding {
             FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
             FindingKind::Repeated => f.write_str("occurs again"),
             FindingKind::Unexpected => f.write_str("is unexpected"),
+            FindingKind::Newer { what, release } => match what {
+                Some(what) => write!(f, "has {what}, which {release} does not have"),
+                None => write!(f, "is newer than {release}"),
+            },
         }
     }
 }

@@ -28,6 +28,8 @@ mod pcap;
 mod pdml;
 #[path = "codec/proof.rs"]
 mod proof;
+#[path = "codec/release.rs"]
+mod release;
 #[path = "codec/roundtrip.rs"]
 mod roundtrip;
 #[path = "codec/rows.rs"]

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use strowger_pfcp::ie::descriptor::Descriptor;
+use strowger_pfcp::validate::newer;
 use strowger_pfcp::wire::Part;
-use strowger_pfcp::{Error, Frame, Index, MessageView, frames, to_json};
+use strowger_pfcp::{Error, Frame, Index, MessageView, Release, frames, to_json};
 use strowger_pfcp_node::PFCP_PORT;
 
 use super::hex::Hex;
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     /// Encodes every message again from its values and compares; prints a summary only.
     #[arg(long)]
     check: bool,
+    /// Says what a release does not have: R17 or R19.
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<Release>,
     /// Prints one object for each message.
     #[arg(long)]
     json: bool,
@@ -130,10 +134,22 @@ fn message(
     if args.json {
         let mut object = to_json(&view);
         object["frame"] = frame_info(packet);
+        if let Some(release) = args.release {
+            let newer = newer(&view, release).iter().map(ToString::to_string);
+            object["frame"]["newer"] = newer.collect();
+        }
         return output.json(&object);
     }
     output.line(output.paint(Ink::Faint, about(packet)))?;
-    tree(&view.to_string(), output)
+    tree(&view.to_string(), output)?;
+    for found in args
+        .release
+        .iter()
+        .flat_map(|release| newer(&view, *release))
+    {
+        output.line(output.paint(Ink::Yellow, found))?;
+    }
+    Ok(())
 }
 
 /// Encodes a message again from its owned values, without the octets that it came from.

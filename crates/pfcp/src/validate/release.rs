@@ -1,0 +1,240 @@
+//! What a message holds that an older release of the specification does not have.
+
+use crate::error::{Error, ErrorKind, IePath, PathStep};
+use crate::ie::{Descriptor, Field, Interfaces, Kind, Leaf, Release, Value, When};
+use crate::message::{Message, MessageView};
+use crate::wire::{Header, Index, Part};
+
+use super::{Finding, FindingKind, rule};
+
+/// Returns everything in a message that a release does not have: elements, members of a group,
+/// flags and values, each a [`FindingKind::Newer`].
+///
+/// A receiver of that release ignores them, TS 29.244 §7.6, so they are no reason to refuse.
+///
+/// ```
+/// use strowger_pfcp::ie::UpFunctionFeatures;
+/// use strowger_pfcp::message::AssociationSetupRequest;
+/// use strowger_pfcp::{Index, Message, MessageView, Release, Sequence, validate};
+///
+/// let node: std::net::IpAddr = [127, 0, 0, 1].into();
+/// let body = AssociationSetupRequest::new(node, 1)
+///     .up_function_features(UpFunctionFeatures::FTUP | UpFunctionFeatures::DETNET);
+/// let octets = Message::node(Sequence::new(1), body).encode()?;
+/// let mut index = Index::new();
+/// let view = MessageView::decode(&octets, &mut index)?;
+/// let newer = validate::newer(&view, Release::R17);
+/// assert_eq!(
+///     newer[0].to_string(),
+///     "Association Setup Request: UP Function Features has DETNET, which R17 does not have"
+/// );
+/// assert!(validate::newer(&view, Release::R19).is_empty());
+/// # Ok::<(), strowger_pfcp::Error>(())
+/// ```
+#[must_use]
+pub fn newer(view: &MessageView<'_>, release: Release) -> Vec<Finding> {
+    let mut found = Vec::new();
+    group(view, view.root(), release, &mut Vec::new(), &mut found);
+    found
+}
+
+/// Whether a member stands in a group only since after a release.
+fn is_newer(part: Part<'_>, release: Release) -> bool {
+    let row = part.member();
+    part.ie().since() > release
+        || row.is_some_and(|row| !row.on.is_empty() && row.on_in(release).is_empty())
+}
+
+fn group(
+    view: &MessageView<'_>,
+    parent: Part<'_>,
+    release: Release,
+    steps: &mut Vec<PathStep>,
+    found: &mut Vec<Finding>,
+) {
+    let mut places = [0usize; 64];
+    for part in parent.parts() {
+        let place = places.get_mut(usize::from(part.slot())).map_or(0, |next| {
+            *next += 1;
+            *next - 1
+        });
+        let mut note = |what| {
+            found.push(Finding {
+                kind: FindingKind::Newer { what, release },
+                ie: part.ie(),
+                path: IePath::new(view.message_type(), steps.iter().rev().copied().collect()),
+                on: Interfaces::ALL,
+                failed_rule: rule::named_by(parent),
+            });
+        };
+        if is_newer(part, release) {
+            note(None);
+            continue;
+        }
+        match part.descriptor() {
+            Some(Descriptor::Leaf(leaf)) => {
+                for what in newer_fields(leaf, part.raw(), release) {
+                    note(Some(what));
+                }
+            }
+            Some(Descriptor::Group(_)) => {
+                let many = part.member().is_some_and(|member| member.many);
+                steps.push(PathStep {
+                    ie: part.ie(),
+                    index: many.then_some(place),
+                });
+                group(view, part, release, steps, found);
+                steps.pop();
+            }
+            None => {}
+        }
+    }
+}
+
+/// The bits of a head that a release does not have, and the names of what they say.
+fn newer_bits(leaf: &Leaf, release: Release) -> impl Iterator<Item = (u8, u32, &'static str)> {
+    let newer = leaf
+        .fields
+        .iter()
+        .filter(move |field| field.since > release);
+    newer.flat_map(|field: &Field| {
+        let flag = match field.when {
+            When::Flag { name, shift } => Some((shift, 1, name)),
+            _ => None,
+        };
+        let bits = match field.kind {
+            Kind::Bits { shift, width, .. } => Some((shift, width, field.name)),
+            _ => None,
+        };
+        flag.into_iter().chain(bits)
+    })
+}
+
+fn head_of(leaf: &Leaf, value: &[u8]) -> u128 {
+    let mut head = [0; 16];
+    let there = leaf.head.min(value.len());
+    head[..there].copy_from_slice(&value[..there]);
+    u128::from_le_bytes(head)
+}
+
+/// The names of the flags that are set and of the fields whose value is one that a release does
+/// not have.
+fn newer_fields(leaf: &'static Leaf, value: &[u8], release: Release) -> Vec<&'static str> {
+    let head = head_of(leaf, value);
+    let set = |(shift, width, _): &(u8, u32, &str)| head >> shift & ((1 << width) - 1) != 0;
+    let bits = newer_bits(leaf, release).filter(set);
+    let mut found: Vec<&'static str> = bits.map(|(.., name)| name).collect();
+    for (name, _, read) in leaf.read(value) {
+        let field = leaf.fields.iter().find(|field| field.name == name);
+        if let (Some(since), Value::Number(number)) = (field.and_then(|field| field.values), read)
+            && since(number) > release
+        {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Writes a message as a release has it: without newer elements, members and flags, and without
+/// the fields that such flags bring.
+///
+/// A newer value of a field that has to be there stays; [`newer`] finds it.
+///
+/// # Errors
+/// Never for a view of at most 65 535 octets with its own lengths; those of encoding otherwise.
+pub(crate) fn reduce(view: &MessageView<'_>, release: Release) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::new();
+    let header: Header = *view.header();
+    header.encode(0, &mut out)?;
+    members(view.root(), release, &mut out);
+    header.patch(0, &mut out)?;
+    Ok(out)
+}
+
+fn members(parent: Part<'_>, release: Release, out: &mut Vec<u8>) {
+    for part in parent.parts().filter(|part| !is_newer(*part, release)) {
+        out.extend_from_slice(&part.ie().0.to_be_bytes());
+        let length = out.len();
+        out.extend_from_slice(&[0; 2]);
+        match part.descriptor() {
+            Some(Descriptor::Group(_)) => members(part, release, out),
+            Some(Descriptor::Leaf(leaf)) => value(leaf, part.raw(), release, out),
+            None => out.extend_from_slice(part.raw()),
+        }
+        // What is left of a value is no longer than the value was.
+        let octets = u16::try_from(out.len() - length - 2).unwrap_or(u16::MAX);
+        out[length..length + 2].copy_from_slice(&octets.to_be_bytes());
+    }
+}
+
+/// Writes the value of a leaf without newer flags and what they bring.
+fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
+    let unknown = newer_bits(leaf, release).fold(0, |mask, (shift, width, _)| {
+        mask | ((1u128 << width) - 1) << shift
+    });
+    let head = head_of(leaf, raw);
+    if head & unknown == 0 {
+        out.extend_from_slice(raw);
+        return;
+    }
+    let mut old = raw.to_vec();
+    let there = leaf.head.min(old.len());
+    old[..there].copy_from_slice(&(head & !unknown).to_le_bytes()[..there]);
+    (leaf.again)(&old, out);
+}
+
+impl Message {
+    /// Returns the octets, which have nothing that the release does not have.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Newer`] with the path of the first element that is newer or says something
+    /// newer; besides those of [`encode`](Self::encode).
+    ///
+    /// ```
+    /// use strowger_pfcp::ie::Cause;
+    /// use strowger_pfcp::message::AssociationUpdateResponse;
+    /// use strowger_pfcp::{Message, Release, Sequence};
+    ///
+    /// let node: std::net::IpAddr = [127, 0, 0, 1].into();
+    /// let body = AssociationUpdateResponse::new(node, Cause::PFD_APPLICATION_ID_UNKNOWN);
+    /// let message = Message::node(Sequence::new(1), body);
+    /// let error = message.encode_for(Release::R17).expect_err("a cause of release 18");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "Association Update Response / Cause: cause is newer than R17"
+    /// );
+    /// ```
+    pub fn encode_for(&self, release: Release) -> Result<Vec<u8>, Error> {
+        let octets = self.encode()?;
+        let mut index = Index::new();
+        let view = MessageView::decode(&octets, &mut index)?;
+        let Some(first) = newer(&view, release).into_iter().next() else {
+            return Ok(octets);
+        };
+        let field = match first.kind {
+            FindingKind::Newer { what, .. } => what.unwrap_or("element"),
+            _ => "element",
+        };
+        let kind = ErrorKind::Newer { field, release };
+        let steps = first.path.steps().collect::<Vec<_>>();
+        let error = Error::new(0, kind).within(first.ie, None);
+        let outwards = steps.into_iter().rev();
+        let error = outwards.fold(error, |error, step| error.within(step.ie, step.index));
+        Err(error.in_message(view.message_type()))
+    }
+
+    /// Leaves out what a release does not have: elements, members of groups, flags and the fields
+    /// that they bring.
+    ///
+    /// # Errors
+    /// Those of [`encode`](Self::encode), and a mandatory element that is left out: it cannot be
+    /// said in that release.
+    pub fn reduced_to(&self, release: Release) -> Result<Self, Error> {
+        let octets = self.encode()?;
+        let mut index = Index::new();
+        Self::decode(&reduce(
+            &MessageView::decode(&octets, &mut index)?,
+            release,
+        )?)
+    }
+}
