@@ -73,6 +73,7 @@ pub(crate) fn run(project: &Project) -> Outcome {
     }
     let (ours, theirs) = project.packages()?;
     findings.extend(packages::check_floors(&ours));
+    findings.extend(packages::check_small(&ours));
     findings.extend(packages::check_metadata(&ours));
     let policy = std::fs::read_to_string(project.root().join("deny.toml"))
         .map_err(|error| format!("cannot read deny.toml: {error}"))?;

@@ -29,7 +29,38 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
+/// Packages without I/O, clock, async and command line, with all that they may bring in, for their
+/// tests too.
+const SMALL: &[(&str, &[&str])] = &[(
+    "strowger-pfcp",
+    &[
+        "proptest",
+        "rustc-hash",
+        "serde_json",
+        "strowger-pfcp",
+        "thiserror",
+    ],
+)];
+
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// A package that is to be small brings in what its list has, and nothing else.
+pub(super) fn check_small(ours: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, may) in SMALL {
+        for package in ours.iter().filter(|package| package.name == *name) {
+            for asked in package
+                .asks_for
+                .iter()
+                .filter(|one| !may.contains(&one.as_str()))
+            {
+                let what = format!("`{name}` is to be small and may not bring in `{asked}`");
+                findings.push(Finding::new(&package.manifest, 1, "small", what));
+            }
+        }
+    }
+    findings
+}
 
 /// Imports point down. A package's tests may ask for the package itself, with its features.
 pub(super) fn check_floors(ours: &[Package]) -> Vec<Finding> {
@@ -220,6 +251,17 @@ mod tests {
                 "`strowger-gateway` may not import `strowger-cli`",
             ],
         );
+    }
+
+    #[test]
+    fn a_small_package_that_grows_is_found() {
+        let found = check_small(&[package("strowger-pfcp", &["thiserror", "tokio"])]);
+        let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(
+            said,
+            ["`strowger-pfcp` is to be small and may not bring in `tokio`"]
+        );
+        assert_eq!(check_small(&[package("strowger", &["tokio"])]), []);
     }
 
     #[test]
