@@ -43,9 +43,10 @@ const PROOFS: [(&str, &str); 6] = [
 const OURS: &str = "property";
 
 /// The tests that prove something.
-const TESTS: [&[&str]; 2] = [
+const TESTS: [&[&str]; 3] = [
     &["--package", "strowger-pfcp", "--test", "codec"],
     &["--package", "strowger-pfcp-node", "--test", "captures"],
+    &["--manifest-path", "interop/rs/Cargo.toml"],
 ];
 
 const PAGE: &str = "docs/pfcp-conformance.md";
