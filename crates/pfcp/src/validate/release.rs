@@ -198,13 +198,13 @@ impl Message {
     /// let node: std::net::IpAddr = [127, 0, 0, 1].into();
     /// let body = AssociationUpdateResponse::new(node, Cause::PFD_APPLICATION_ID_UNKNOWN);
     /// let message = Message::node(Sequence::new(1), body);
-    /// let error = message.encode_for(Release::R17).expect_err("a cause of release 18");
+    /// let error = message.encode_in(Release::R17).expect_err("a cause of release 18");
     /// assert_eq!(
     ///     error.to_string(),
     ///     "Association Update Response / Cause: cause is newer than R17"
     /// );
     /// ```
-    pub fn encode_for(&self, release: Release) -> Result<Vec<u8>, Error> {
+    pub fn encode_in(&self, release: Release) -> Result<Vec<u8>, Error> {
         let octets = self.encode()?;
         let mut index = Index::new();
         let view = MessageView::decode(&octets, &mut index)?;

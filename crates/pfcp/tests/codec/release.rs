@@ -31,14 +31,14 @@ fn a_newer_flag_is_named_refused_and_left_out() {
         found(&message, Release::R17),
         ["Association Setup Request: UP Function Features has MOQ, which R17 does not have"]
     );
-    let error = message.encode_for(Release::R17).expect_err("a newer flag");
+    let error = message.encode_in(Release::R17).expect_err("a newer flag");
     assert_eq!(
         error.to_string(),
         "Association Setup Request / UP Function Features: MOQ is newer than R17"
     );
     let reduced = message.reduced_to(Release::R17).expect("an old message");
     let octets = reduced
-        .encode_for(Release::R17)
+        .encode_in(Release::R17)
         .expect("nothing newer is left");
     let expected = Message::node(Sequence::new(1), setup(old));
     assert_eq!(
@@ -70,12 +70,12 @@ fn a_newer_value_is_refused() {
     let cause = Cause::PFD_APPLICATION_ID_UNKNOWN;
     let body = AssociationUpdateResponse::new(NODE, cause);
     let message = Message::node(Sequence::new(1), body);
-    let error = message.encode_for(Release::R17).expect_err("a newer cause");
+    let error = message.encode_in(Release::R17).expect_err("a newer cause");
     assert_eq!(
         error.to_string(),
         "Association Update Response / Cause: cause is newer than R17"
     );
-    assert!(message.encode_for(Release::R19).is_ok());
+    assert!(message.encode_in(Release::R19).is_ok());
 }
 
 #[test]
