@@ -138,6 +138,7 @@ impl Prepared {
             probe,
             sessions: contents.sessions(),
             sum: contents.sum(),
+            slot: known.slot,
             removed: Vec::new(),
         };
         let table = Arc::new(Memory::new(given.answers));

@@ -82,6 +82,8 @@ pub(super) struct Head {
     /// The digest of a known request: another build may make another one, and then the kept
     /// answers cannot be told.
     pub(super) probe: u64,
+    /// The next place in the ring of answers.
+    pub(super) slot: u32,
     /// The sessions that the group removed. A record that is found without the database around it
     /// may be one of theirs.
     pub(super) removed: Vec<Seid>,
@@ -146,6 +148,7 @@ impl Record {
                 out.u32(head.recovery);
                 out.u64(head.seed);
                 out.u64(head.probe);
+                out.u32(head.slot);
                 for seid in &head.removed {
                     out.u64(seid.0);
                 }
@@ -205,6 +208,7 @@ impl Record {
                 recovery: input.u32()?,
                 seed: input.u64()?,
                 probe: input.u64()?,
+                slot: input.u32()?,
                 removed: std::iter::from_fn(|| input.u64().map(Seid)).collect(),
             }),
             _ => return None,

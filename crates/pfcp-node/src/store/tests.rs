@@ -183,6 +183,28 @@ fn next_life_has_what_the_last_had() {
     }
 }
 
+#[test]
+fn new_answer_takes_the_place_of_the_oldest_in_any_life() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // One group, whose answers were not made in the order in which they were written.
+    let (mut first, mut second) = (answer(1), answer(2));
+    (first.at, second.at) = (9, 8);
+    let life = begin(folder.path()).expect("it opens");
+    write(
+        &*life.store,
+        vec![Change::Answer(first), Change::Answer(second)],
+    );
+    drop(life);
+    for number in 3..=5 {
+        let life = begin(folder.path()).expect("it opens");
+        write(&*life.store, vec![Change::Answer(answer(number))]);
+    }
+    let life = begin(folder.path()).expect("it opens");
+    let answers = life.store.answers().into_iter();
+    let numbers: Vec<u32> = answers.map(|one| one.key.sequence.get()).collect();
+    assert_eq!(numbers, [2, 3, 4, 5]);
+}
+
 /// A store as a process that was killed leaves it.
 fn killed() -> (tempfile::TempDir, Vec<(PathBuf, Vec<u8>)>) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -189,15 +189,9 @@ impl Writer {
     pub(super) fn adopt(&mut self, contents: &Contents, commit: u64, head: Head) {
         self.commit = commit;
         self.head = head;
-        let mut newest = None;
+        self.slot = self.head.slot % self.slots;
         for (place, read) in &contents.records {
-            if let Record::Answer { slot, answer } = &read.record {
-                newest = newest.max(Some((read.commit, answer.at, *slot)));
-            }
             self.sums.set(place.clone(), Some(read.sum));
-        }
-        if let Some((_, _, slot)) = newest {
-            self.slot = (slot + 1) % self.slots;
         }
     }
 
@@ -355,6 +349,7 @@ impl Writer {
         let mut group: Vec<Entry> = Vec::with_capacity(places.len() + 1);
         let mut sums = Vec::with_capacity(places.len());
         let mut head = Head {
+            slot: self.slot,
             removed: Vec::new(),
             ..self.head.clone()
         };
