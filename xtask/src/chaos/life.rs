@@ -34,14 +34,16 @@ impl Place {
         &self.folder
     }
 
-    /// Makes an empty store, and a configuration that makes it write tables all the time.
+    /// Makes an empty store, and a configuration that makes it write tables all the time. Answers
+    /// are kept for as long as the load repeats its requests.
     pub(super) fn clean(&self, durability: &str) -> Outcome {
         let store = self.folder.join("store");
         if store.exists() {
             fs::remove_dir_all(&store).map_err(|error| failed(&store, &error))?;
         }
         let text = format!(
-            "[n4]\nlisten = [\"127.0.0.1:{}\"]\n[n4.store]\npath = {store:?}\n\
+            "[n4]\nlisten = [\"127.0.0.1:{}\"]\n[n4.timers]\nt1 = \"6s\"\nn1 = 100\n\
+             [n4.store]\npath = {store:?}\n\
              durability = \"{durability}\"\nbuffer = \"64KiB\"\nreserve = \"1MiB\"\n",
             self.port
         );
