@@ -135,8 +135,8 @@ fn message(
         let mut object = to_json(&view);
         object["frame"] = frame_info(packet);
         if let Some(release) = args.release {
-            let newer = newer(&view, release).iter().map(ToString::to_string);
-            object["frame"]["newer"] = newer.collect();
+            let newer = newer(&view, release);
+            object["frame"]["newer"] = newer.iter().map(ToString::to_string).collect();
         }
         return output.json(&object);
     }
