@@ -47,6 +47,23 @@ impl Actor for Slow {
     }
 }
 
+/// Does nothing with each message.
+struct Swift;
+
+impl Actor for Swift {
+    type Msg = ();
+    type Args = ();
+    type Error = Infallible;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
 /// A slow actor with this mailbox, and what it passed on within ten seconds when it was told
 /// numbers from zero.
 fn passed_on(spec: MailboxSpec, numbers: u32) -> (Vec<u32>, strowger::ActorInfo) {
@@ -105,6 +122,28 @@ fn nobody_waits_for_room_where_the_rule_is_to_fail() {
         assert_eq!(slow.tell(Number(2)).await, full);
         assert_eq!(numbers.tell(Number(2)).await, full);
     });
+}
+
+#[test]
+fn every_turn_does_as_much_as_the_first_and_none_is_for_nothing() {
+    let system = TestSystem::new(1);
+    let swift = system.spawn::<Swift>("swift", ());
+    system.run_until_idle();
+    let turns = |messages: u32| {
+        let before = system.trace().turns();
+        for _ in 0..messages {
+            swift.try_tell(()).unwrap();
+        }
+        system.run_until_idle();
+        system.trace().turns() - before
+    };
+    let one = turns(1);
+    let first_beyond = |turns_more: u64| {
+        let beyond = (1..).find(|&messages| turns(messages) > one + turns_more);
+        beyond.expect("turns have a limit") - 1
+    };
+    let in_one = first_beyond(0);
+    assert_eq!(first_beyond(1), 2 * in_one);
 }
 
 #[test]

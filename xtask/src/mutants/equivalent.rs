@@ -25,6 +25,11 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         reason: "the news of an end comes once, and nobody starts the child before it is heard",
     },
     Equivalent {
+        file: "mailbox.rs",
+        what: "replace Lanes<M>::has_work -> bool with true",
+        reason: "asked where something was put in or called for: at worst a turn for nothing",
+    },
+    Equivalent {
         file: "supervision/backoff.rs",
         what: "replace > with >= in Backoff::factor",
         reason: "a factor of one becomes one",

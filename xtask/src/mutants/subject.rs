@@ -21,7 +21,10 @@ pub(super) const RUNTIME: Subject = Subject {
     library: "crates/runtime/src/lib.rs",
     files: &[
         "crates/runtime/src/mailbox.rs",
-        "crates/runtime/src/mailbox/*.rs",
+        "crates/runtime/src/mailbox/drain.rs",
+        "crates/runtime/src/mailbox/receiver.rs",
+        "crates/runtime/src/mailbox/spec.rs",
+        "crates/runtime/src/mailbox/term.rs",
         "crates/runtime/src/supervision/*.rs",
     ],
     short: &[

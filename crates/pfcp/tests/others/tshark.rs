@@ -16,7 +16,7 @@ use serde_json::Value;
 use strowger_pfcp::ie::descriptor::{Leaf, canonical, describe};
 use strowger_pfcp::{IeType, Index, Message, MessageType, MessageView, to_json};
 
-use self::map::{Compared, Map};
+use self::map::{Compared, Map, Row};
 use crate::octets::{node_message, tlv};
 use crate::pcap::{self, Datagram};
 use crate::pdml;
@@ -29,6 +29,14 @@ const VERDICTS: &str = include_str!("tshark/verdicts.tsv");
 struct Pair {
     ours: Value,
     theirs: pdml::Message,
+}
+
+/// Lists the rows that nothing met.
+fn unmet(map: &Map, compared: &Compared) -> Vec<map::Pair> {
+    let rows: BTreeSet<map::Pair> = map.rows.iter().map(Row::pair).collect();
+    let unused = rows.difference(&compared.used);
+    let stale = map.unmapped.difference(&compared.unmapped);
+    unused.chain(stale).cloned().collect()
 }
 
 /// Hands messages to tshark, in the order of their sequence numbers.
@@ -238,7 +246,7 @@ fn every_element_group_and_message_is_to_tshark_what_it_is_to_us() {
         }
     }
     map.check(&compared);
-    let unmet = map.unmet(&compared);
+    let unmet = unmet(&map, &compared);
     assert!(unmet.is_empty(), "no value meets {unmet:#?}");
     let mut proof = Proof::by("tshark");
     let mut unproven = Vec::new();

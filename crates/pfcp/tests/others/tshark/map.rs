@@ -18,11 +18,11 @@ pub(crate) type Pair = (String, String, String);
 
 /// The rows of `fields.tsv`, and what `unmapped.tsv` says may have none.
 pub(crate) struct Map {
-    rows: Vec<Row>,
-    unmapped: BTreeSet<Pair>,
+    pub(super) rows: Vec<Row>,
+    pub(super) unmapped: BTreeSet<Pair>,
 }
 
-struct Row {
+pub(super) struct Row {
     element: &'static str,
     ours: &'static str,
     theirs: &'static str,
@@ -99,14 +99,6 @@ impl Map {
             unmapped.is_empty(),
             "unmapped.tsv lists what has no counterpart: {unmapped:#?}"
         );
-    }
-
-    /// Lists the rows that nothing met.
-    pub(crate) fn unmet(&self, compared: &Compared) -> Vec<Pair> {
-        let rows: BTreeSet<Pair> = self.rows.iter().map(Row::pair).collect();
-        let unused = rows.difference(&compared.used);
-        let stale = self.unmapped.difference(&compared.unmapped);
-        unused.chain(stale).cloned().collect()
     }
 
     /// Compares the name of an element; a row says which names mean the same.
@@ -266,7 +258,7 @@ impl Row {
         either.any(|digits| digits.contains(octets))
     }
 
-    fn pair(&self) -> Pair {
+    pub(super) fn pair(&self) -> Pair {
         (
             self.element.to_owned(),
             self.ours.to_owned(),
