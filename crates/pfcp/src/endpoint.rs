@@ -494,11 +494,6 @@ impl Endpoint {
         self.answers.restore(now, left, key, octets);
     }
 
-    /// Tells peers another time stamp from now on: state may be lost that they count on.
-    pub fn set_recovery(&mut self, recovery: Recovery) {
-        self.config.recovery = recovery;
-    }
-
     /// Returns the figures.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
