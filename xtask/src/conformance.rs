@@ -31,7 +31,7 @@ const PROOFS: [(&str, &str); 6] = [
     ),
     (
         "rs-pfcp",
-        "rs-pfcp reads what this encoder wrote, and encodes it to the same octets, where it is right",
+        "rs-pfcp reads what this encoder wrote, and writes the same octets, where it is right",
     ),
     (
         "property",
