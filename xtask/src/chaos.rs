@@ -11,8 +11,8 @@
 
 mod life;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -297,30 +297,14 @@ fn folder(project: &Project) -> Result<PathBuf, String> {
 
 /// Starts the verb again, apart from this terminal.
 fn detach(project: &Project, plan: &Plan) -> Outcome {
-    use std::os::unix::process::CommandExt;
-
-    let log = folder(project)?.join("log");
-    let failed = |error: std::io::Error| format!("{}: {error}", log.display());
-    let out = std::fs::File::create(&log).map_err(failed)?;
-    let err = out.try_clone().map_err(failed)?;
-    let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
     let (kills, seed) = (plan.kills.to_string(), plan.seed.to_string());
-    let mut command = Command::new(me);
-    command.args(["chaos", "--json", "--kills", &kills, "--seed", &seed]);
+    let mut verb: Vec<OsString> = ["chaos", "--json", "--kills", &kills, "--seed", &seed]
+        .map(OsString::from)
+        .into();
     if let Some(binary) = &plan.binary {
-        command.arg("--binary").arg(binary);
+        verb.extend(["--binary".into(), binary.into()]);
     }
-    let child = command
-        .current_dir(project.root())
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("cannot start in the background: {error}"))?;
-    let (id, log) = (child.id(), log.display());
-    term::note(&format!("runs as process {id}; what it finds is in {log}"));
-    Ok(())
+    step::background(project.root(), &folder(project)?, verb)
 }
 
 #[cfg(test)]

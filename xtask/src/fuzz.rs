@@ -115,27 +115,9 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 
 /// Starts the verb again, apart from this terminal.
 fn detach(project: &Project, args: &[String]) -> Outcome {
-    use std::os::unix::process::CommandExt;
-
-    let log = project.root().join("fuzz/target/log");
-    let failed = |error: std::io::Error| format!("{}: {error}", log.display());
-    std::fs::create_dir_all(project.root().join("fuzz/target")).map_err(failed)?;
-    let out = std::fs::File::create(&log).map_err(failed)?;
-    let err = out.try_clone().map_err(failed)?;
-    let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
-    let child = Command::new(me)
-        .arg("fuzz")
-        .args(args.iter().filter(|arg| *arg != "--background"))
-        .current_dir(project.root())
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("cannot start in the background: {error}"))?;
-    let (id, log) = (child.id(), log.display());
-    term::note(&format!("runs as process {id}; what it finds is in {log}"));
-    Ok(())
+    let args = args.iter().filter(|arg| *arg != "--background");
+    let verb = std::iter::once("fuzz").chain(args.map(String::as_str));
+    step::background(project.root(), &project.root().join("fuzz/target"), verb)
 }
 
 /// Why this machine cannot fuzz.

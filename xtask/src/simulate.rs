@@ -154,25 +154,8 @@ fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, St
 
 /// Starts the verb again, apart from this terminal.
 fn detach(project: &Project, seeds: u64) -> Outcome {
-    use std::os::unix::process::CommandExt;
-
-    let log = folder(project)?.join("log");
-    let failed = |error: std::io::Error| format!("{}: {error}", log.display());
-    let out = std::fs::File::create(&log).map_err(failed)?;
-    let err = out.try_clone().map_err(failed)?;
-    let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
-    let child = Command::new(me)
-        .args(["simulate", "--seeds", &seeds.to_string()])
-        .current_dir(project.root())
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("cannot start in the background: {error}"))?;
-    let (id, log) = (child.id(), log.display());
-    term::note(&format!("runs as process {id}; what it finds is in {log}"));
-    Ok(())
+    let verb = ["simulate", "--seeds", &seeds.to_string()];
+    step::background(project.root(), &folder(project)?, verb)
 }
 
 fn folder(project: &Project) -> Result<PathBuf, String> {

@@ -1,6 +1,7 @@
 //! Steps: named pieces of work, run one after the other, timed, and summed up at the end.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
@@ -34,6 +35,35 @@ impl<'a> Step<'a> {
         let rerun = shown(&make());
         Self::new(name, rerun, move || run(&mut make()).map(|()| None))
     }
+}
+
+/// Starts a verb of this program apart from this terminal; what it prints goes to `log` in
+/// `folder`.
+pub(crate) fn background<S: AsRef<std::ffi::OsStr>>(
+    root: &Path,
+    folder: &Path,
+    verb: impl IntoIterator<Item = S>,
+) -> Outcome {
+    use std::os::unix::process::CommandExt;
+
+    let log = folder.join("log");
+    let failed = |error: std::io::Error| format!("{}: {error}", log.display());
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let out = std::fs::File::create(&log).map_err(failed)?;
+    let err = out.try_clone().map_err(failed)?;
+    let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
+    let child = Command::new(me)
+        .args(verb)
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot start in the background: {error}"))?;
+    let (id, log) = (child.id(), log.display());
+    term::note(&format!("runs as process {id}; what it finds is in {log}"));
+    Ok(())
 }
 
 struct Done {
@@ -144,7 +174,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let shown = shown(command);
     let output = command
-        .stderr(std::process::Stdio::inherit())
+        .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
     if !output.status.success() {

@@ -1,0 +1,122 @@
+//! The lines of the rows.
+
+use super::*;
+
+pub(super) fn member(table: &str, member: &Member) -> String {
+    let many = if member.many { "many" } else { "once" };
+    let Member {
+        ie,
+        presence,
+        on,
+        on_r17,
+        ..
+    } = member;
+    format!(
+        "member {table} {} {presence:?} {many} [{on}] R17 [{on_r17}]",
+        ie.0
+    )
+}
+
+/// A line for the bits of a field; a field of one bit has its name there.
+fn bit(ie: IeType, shift: u8, width: u32, name: &str, since: Release) -> String {
+    let (octet, bit) = (shift / 8 + 5, shift % 8 + 1);
+    let name = if width == 1 {
+        plain(name)
+    } else {
+        "-".to_owned()
+    };
+    format!("bits {} {octet}/{bit} width {width} {name} {since}", ie.0)
+}
+
+/// What a field says: its bits and the flag that brings it, or its names of values.
+pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let When::Flag { name, shift } = field.when {
+        lines.push(bit(leaf.ie, shift, 1, name, field.since));
+    }
+    let names = match field.kind {
+        Kind::Bits {
+            shift,
+            width,
+            names,
+        } => {
+            lines.push(bit(leaf.ie, shift, width, field.name, field.since));
+            names
+        }
+        Kind::Number {
+            octets: 1,
+            width,
+            names,
+        } => {
+            if width < 8 && leaf.head == 0 && field.name == leaf.fields[0].name {
+                lines.push(bit(leaf.ie, 0, width, field.name, field.since));
+            }
+            names
+        }
+        _ => None,
+    };
+    for value in 0..=255 {
+        if let Some(text) = names.and_then(|names| names(value)) {
+            let since = field.values.map_or(field.since, |since| since(value));
+            let since = since.max(field.since);
+            let (ie, text) = (leaf.ie.0, plain(text));
+            lines.push(format!("value {ie} {} {value} {text} {since}", field.name));
+        }
+    }
+    lines
+}
+
+/// The octets of the fields after the head, `*` for as many as there are.
+pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
+    let mut line = format!("octets {} {head}:", ie.0);
+    for field in fields {
+        let size = match field.kind {
+            Kind::Number { octets, width, .. } if octets * 8 == width as usize => {
+                format!(" {octets}")
+            }
+            Kind::Number { octets: 1, .. } => " 1".to_owned(),
+            Kind::Number { octets, width, .. } => format!(" {octets}/{width}"),
+            Kind::Time | Kind::Ipv4 => " 4".to_owned(),
+            Kind::Ipv6 => " 16".to_owned(),
+            Kind::Mac => " 6".to_owned(),
+            Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
+                match span {
+                    Span::Length8 | Span::Address | Span::MacAddresses => " 1 *".to_owned(),
+                    Span::Length16 => " 2 *".to_owned(),
+                    Span::Fixed(octets) => format!(" {octets}"),
+                    Span::Rest | Span::RestButLast => " *".to_owned(),
+                }
+            }
+            _ => String::new(),
+        };
+        line.push_str(&size);
+    }
+    line
+}
+
+pub(super) fn all() -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    for table in tables() {
+        lines.extend(table.members.iter().map(|one| member(table.table, one)));
+    }
+    for ie in IeType::ALL {
+        let (name, clause) = (ie.name().unwrap_or(""), ie.clause().unwrap_or(""));
+        lines.insert(format!("element {} {name}, {clause} {}", ie.0, ie.since()));
+    }
+    for message in MessageType::ALL {
+        let (name, table) = (
+            message.name().unwrap_or(""),
+            message.table().map(|one| one.table),
+        );
+        lines.insert(format!(
+            "message {} {name}, {}",
+            message.0,
+            table.unwrap_or("")
+        ));
+    }
+    for leaf in leaves() {
+        lines.insert(sizes(leaf.ie, leaf.head, leaf.fields));
+        lines.extend(leaf.fields.iter().flat_map(|one| field(leaf, one)));
+    }
+    lines
+}
