@@ -26,10 +26,13 @@ const VALGRIND: Tool = Tool {
 const UNITS: [&str; 3] = ["mailbox::", "reply::", "schedule::seeded::tests::a_"];
 
 /// Starts, restarts, kills and ends of whole actors, on virtual time: few, for an interpreter.
-const LIVES: [&str; 2] = ["a_handler_that_hangs", "one_child_that_hangs"];
+const LIVES: [&str; 2] = [
+    "hanging::a_handler_that_hangs",
+    "hanging::one_child_that_hangs",
+];
 
-/// Tests whose threads are real.
-const THREADS: [&str; 2] = ["threads", "contention"];
+/// What of the behaviour is worth an interpreter's time.
+const BEHAVIOUR: [&str; 2] = ["lifecycle::", "hanging::"];
 
 /// Runs what this machine can; `--short` leaves out what another tool has seen.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -131,7 +134,7 @@ fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
         }),
         Step::command("miri lives", move || {
             let mut cargo = command();
-            cargo.args(["--test", "hanging", "--"]).args(LIVES);
+            cargo.args(["--test", "behaviour", "--"]).args(LIVES);
             cargo
         }),
     ];
@@ -156,8 +159,8 @@ fn address(project: &Project) -> Step<'_> {
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .env("STROWGER_STORM_SEEDS", "0..100");
         cargo.args(["test", "--locked", "-p", "strowger", "--lib"]);
-        cargo.args(["--target", PLATFORM, "--test", "storm"]);
-        cargo.args(THREADS.iter().flat_map(|test| ["--test", test]));
+        cargo.args(["--target", PLATFORM]);
+        cargo.args(["--test", "storm", "--test", "parallel"]);
         cargo
     })
 }
@@ -166,14 +169,7 @@ fn valgrind(project: &Project) -> Step<'_> {
     Step::new("valgrind", "cargo xtask miri", || {
         let mut cargo = project.cargo();
         cargo.args(["test", "--locked", "-p", "strowger", "--lib"]);
-        cargo.args([
-            "--test",
-            "lifecycle",
-            "--test",
-            "hanging",
-            "--test",
-            "storm",
-        ]);
+        cargo.args(["--test", "behaviour", "--test", "storm"]);
         let binaries = binaries::build(&mut cargo)?;
         for binary in &binaries {
             step::run(&mut under_valgrind(binary))?;
@@ -192,7 +188,7 @@ fn under_valgrind(binary: &Binary) -> Command {
     ];
     let mut command = binary.under("valgrind", &flags);
     match binary.name.as_str() {
-        "lifecycle" | "hanging" => &mut command,
+        "behaviour" => command.args(BEHAVIOUR),
         "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg("no_letter"),
         _ => command.args(UNITS),
     };

@@ -1,0 +1,35 @@
+//! What the runtime promises, through its public API, on virtual time wherever that can be.
+//!
+//! One program, so that it is linked once; a file for each promise.
+
+mod ask;
+mod batches;
+mod destructors;
+mod drain;
+mod dynamic;
+mod escalation;
+mod expiry;
+mod group;
+mod handlers;
+mod hanging;
+mod in_place;
+mod lifecycle;
+mod links;
+mod mailbox;
+mod monitor;
+mod one_to_many;
+mod pipe;
+mod registry;
+mod ring;
+mod shutdown;
+mod strategies;
+mod stream;
+mod stream_hostile;
+mod supervision;
+mod testing;
+mod timer;
+mod top;
+mod topic;
+mod topic_patterns;
+mod topic_rules;
+mod trace;
