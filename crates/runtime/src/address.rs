@@ -365,7 +365,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Asks the actor to stop: it ends with [`Exit::Shutdown`] once it has handled the message
     /// that it is at, before all that waits.
     pub fn stop(&self) {
-        self.0.mailbox.system(System::Stop(Exit::Shutdown), None);
+        AnyCell::stop(&*self.0);
     }
 
     /// Ends the actor at its next await, without `post_stop`.
@@ -522,7 +522,7 @@ impl AnyRef {
 
     /// Asks the actor to stop; see [`ActorRef::stop`].
     pub fn stop(&self) {
-        self.0.system(System::Stop(Exit::Shutdown), None);
+        self.0.stop();
     }
 
     /// Ends the actor at its next await, without `post_stop`.

@@ -51,6 +51,8 @@ pub(crate) trait AnyCell: Send + Sync {
     fn progress(&self) -> u64;
     /// Lets one who waits for the end run the actor, if it is next in line.
     fn hasten(&self);
+    /// Asks the incarnation to stop, before all that waits.
+    fn stop(&self);
     /// Ends the incarnation at its next await.
     fn kill(&self);
     /// Ends an incarnation that nobody will run any more.
@@ -98,6 +100,12 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn hasten(&self) {
         self.help(|| self.node.phase() == Phase::Ended);
+    }
+
+    fn stop(&self) {
+        if let Some((ready, place)) = self.mailbox.stop() {
+            self.node.shared.scheduler.push_near(ready, place);
+        }
     }
 
     fn kill(&self) {
@@ -300,21 +308,23 @@ impl Node {
         lives
     }
 
-    /// Makes the node ready for another incarnation; false when the actor has ended.
-    pub(crate) fn rise(&self) -> bool {
+    /// Makes the node ready for another incarnation: how many there were before. None when the
+    /// actor has ended.
+    pub(crate) fn rise(&self) -> Option<u32> {
         let mut life = self.life.lock();
         if life.over {
-            return false;
+            return None;
         }
         self.marks.fetch_and(!KILLED, Ordering::Release);
         let again = life.phase == Phase::Down;
         life.restarts += u32::from(again);
         life.phase = Phase::Starting;
+        let restarts = life.restarts;
         drop(life);
         if again {
             self.children.open();
         }
-        true
+        Some(restarts)
     }
 
     pub(crate) fn enter(&self, phase: Phase) {

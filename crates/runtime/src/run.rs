@@ -41,14 +41,15 @@ pub(crate) fn launch_here<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
 }
 
 fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
-    if !cell.node.rise() {
-        return None;
-    }
+    let restarts = cell.node.rise()?;
     cell.node.open_span();
     let scheduler = &cell.node.shared.scheduler;
-    let place = match A::BLOCKING {
-        true => scheduler.admit_blocking(|| cell.node.path()),
-        false => scheduler.admit(),
+    let place = if A::BLOCKING {
+        scheduler.admit_blocking(|| cell.node.path())
+    } else if restarts == 0 {
+        scheduler.admit()
+    } else {
+        scheduler.admit_again(cell.mailbox.strand().place())
     };
     let ready = strand::start(cell, place, || Incarnation::<A> {
         stage: Stage::Fresh(args),
@@ -424,7 +425,7 @@ fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
     if hurry || node.limit.get().is_some_and(|limit| limit.is_zero()) {
         cell.kill();
     } else {
-        cell.system(System::Stop(Exit::Shutdown), None);
+        cell.stop();
     }
 }
 

@@ -76,6 +76,16 @@ impl Scheduler {
         }
     }
 
+    /// As `admit`, for an incarnation that follows one at this place. It stays there: another
+    /// worker would be woken, and would not know it.
+    pub(crate) fn admit_again(&self, place: u64) -> u64 {
+        match self {
+            Self::Pool(pool) => pool.admit_again(place),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.admit(),
+        }
+    }
+
     /// As `admit`, for an incarnation that gets a thread of its own.
     pub(crate) fn admit_blocking(&self, path: impl FnOnce() -> Path) -> u64 {
         match self {
@@ -138,6 +148,15 @@ impl Scheduler {
     pub(crate) fn push(&self, ready: Ready, place: u64) {
         match self {
             Self::Pool(pool) => pool.push(ready, place),
+            #[cfg(feature = "testing")]
+            Self::Seeded(queue) => queue.push(ready, place),
+        }
+    }
+
+    /// Queues an actor that has little to do, near the caller.
+    pub(crate) fn push_near(&self, ready: Ready, place: u64) {
+        match self {
+            Self::Pool(pool) => pool.push_near(ready, place),
             #[cfg(feature = "testing")]
             Self::Seeded(queue) => queue.push(ready, place),
         }

@@ -106,6 +106,12 @@ impl Pool {
         (number % self.workers) as u64
     }
 
+    /// Takes note of a new incarnation at the place of the last one.
+    pub(crate) fn admit_again(&self, place: u64) -> u64 {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        place
+    }
+
     /// A place for an incarnation on a thread of its own, or among the others if there is none.
     pub(crate) fn admit_blocking(&self, path: &Path) -> u64 {
         let place = self.solos.lock().start(path, &self.handle);
@@ -147,12 +153,18 @@ impl Pool {
         let Some(home) = usize::try_from(home).ok().and_then(|at| self.seats.get(at)) else {
             return;
         };
+        let near = self.near();
         for _ in 0..TURNS {
             if !self.may_visit() {
                 return;
             }
-            let next = seat::here(self, |here| here.unwrap_or(home).take(actor));
-            let Some(next) = next else { return };
+            let next = seat::here(self, |here| match here.or(near) {
+                Some(near) => near.take(actor),
+                None => None,
+            });
+            let Some(next) = next.or_else(|| home.take(actor)) else {
+                return;
+            };
             if let Some(again) = visit::on_this_stack(next) {
                 home.push(again);
             }
@@ -207,6 +219,22 @@ impl Pool {
         if let Some(ready) = left {
             self.push_far(ready, home);
         }
+    }
+
+    /// Queues an actor that has little to do, and that a task of the runtime is likely to wait for:
+    /// at the dispatcher of this very thread. One of another would be woken for it, and would find
+    /// nothing more to do.
+    pub(crate) fn push_near(&self, ready: Ready, home: u64) {
+        let near = self.near().filter(|_| !solo::is_solo(home));
+        match near {
+            Some(near) => self.push(ready, near.number() as u64),
+            None => self.push(ready, home),
+        }
+    }
+
+    /// The seat at which this thread dispatched last.
+    fn near(&self) -> Option<&Seat> {
+        self.seats.get(visit::near(self.runtime)?)
     }
 
     #[cold]

@@ -244,7 +244,7 @@ impl Future for Dispatcher {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let seat = &self.pool.seats[self.number];
         monitor::begin(&seat.busy);
-        visit::welcome(self.pool.runtime);
+        visit::welcome(self.pool.runtime, self.number);
         let polled = Current::enter(&HERE, &*self, || seat.dispatch(&self.pool, cx));
         seat.busy.store(false, Ordering::Relaxed);
         polled

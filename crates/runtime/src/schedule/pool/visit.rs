@@ -22,6 +22,8 @@ struct Visits {
     left: Cell<u32>,
     /// The runtime for which this thread works.
     runtime: Cell<Option<Id>>,
+    /// The number of the seat at which this thread dispatched last.
+    seat: Cell<usize>,
 }
 
 thread_local! {
@@ -30,13 +32,26 @@ thread_local! {
             depth: Cell::new(0),
             left: Cell::new(ROW),
             runtime: Cell::new(None),
+            seat: Cell::new(0),
         }
     };
 }
 
-/// Notes that this thread works for a runtime.
-pub(super) fn welcome(runtime: Option<Id>) {
-    VISITS.with(|visits| visits.runtime.set(runtime));
+/// Notes that this thread works for a runtime, now at this seat.
+pub(super) fn welcome(runtime: Option<Id>, seat: usize) {
+    VISITS.with(|visits| {
+        visits.runtime.set(runtime);
+        visits.seat.set(seat);
+    });
+}
+
+/// The number of the seat at which this thread dispatched last, if it works for this runtime.
+pub(super) fn near(runtime: Option<Id>) -> Option<usize> {
+    let seat = VISITS.try_with(|visits| {
+        let works = runtime.is_some() && visits.runtime.get() == runtime;
+        works.then(|| visits.seat.get())
+    });
+    seat.ok().flatten()
 }
 
 /// Whether a visit is due and possible on this stack, of which `fits` knows the runtime.

@@ -1,0 +1,98 @@
+//! How a mailbox follows the lives of its actor: begun, told to stop, closed.
+
+use std::mem;
+use std::task::{Poll, Waker};
+
+use super::drain::Gate;
+use super::{Idle, Lanes, Mailbox, System, rouse};
+use crate::exit::{Exit, discard};
+use crate::schedule::strand::Held;
+use crate::sync::Ordering;
+
+impl<M> Mailbox<M> {
+    /// Puts something in the system lane: for whichever incarnation runs, or for one of them.
+    pub(crate) fn system(&self, system: System, incarnation: Option<u32>) -> bool {
+        let mut lanes = self.lanes.lock();
+        if lanes.gate == Gate::Closed || incarnation.is_some_and(|one| one != lanes.incarnation) {
+            drop(lanes);
+            return false;
+        }
+        lanes.push_system(system);
+        self.call(lanes);
+        true
+    }
+
+    /// Orders the actor to stop. If it waits, it is not woken but given to the caller, who queues
+    /// it.
+    pub(crate) fn stop(&self) -> Option<Idle> {
+        let mut lanes = self.lanes.lock();
+        if lanes.gate == Gate::Closed {
+            return None;
+        }
+        lanes.push_system(System::Stop(Exit::Shutdown));
+        self.attention.store(true, Ordering::Relaxed);
+        if mem::take(&mut lanes.receiving) {
+            lanes.claim()
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn call(&self, lanes: Held<'_, Lanes<M>>) {
+        self.attention.store(true, Ordering::Relaxed);
+        rouse(lanes);
+    }
+
+    /// Refuses all from now on; what waited is returned as a count and dropped.
+    pub(crate) fn close(&self) -> u64 {
+        let mut lanes = self.lanes.lock();
+        let drainers = lanes.end_drain();
+        lanes.gate = Gate::Closed;
+        self.attention.store(true, Ordering::Relaxed);
+        let user = mem::take(&mut lanes.user);
+        let own = lanes.take_own();
+        let waiting = lanes.waiting.take();
+        drop(lanes);
+        drainers.into_iter().for_each(Waker::wake);
+        let count = user.len() as u64;
+        if count > 0 {
+            discard(user);
+        }
+        if let Some((completions, system)) = own {
+            discard(completions);
+            discard(system);
+        }
+        if let Some(waiting) = waiting {
+            waiting
+                .senders
+                .into_iter()
+                .for_each(|(_, waker)| waker.wake());
+        }
+        count
+    }
+
+    /// Waits until a stop waits for the receiver; for hooks of our own that wait for others.
+    pub(crate) fn poll_stop(&self) -> Poll<()> {
+        let mut lanes = self.lanes.lock();
+        let stops = |one: &System| matches!(one, System::Stop(_));
+        if lanes.stop || lanes.system.iter().any(stops) {
+            return Poll::Ready(());
+        }
+        lanes.receiving = true;
+        Poll::Pending
+    }
+
+    /// Begins an incarnation, which takes messages again if the last one was drained.
+    pub(crate) fn begin(&self) -> u32 {
+        let mut lanes = self.lanes.lock();
+        if lanes.gate == Gate::Drained {
+            lanes.gate = Gate::Open;
+        }
+        lanes.aside = true;
+        lanes.incarnation
+    }
+
+    pub(crate) fn incarnation(&self) -> u32 {
+        self.lanes.lock().incarnation
+    }
+}
