@@ -16,7 +16,7 @@ use strowger_gateway::{HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
-use self::problem::Problem;
+pub(crate) use self::problem::Problem;
 use crate::exit::{Done, Failure};
 
 /// What a node is told.

@@ -32,6 +32,7 @@
 mod ignore;
 mod item;
 mod pair;
+mod vendor;
 
 use std::fmt::{self, Display};
 
@@ -39,6 +40,7 @@ use crate::error::{Error, IePath, PathStep};
 use crate::ie::Leaf;
 use crate::message::{Message, MessageType, MessageView};
 use crate::text;
+use crate::vendor::{self as rows, Dictionary};
 use crate::wire::{Header, Index, Part};
 
 use item::{Content, Item, Says, said};
@@ -55,9 +57,20 @@ pub fn compare(
     right: &MessageView<'_>,
     ignore: &Ignore,
 ) -> Vec<Difference> {
+    compare_in(left, right, ignore, &rows::NONE)
+}
+
+/// Compares two messages with rows for elements of vendors.
+pub(crate) fn compare_in(
+    left: &MessageView<'_>,
+    right: &MessageView<'_>,
+    ignore: &Ignore,
+    vendors: &Dictionary,
+) -> Vec<Difference> {
     let mut walk = Walk {
         message: left.message_type(),
         ignore,
+        vendors,
         out: Vec::new(),
     };
     if left.message_type() != right.message_type() {
@@ -67,8 +80,8 @@ pub fn compare(
     }
     walk.headers(left.header(), right.header());
     walk.groups(
-        &item::items(left.root(), ignore),
-        &item::items(right.root(), ignore),
+        &item::items(left.root(), ignore, vendors),
+        &item::items(right.root(), ignore, vendors),
         None,
     );
     walk.out
@@ -168,6 +181,7 @@ impl Display for Difference {
 struct Walk<'i> {
     message: MessageType,
     ignore: &'i Ignore,
+    vendors: &'i Dictionary,
     out: Vec<Difference>,
 }
 
@@ -210,12 +224,12 @@ impl Walk<'_> {
             match pair {
                 (Some(left), Some(right)) => self.elements(left, right, trail),
                 (Some(item), None) => {
-                    let value = text::part(item.part);
+                    let value = text::part(item.part, self.vendors);
                     let trail = Trail { outer: trail, item };
                     self.note(Some(&trail), DifferenceKind::Removed { value });
                 }
                 (None, Some(item)) => {
-                    let value = text::part(item.part);
+                    let value = text::part(item.part, self.vendors);
                     let trail = Trail { outer: trail, item };
                     self.note(Some(&trail), DifferenceKind::Added { value });
                 }
@@ -226,18 +240,23 @@ impl Walk<'_> {
 
     fn elements(&mut self, left: &Item<'_>, right: &Item<'_>, outer: Option<&Trail<'_, '_>>) {
         let trail = Trail { outer, item: left };
+        let known = self.out.len();
         match (&left.content, &right.content) {
             (Content::Group(left), Content::Group(right)) => {
-                self.groups(left, right, Some(&trail));
+                return self.groups(left, right, Some(&trail));
             }
             (Content::Leaf(leaf), Content::Leaf(_)) => {
-                let known = self.out.len();
                 self.fields(leaf, left.part, right.part, &trail);
-                if self.out.len() == known {
-                    self.octets(left.part, right.part, &trail);
+            }
+            (Content::Vendor(_, left), Content::Vendor(_, right)) => {
+                for (label, left, right) in vendor::unequal(left, right) {
+                    self.change(Some(&trail), label, left, right);
                 }
             }
-            _ => self.octets(left.part, right.part, &trail),
+            _ => {}
+        }
+        if self.out.len() == known {
+            self.octets(left.part, right.part, &trail);
         }
     }
 

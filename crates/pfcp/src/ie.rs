@@ -27,7 +27,6 @@ mod describe;
 pub mod descriptor;
 pub(crate) mod element;
 pub(crate) mod field;
-#[cfg(feature = "serde")]
 pub(crate) mod given;
 mod group;
 pub(crate) mod leaf;

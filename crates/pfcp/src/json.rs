@@ -3,18 +3,22 @@
 //! A message is `{type, name, seid, sequence, ies}`; an element is `{type, name, value}` with an
 //! object of named fields, or `{type, name, ies}`. Where the fields do not tell all, `spare` holds
 //! the bits to flip and `tail` the octets that follow, both in hexadecimal; an element that no row
-//! describes has `hex` for its only field. Back, `name` and fields that end in `_name` are not
-//! read, and flags that say that a field is there follow from the field.
+//! describes has `hex` for its only field; a vendor's element has its `enterprise` beside its type,
+//! and the fields that a dictionary has a row of. Back, `name` and fields that end in `_name` are
+//! not read, and flags that say that a field is there follow from the field.
+
+mod extra;
 
 use std::fmt::{self, Display};
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, PathStep};
-use crate::ie::given::{Given, octets_of};
+use crate::ie::given::{Given, fitting, octets_of};
 use crate::ie::value::{Value, text_of};
 use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
 use crate::message::{MessageType, MessageView, table};
+use crate::vendor::{self, Dictionary};
 use crate::wire::{Header, Part, Seid, Sequence, Writer};
 
 /// JSON that is not a message.
@@ -109,6 +113,11 @@ impl JsonError {
 /// Writes a message as JSON.
 #[must_use]
 pub fn to_json(view: &MessageView<'_>) -> Json {
+    write(view, &vendor::NONE)
+}
+
+/// Writes a message with rows for elements of vendors.
+pub(crate) fn write(view: &MessageView<'_>, vendors: &Dictionary) -> Json {
     let header = view.header();
     let mut object = Map::new();
     object.insert("type".into(), header.message_type.0.into());
@@ -126,24 +135,29 @@ pub fn to_json(view: &MessageView<'_>) -> Json {
     if header.spare != 0 {
         object.insert("spare".into(), header.spare.into());
     }
-    object.insert("ies".into(), parts(view.root()));
+    object.insert("ies".into(), parts(view.root(), vendors, 0));
     Json::Object(object)
 }
 
-fn parts(group: Part<'_>) -> Json {
+fn parts(group: Part<'_>, vendors: &Dictionary, depth: usize) -> Json {
+    let element = |part| element(part, vendors, depth);
     group.parts().map(element).collect()
 }
 
-fn element(part: Part<'_>) -> Json {
+fn element(part: Part<'_>, vendors: &Dictionary, depth: usize) -> Json {
     let mut object = Map::new();
     object.insert("type".into(), part.ie().0.into());
+    if let Some(row) = vendors.row_of(part) {
+        extra::write(part, row, depth, vendors, &mut object);
+        return Json::Object(object);
+    }
     object.insert("name".into(), part.ie().to_string().into());
     if let Some(enterprise) = part.enterprise() {
         object.insert("enterprise".into(), enterprise.into());
     }
     match part.descriptor().or_else(|| describe(part.ie())) {
         Some(Descriptor::Group(_)) if part.descriptor().is_some() => {
-            object.insert("ies".into(), parts(part));
+            object.insert("ies".into(), parts(part, vendors, depth + 1));
         }
         Some(Descriptor::Leaf(leaf)) => leaf_value(leaf, part.raw(), &mut object),
         _ => {
@@ -178,7 +192,6 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
     for (name, kind, value) in leaf.read(octets) {
         let name = name.to_ascii_lowercase();
         let value = match value {
-            Value::Flag(flag) => flag.into(),
             Value::Number(number) => {
                 let (Kind::Bits { names, .. } | Kind::Number { names, .. }) = kind else {
                     continue;
@@ -190,37 +203,58 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
                 }
                 number.into()
             }
-            Value::Time(seconds) => seconds.into(),
-            Value::Ipv4(address) => address.to_string().into(),
-            Value::Ipv6(address) => address.to_string().into(),
-            Value::Mac(address) => address.map(|octet| format!("{octet:02x}")).join(":").into(),
-            Value::Octets(octets) if matches!(kind, Kind::Octets(_)) => hex(octets).into(),
-            Value::Octets(octets) => match text_of(kind, octets) {
-                Some(text) => text.into(),
-                None => json!({ "hex": hex(octets) }),
-            },
+            value => plain(kind, value),
         };
         object.insert(name, value);
     }
     Json::Object(object)
 }
 
+/// A value without a name.
+fn plain(kind: Kind, value: Value<'_>) -> Json {
+    match value {
+        Value::Flag(flag) => flag.into(),
+        Value::Number(number) => number.into(),
+        Value::Time(seconds) => seconds.into(),
+        Value::Ipv4(address) => address.to_string().into(),
+        Value::Ipv6(address) => address.to_string().into(),
+        Value::Mac(address) => address.map(|octet| format!("{octet:02x}")).join(":").into(),
+        Value::Octets(octets) if matches!(kind, Kind::Octets(_)) => hex(octets).into(),
+        Value::Octets(octets) => match text_of(kind, octets) {
+            Some(text) => text.into(),
+            None => json!({ "hex": hex(octets) }),
+        },
+    }
+}
+
+/// The levels of groups: a table's members below a vendor's groups, which may contain any.
+const MOST_DEPTH: usize = 2 * crate::wire::DEPTH + 1;
+
 /// Reads a message from JSON and returns its octets.
 ///
 /// # Errors
 /// When a key that is needed is missing or malformed, or the message would be too long.
 pub fn from_json(message: &Json) -> Result<Vec<u8>, JsonError> {
-    let message_type: u8 = number(message, "type", 0xff)?;
-    let message_type = MessageType(message_type);
-    octets(message, message_type).map_err(|error| error.in_message(message_type))
+    read(message, &vendor::NONE)
 }
 
-fn octets(message: &Json, message_type: MessageType) -> Result<Vec<u8>, JsonError> {
+/// Reads a message with rows for elements of vendors.
+pub(crate) fn read(message: &Json, vendors: &Dictionary) -> Result<Vec<u8>, JsonError> {
+    let message_type: u8 = number(message, "type", 0xff)?;
+    let message_type = MessageType(message_type);
+    octets(message, message_type, vendors).map_err(|error| error.in_message(message_type))
+}
+
+fn octets(
+    message: &Json,
+    message_type: MessageType,
+    vendors: &Dictionary,
+) -> Result<Vec<u8>, JsonError> {
     let header = header(message, message_type)?;
     let ies = message.get("ies").ok_or_else(|| missing("ies"))?;
     let mut body = Vec::new();
     let mut writer = Writer::new(&mut body);
-    write_group(ies, Some(table(message_type)), &mut writer, 0)?;
+    write_group(ies, Some(table(message_type)), vendors, &mut writer, 0)?;
     writer.finish_in(Some(table(message_type)))?;
     let mut out = Vec::with_capacity(header.octets() + body.len());
     header.encode(body.len(), &mut out)?;
@@ -266,10 +300,11 @@ fn missing(key: &str) -> JsonError {
 fn write_group(
     ies: &Json,
     group: Option<&'static Group>,
+    vendors: &Dictionary,
     out: &mut Writer<'_>,
     depth: usize,
 ) -> Result<(), JsonError> {
-    if depth > crate::wire::DEPTH + 1 {
+    if depth > MOST_DEPTH {
         return Err(JsonError::Depth {
             path: Box::default(),
         });
@@ -284,7 +319,7 @@ fn write_group(
             .or_else(|| describe(number));
         let mut result = Ok(());
         out.element(number, |out| {
-            result = write_element(ie, what, out, depth);
+            result = write_element(ie, number, what, vendors, out, depth);
         });
         result.map_err(|error| {
             let before = ies[..place].iter();
@@ -303,11 +338,14 @@ fn write_group(
 
 fn write_element(
     ie: &Json,
+    number: IeType,
     what: Option<Descriptor>,
+    vendors: &Dictionary,
     out: &mut Writer<'_>,
     depth: usize,
 ) -> Result<(), JsonError> {
-    if let Some(enterprise) = optional::<u16>(ie, "enterprise", 0xffff)? {
+    let enterprise = optional::<u16>(ie, "enterprise", 0xffff)?;
+    if let Some(enterprise) = enterprise {
         out.out.extend_from_slice(&enterprise.to_be_bytes());
     }
     if let Some(ies) = ie.get("ies") {
@@ -315,17 +353,19 @@ fn write_element(
             Some(Descriptor::Group(group)) => Some(group),
             _ => None,
         };
-        return write_group(ies, group, out, depth + 1);
+        return write_group(ies, group, vendors, out, depth + 1);
     }
     let value = ie.get("value").ok_or_else(|| missing("value"))?;
     if let Some(octets) = value.get("hex") {
         out.out.extend(unhex(octets).ok_or_else(|| missing("hex"))?);
         return Ok(());
     }
-    let Some(Descriptor::Leaf(leaf)) = what else {
-        return Err(missing("hex"));
+    let row = enterprise.and_then(|enterprise| vendors.row(enterprise, number));
+    let mut octets = match (row, what) {
+        (Some(row), _) => extra::fields(row, value)?,
+        (None, Some(Descriptor::Leaf(leaf))) => from_fields(leaf, value)?,
+        _ => return Err(missing("hex")),
     };
-    let mut octets = from_fields(leaf, value)?;
     if let Some(flip) = ie.get("spare") {
         let flip = unhex(flip).ok_or_else(|| missing("spare"))?;
         octets
@@ -382,11 +422,6 @@ fn given(value: &Json, kind: Kind) -> Option<Given> {
             Given::Octets(octets_of(kind, value.as_str()?)?)
         }
     })
-}
-
-/// A number that is not cut when it is written in so many bits.
-fn fitting(number: u64, width: u32) -> Option<u64> {
-    (u64::BITS - number.leading_zeros() <= width).then_some(number)
 }
 
 fn hex(octets: &[u8]) -> String {

@@ -34,6 +34,7 @@
 //! | [`message`] | the 25 messages |
 //! | [`mod@validate`] | what is wrong with a message, as data |
 //! | [`mod@compare`] | what two messages say differently |
+//! | [`vendor`] | names and fields for the elements of vendors |
 //! | [`wire`] | headers, frames and elements that nobody has interpreted yet |
 //! | [`transaction`] | requests repeated, answers kept |
 //! | [`association`] | peers, and when they restarted |
@@ -53,6 +54,7 @@ pub mod message;
 pub mod session;
 pub mod transaction;
 pub mod validate;
+pub mod vendor;
 pub mod wire;
 
 mod error;

@@ -4,15 +4,19 @@
 //! stand below it, two columns to the right.
 
 mod field;
+mod vendor;
 
 use std::fmt::{self, Display};
 
 use crate::ie::value::Value;
 use crate::ie::{Descriptor, IeType, Kind, Leaf, describe};
 use crate::message::MessageView;
+use crate::vendor::{self as rows, Dictionary};
 use crate::wire::{Index, Part};
 
 use field::{Hex, Label, Shown};
+
+pub(crate) use vendor::field_text;
 
 /// Writes the value of an element that was encoded a moment ago.
 pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8]) -> fmt::Result {
@@ -20,14 +24,18 @@ pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8])
         Descriptor::Leaf(leaf) => fields(f, leaf, octets),
         Descriptor::Group(group) => match Index::new().walk(octets, 0, group).map(|(part, _)| part)
         {
-            Ok(part) => parts(f, part, 0),
+            Ok(part) => parts(f, part, 0, &rows::NONE),
             Err(error) => error.fmt(f),
         },
     }
 }
 
 /// Writes a message.
-pub(crate) fn message(f: &mut fmt::Formatter<'_>, view: &MessageView<'_>) -> fmt::Result {
+pub(crate) fn message(
+    f: &mut fmt::Formatter<'_>,
+    view: &MessageView<'_>,
+    vendors: &Dictionary,
+) -> fmt::Result {
     let header = view.header();
     write!(f, "{} ({})", header.message_type, header.message_type.0)?;
     if let Some(seid) = header.seid {
@@ -40,33 +48,36 @@ pub(crate) fn message(f: &mut fmt::Formatter<'_>, view: &MessageView<'_>) -> fmt
     if header.follow_on {
         f.write_str(", another message follows")?;
     }
-    parts(f, view.root(), 1)
+    parts(f, view.root(), 1, vendors)
 }
 
 /// Returns an element as text: the fields of a leaf on a line, the members of a group on one each.
-pub(crate) fn part(part: Part<'_>) -> String {
-    struct Shown<'a>(Part<'a>);
+pub(crate) fn part(part: Part<'_>, vendors: &Dictionary) -> String {
+    struct Shown<'a>(Part<'a>, &'a Dictionary);
 
     impl Display for Shown<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             match self.0.descriptor() {
-                Some(Descriptor::Group(_)) => parts(f, self.0, 0),
+                Some(Descriptor::Group(_)) => parts(f, self.0, 0, self.1),
                 Some(Descriptor::Leaf(leaf)) => fields(f, leaf, self.0.value()),
-                None => Hex(self.0.value()).fmt(f),
+                None => match self.1.row_of(self.0) {
+                    Some(row) => vendor::value(f, self.0, row, 0, self.1),
+                    None => Hex(self.0.value()).fmt(f),
+                },
             }
         }
     }
 
-    Shown(part).to_string()
+    Shown(part, vendors).to_string()
 }
 
 /// Returns the name of a field in words.
-pub(crate) fn field_name(name: &'static str) -> String {
+pub(crate) fn field_name(name: &str) -> String {
     Label(name).to_string()
 }
 
 /// Returns the value of a field as text.
-pub(crate) fn field_value(ie: IeType, name: &'static str, kind: Kind, value: Value<'_>) -> String {
+pub(crate) fn field_value(ie: IeType, name: &str, kind: Kind, value: Value<'_>) -> String {
     Shown {
         ie,
         name,
@@ -83,22 +94,32 @@ pub(crate) fn hex(octets: &[u8]) -> String {
 
 /// Writes the elements of a group, a line each; the first one too begins a line unless `depth`
 /// is 0.
-fn parts(f: &mut fmt::Formatter<'_>, group: Part<'_>, depth: usize) -> fmt::Result {
+fn parts(
+    f: &mut fmt::Formatter<'_>,
+    group: Part<'_>,
+    depth: usize,
+    vendors: &Dictionary,
+) -> fmt::Result {
     for (place, part) in group.parts().enumerate() {
         if depth > 0 || place > 0 {
             f.write_str("\n")?;
         }
-        write!(f, "{:1$}{2} ({3})", "", 2 * depth, part.ie(), part.ie().0)?;
+        write!(f, "{:1$}", "", 2 * depth)?;
+        if let Some(row) = vendors.row_of(part) {
+            vendor::element(f, part, row, depth, vendors)?;
+            continue;
+        }
+        write!(f, "{} ({})", part.ie(), part.ie().0)?;
         if let Some(role) = part.member().and_then(|member| member.role) {
             write!(f, " as {role}")?;
         }
         match part.descriptor() {
-            Some(Descriptor::Group(_)) => parts(f, part, depth.max(1) + 1)?,
+            Some(Descriptor::Group(_)) => parts(f, part, depth.max(1) + 1, vendors)?,
             Some(Descriptor::Leaf(leaf)) => {
                 f.write_str(": ")?;
                 fields(f, leaf, part.value())?;
             }
-            None => stray(f, part)?,
+            None => stray(f, part, vendors)?,
         }
     }
     Ok(())
@@ -106,10 +127,8 @@ fn parts(f: &mut fmt::Formatter<'_>, group: Part<'_>, depth: usize) -> fmt::Resu
 
 /// Writes an element that has no place in its group: its fields where a row describes them, else
 /// its octets and how many they are.
-fn stray(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
-    if let Some(enterprise) = part.enterprise() {
-        write!(f, " of enterprise {enterprise}")?;
-    }
+fn stray(f: &mut fmt::Formatter<'_>, part: Part<'_>, vendors: &Dictionary) -> fmt::Result {
+    vendor::owner(f, part, vendors)?;
     f.write_str(if part.is_repeated() {
         " (again): "
     } else {
@@ -119,12 +138,14 @@ fn stray(f: &mut fmt::Formatter<'_>, part: Part<'_>) -> fmt::Result {
         Some(Descriptor::Leaf(leaf)) if (leaf.check)(part.raw()).is_ok() => {
             fields(f, leaf, part.raw())
         }
-        _ => {
-            let octets = part.value();
-            let plural = if octets.len() == 1 { "" } else { "s" };
-            write!(f, "{}, {} octet{plural}", Hex(octets), octets.len())
-        }
+        _ => raw(f, part.value()),
     }
+}
+
+/// Writes octets and how many they are.
+fn raw(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+    let plural = if octets.len() == 1 { "" } else { "s" };
+    write!(f, "{}, {} octet{plural}", Hex(octets), octets.len())
 }
 
 /// Writes the fields of a value; the only field of a row goes without its name.

@@ -19,7 +19,6 @@ mod writer;
 
 pub use frames::{Frame, Frames, frames};
 pub use header::{Header, Seid, Sequence};
-#[cfg(feature = "serde")]
 pub(crate) use index::DEPTH;
 pub use index::Index;
 pub use part::{Part, Parts};

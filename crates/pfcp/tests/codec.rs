@@ -46,3 +46,5 @@ mod validation;
 mod values;
 #[path = "codec/vectors.rs"]
 mod vectors;
+#[path = "codec/vendor.rs"]
+mod vendor;

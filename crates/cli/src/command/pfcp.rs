@@ -2,6 +2,7 @@
 
 mod audit;
 mod decode;
+mod dictionary;
 mod diff;
 mod encode;
 mod hex;

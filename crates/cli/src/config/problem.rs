@@ -9,7 +9,7 @@ use crate::exit::Failure;
 
 /// Something wrong, and where, as far as it is known.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     what: String,
     /// The key that it is about, such as `control.frame`.
     key: Option<String>,
@@ -18,11 +18,20 @@ pub(super) struct Problem {
 
 impl Problem {
     /// What the reader of TOML has found.
-    pub(super) fn of_toml(error: &toml::de::Error) -> Self {
+    pub(crate) fn of_toml(error: &toml::de::Error) -> Self {
         Self {
             what: error.message().replace('\n', ": "),
             key: None,
             span: error.span(),
+        }
+    }
+
+    /// What is wrong at a place of the text.
+    pub(crate) const fn in_place(what: String, span: Range<usize>) -> Self {
+        Self {
+            what,
+            key: None,
+            span: Some(span),
         }
     }
 
@@ -58,8 +67,17 @@ impl Problem {
         self
     }
 
-    /// Says it all.
+    /// Says it all, with what helps in a configuration.
     pub(super) fn told(&self, text: &str, name: &str) -> Failure {
+        let failure = self.said(text, name);
+        match self.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
+    /// Says what is wrong, and where.
+    pub(crate) fn said(&self, text: &str, name: &str) -> Failure {
         let mut told = name.to_owned();
         match &self.span {
             Some(span) => {
@@ -71,11 +89,7 @@ impl Problem {
                 let _ = write!(told, ": {}", self.what);
             }
         }
-        let failure = Failure::input(told);
-        match self.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::input(told)
     }
 
     fn hint(&self) -> Option<String> {

@@ -7,6 +7,7 @@ mod command_line;
 mod configuration;
 mod decode;
 mod demo;
+mod dictionary;
 mod diff;
 mod encode;
 mod kill;

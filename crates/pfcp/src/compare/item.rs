@@ -1,8 +1,10 @@
-use crate::compare::Ignore;
+use super::Ignore;
+use super::vendor::{self, Told};
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Kind, Leaf, describe};
 use crate::ie::value::Value;
 use crate::text;
+use crate::vendor::{self as rows, Dictionary};
 use crate::wire::Part;
 
 /// An element with what it says, less what is left out.
@@ -23,6 +25,8 @@ pub(super) enum Content<'a> {
     /// The members, ordered by class, name and what they say.
     Group(Vec<Item<'a>>),
     Leaf(&'static Leaf),
+    /// A vendor's element with its name and what it says.
+    Vendor(String, Vec<Told>),
     /// No row describes the octets.
     Opaque,
 }
@@ -38,16 +42,21 @@ pub(super) struct Class {
 }
 
 /// Collects the elements of a group that are not left out.
-pub(super) fn items<'a>(group: Part<'a>, ignore: &Ignore) -> Vec<Item<'a>> {
-    below(group, ignore, &mut Vec::new())
+pub(super) fn items<'a>(group: Part<'a>, ignore: &Ignore, vendors: &Dictionary) -> Vec<Item<'a>> {
+    below(group, ignore, vendors, &mut Vec::new())
 }
 
-fn below<'a>(group: Part<'a>, ignore: &Ignore, way: &mut Vec<IeType>) -> Vec<Item<'a>> {
+fn below<'a>(
+    group: Part<'a>,
+    ignore: &Ignore,
+    vendors: &Dictionary,
+    way: &mut Vec<IeType>,
+) -> Vec<Item<'a>> {
     let mut items: Vec<Item<'a>> = Vec::new();
     for part in group.parts() {
         way.push(part.ie());
         if !ignore.element(way) {
-            items.push(Item::new(part, group.ie(), ignore, way));
+            items.push(Item::new(part, group.ie(), ignore, vendors, way));
         }
         way.pop();
     }
@@ -64,7 +73,13 @@ fn below<'a>(group: Part<'a>, ignore: &Ignore, way: &mut Vec<IeType>) -> Vec<Ite
 }
 
 impl<'a> Item<'a> {
-    fn new(part: Part<'a>, group: IeType, ignore: &Ignore, way: &mut Vec<IeType>) -> Self {
+    fn new(
+        part: Part<'a>,
+        group: IeType,
+        ignore: &Ignore,
+        vendors: &Dictionary,
+        way: &mut Vec<IeType>,
+    ) -> Self {
         let class = Class {
             ie: part.ie(),
             enterprise: part.enterprise(),
@@ -75,7 +90,7 @@ impl<'a> Item<'a> {
         let mut named = Vec::new();
         let content = match part.descriptor() {
             Some(Descriptor::Group(_)) => {
-                let items = below(part, ignore, way);
+                let items = below(part, ignore, vendors, way);
                 for item in &items {
                     item.tell(&mut says);
                 }
@@ -86,12 +101,17 @@ impl<'a> Item<'a> {
                 );
                 Content::Group(items)
             }
-            _ => match row_of(part) {
-                Some(leaf) => {
+            _ => match (row_of(part), vendors.row_of(part)) {
+                (_, Some(row)) => {
+                    let told = vendor::told(part, ignore, vendors, way);
+                    told.iter().for_each(|told| told.tell(&mut says));
+                    Content::Vendor(row.name().to_owned(), told)
+                }
+                (Some(leaf), None) => {
                     tell_leaf(leaf, part, ignore, &mut says);
                     Content::Leaf(leaf)
                 }
-                None => {
+                (None, None) => {
                     says.extend_from_slice(part.raw());
                     Content::Opaque
                 }
@@ -131,6 +151,9 @@ impl<'a> Item<'a> {
 
     /// The name of a group of which there may be several.
     pub(super) fn name(&self) -> Option<String> {
+        if let Content::Vendor(name, _) = &self.content {
+            return Some(name.clone());
+        }
         if self.named.is_empty() {
             return None;
         }
@@ -138,7 +161,7 @@ impl<'a> Item<'a> {
             return None;
         };
         let part = name_of(items)?.part;
-        Some(format!("{} {}", part.ie(), text::part(part)))
+        Some(format!("{} {}", part.ie(), text::part(part, &rows::NONE)))
     }
 }
 
@@ -193,7 +216,7 @@ const fn is_placed(group: IeType, ie: IeType) -> bool {
 }
 
 /// Returns the row that describes a value, also where the group does not have it.
-fn row_of(part: Part<'_>) -> Option<&'static Leaf> {
+pub(super) fn row_of(part: Part<'_>) -> Option<&'static Leaf> {
     match part.descriptor() {
         Some(Descriptor::Leaf(leaf)) => Some(leaf),
         Some(Descriptor::Group(_)) => None,
@@ -215,15 +238,11 @@ fn tell_leaf(leaf: &'static Leaf, part: Part<'_>, ignore: &Ignore, out: &mut Vec
     }
     for said in said(leaf, part, ignore) {
         out.extend(u8::try_from(said.order));
-        match said.value {
-            Says::Value(.., value) => put_value(value, out),
-            Says::Flags(flags) => put_octets(flags.join(" ").as_bytes(), out),
-            Says::Octets(octets) => put_octets(&octets, out),
-        }
+        said.value.tell(out);
     }
 }
 
-fn put_value(value: Value<'_>, out: &mut Vec<u8>) {
+pub(super) fn put_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Flag(flag) => out.push(u8::from(flag)),
         Value::Number(number) => out.extend_from_slice(&number.to_be_bytes()),
@@ -236,7 +255,7 @@ fn put_value(value: Value<'_>, out: &mut Vec<u8>) {
 }
 
 /// Appends octets after their length, so that what follows is told apart.
-fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
+pub(super) fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(octets.len() as u64).to_be_bytes());
     out.extend_from_slice(octets);
 }
@@ -268,6 +287,15 @@ impl PartialEq for Says<'_> {
 }
 
 impl Says<'_> {
+    /// Appends octets that no other value gives.
+    pub(super) fn tell(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Value(.., value) => put_value(*value, out),
+            Self::Flags(flags) => put_octets(flags.join(" ").as_bytes(), out),
+            Self::Octets(octets) => put_octets(octets, out),
+        }
+    }
+
     pub(super) fn text(&self) -> String {
         match self {
             Self::Value(ie, name, kind, value) => text::field_value(*ie, name, *kind, *value),

@@ -1,9 +1,14 @@
-//! A leaf from named fields: written by the rows of its descriptor alone.
+//! Values from named fields: written by the rows of a descriptor alone.
 
-use super::descriptor::{Kind, Leaf, Span, When};
+use super::descriptor::{Kind, Span};
+#[cfg(feature = "serde")]
+use super::descriptor::{Leaf, When};
 use super::field::{put_address, put_mac_addresses, put_number, put_prefixed};
+#[cfg(feature = "serde")]
 use super::name;
+use super::value::Value;
 
+#[cfg(feature = "serde")]
 impl Leaf {
     /// Appends octets from fields; `get` returns the value of a name.
     ///
@@ -74,7 +79,26 @@ pub(crate) enum Given {
 }
 
 impl Given {
-    fn put(self, kind: Kind, out: &mut Vec<u8>) -> Option<()> {
+    /// Takes a value for a field of a kind, if that can hold it.
+    pub(crate) fn of(value: Value<'_>, kind: Kind) -> Option<Self> {
+        Some(match (value, kind) {
+            (Value::Number(number), Kind::Number { width, .. }) => {
+                Self::Number(fitting(number, width)?)
+            }
+            (Value::Time(seconds), Kind::Time) => Self::Number(seconds.into()),
+            (Value::Ipv4(address), Kind::Ipv4) => Self::Octets(address.octets().to_vec()),
+            (Value::Ipv6(address), Kind::Ipv6) => Self::Octets(address.octets().to_vec()),
+            (Value::Mac(address), Kind::Mac) => Self::Octets(address.to_vec()),
+            (
+                Value::Octets(octets),
+                Kind::Text(_) | Kind::Octets(_) | Kind::Labels(_) | Kind::Digits(_),
+            ) => Self::Octets(octets.to_vec()),
+            _ => return None,
+        })
+    }
+
+    /// Appends the value; `None` where the field cannot hold it.
+    pub(crate) fn put(self, kind: Kind, out: &mut Vec<u8>) -> Option<()> {
         match (self, kind) {
             (Self::Number(number), Kind::Number { octets, width, .. }) => {
                 put_number(number & (u64::MAX >> (64 - width)), octets, out);
@@ -101,7 +125,13 @@ impl Given {
     }
 }
 
+/// A number that is not cut when it is written in so many bits.
+pub(crate) fn fitting(number: u64, width: u32) -> Option<u64> {
+    (u64::BITS - number.leading_zeros() <= width).then_some(number)
+}
+
 /// Returns the octets of a text.
+#[cfg(feature = "serde")]
 pub(crate) fn octets_of(kind: Kind, text: &str) -> Option<Vec<u8>> {
     match kind {
         Kind::Text(_) => Some(text.as_bytes().to_vec()),

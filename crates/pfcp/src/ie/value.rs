@@ -63,21 +63,30 @@ impl<'a> Values<'a> {
         if !there {
             return None;
         }
-        let reader = &mut self.reader;
-        Some(match field.kind {
+        match field.kind {
             Kind::Bits {
                 shift, width: 1, ..
-            } => Value::Flag(self.head >> shift & 1 == 1),
+            } => Some(Value::Flag(self.head >> shift & 1 == 1)),
             Kind::Bits { shift, width, .. } => {
                 let bits = self.head >> shift & ((1 << width) - 1);
-                Value::Number(u64::try_from(bits).unwrap_or(u64::MAX))
+                Some(Value::Number(u64::try_from(bits).unwrap_or(u64::MAX)))
             }
-            Kind::Number { octets, width, .. } => Value::Number(reader.number(octets, width).ok()?),
-            Kind::Time => Value::Time(u32::from_be_bytes(reader.array().ok()?)),
-            Kind::Ipv4 => Value::Ipv4(reader.ipv4().ok()?),
-            Kind::Ipv6 => Value::Ipv6(reader.ipv6().ok()?),
-            Kind::Mac => Value::Mac(reader.array().ok()?),
-            Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
+            kind => kind.read(&mut self.reader),
+        }
+    }
+}
+
+impl Kind {
+    /// Reads a value that is none of the head; `None` where there are not enough octets.
+    pub(crate) fn read<'a>(self, reader: &mut Reader<'a>) -> Option<Value<'a>> {
+        Some(match self {
+            Self::Bits { .. } => return None,
+            Self::Number { octets, width, .. } => Value::Number(reader.number(octets, width).ok()?),
+            Self::Time => Value::Time(u32::from_be_bytes(reader.array().ok()?)),
+            Self::Ipv4 => Value::Ipv4(reader.ipv4().ok()?),
+            Self::Ipv6 => Value::Ipv6(reader.ipv6().ok()?),
+            Self::Mac => Value::Mac(reader.array().ok()?),
+            Self::Text(span) | Self::Octets(span) | Self::Labels(span) | Self::Digits(span) => {
                 Value::Octets(match span {
                     Span::Rest => reader.rest(),
                     Span::RestButLast => reader.rest_but_last().ok()?,

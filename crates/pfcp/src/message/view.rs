@@ -104,6 +104,6 @@ impl<'a> MessageView<'a> {
 
 impl fmt::Display for MessageView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::text::message(f, self)
+        crate::text::message(f, self, &crate::vendor::NONE)
     }
 }

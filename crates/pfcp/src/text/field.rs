@@ -7,9 +7,9 @@ use crate::ie::value::{Value, text_of};
 use crate::ie::{IeType, Kind};
 
 /// A name of a field as people write it: `gtpu_udp_ipv4` is GTP-U UDP IPv4.
-pub(super) struct Label(pub(super) &'static str);
+pub(super) struct Label<'a>(pub(super) &'a str);
 
-impl Display for Label {
+impl Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, word) in self.0.split('_').enumerate() {
             f.write_str(if place == 0 { "" } else { " " })?;
@@ -20,7 +20,7 @@ impl Display for Label {
 }
 
 /// Writes a word that is an abbreviation as the specification does.
-fn written(word: &'static str) -> &'static str {
+fn written(word: &str) -> &str {
     match word {
         "arp" => "ARP",
         "bid" => "BID",
@@ -85,7 +85,7 @@ fn written(word: &'static str) -> &'static str {
 /// The value of a field.
 pub(super) struct Shown<'a> {
     pub(super) ie: IeType,
-    pub(super) name: &'static str,
+    pub(super) name: &'a str,
     pub(super) kind: Kind,
     pub(super) value: Value<'a>,
 }

@@ -79,7 +79,7 @@ fn an_error_deep_inside_names_the_whole_way() {
          teid is missing or malformed"
     );
     let mut deep = json!([]);
-    for _ in 0..12 {
+    for _ in 0..20 {
         deep = json!([{ "type": 2, "ies": deep }]);
     }
     let message = json!({ "type": 50, "seid": 0, "sequence": 1, "ies": deep });

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use strowger_pfcp::ie::descriptor::Descriptor;
 use strowger_pfcp::validate::newer;
+use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::wire::Part;
-use strowger_pfcp::{Error, Frame, Index, MessageView, Release, frames, to_json};
+use strowger_pfcp::{Error, Frame, Index, MessageView, Release, frames};
 use strowger_pfcp_node::PFCP_PORT;
 
+use super::dictionary::DictionaryArgs;
 use super::hex::Hex;
 use super::source::{self, Packet, Packets};
 use super::time::{iso, utc};
@@ -52,14 +54,17 @@ pub(crate) struct Args {
     /// Prints one object for each message.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
 }
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let vendors = args.dictionary.read()?;
     let mut counts = Counts::default();
-    for packet in packets(args)? {
+    for packet in packets(args, &vendors)? {
         let packet = packet?;
         if is_pfcp(&packet, args.port) {
-            datagram(args, &packet, &mut counts, output)?;
+            datagram(args, &vendors, &packet, &mut counts, output)?;
         }
     }
     if args.check {
@@ -74,9 +79,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     counts.readable()
 }
 
-fn packets(args: &Args) -> Done<Packets> {
+fn packets(args: &Args, vendors: &Dictionary) -> Done<Packets> {
     match (&args.file, &args.hex) {
-        (Some(path), _) => source::open(path),
+        (Some(path), _) => source::open(path, vendors),
         (None, Some(text)) => Ok(Box::new(std::iter::once(source::from_hex(text)))),
         (None, None) => unreachable!("the command line has one of both"),
     }
@@ -92,7 +97,13 @@ fn is_pfcp(packet: &Packet, port: Option<u16>) -> bool {
 }
 
 /// Handles the messages of one datagram.
-fn datagram(args: &Args, packet: &Packet, counts: &mut Counts, output: &mut Output) -> Done {
+fn datagram(
+    args: &Args,
+    vendors: &Dictionary,
+    packet: &Packet,
+    counts: &mut Counts,
+    output: &mut Output,
+) -> Done {
     let mut first = true;
     for frame in frames(&packet.octets) {
         counts.messages += 1;
@@ -107,13 +118,14 @@ fn datagram(args: &Args, packet: &Packet, counts: &mut Counts, output: &mut Outp
                 continue;
             }
         };
-        message(args, packet, &frame, counts, output)?;
+        message(args, vendors, packet, &frame, counts, output)?;
     }
     Ok(())
 }
 
 fn message(
     args: &Args,
+    vendors: &Dictionary,
     packet: &Packet,
     frame: &Frame<'_>,
     counts: &mut Counts,
@@ -132,7 +144,7 @@ fn message(
     }
     counts.decoded += 1;
     if args.json {
-        let mut object = to_json(&view);
+        let mut object = vendors.to_json(&view);
         object["frame"] = frame_info(packet);
         if let Some(release) = args.release {
             let newer = newer(&view, release);
@@ -141,7 +153,7 @@ fn message(
         return output.json(&object);
     }
     output.line(output.paint(Ink::Faint, about(packet)))?;
-    tree(&view.to_string(), output)?;
+    tree(&vendors.show(&view).to_string(), output)?;
     for found in args
         .release
         .iter()

@@ -11,10 +11,12 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use strowger_pfcp::compare::DifferenceKind;
-use strowger_pfcp::{Difference, Error, Ignore, Index, MessageView, compare};
+use strowger_pfcp::vendor::Dictionary;
+use strowger_pfcp::{Difference, Error, Ignore, Index, MessageView};
 use strowger_pfcp_node::PFCP_PORT;
 
 use self::align::{Part, Side, Spoken};
+use super::dictionary::DictionaryArgs;
 use super::source;
 use crate::exit::{Done, Failure};
 use crate::output::{Ink, Output};
@@ -55,15 +57,18 @@ pub(crate) struct Args {
     /// Prints one object for each difference, and one at the end.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
 }
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     if args.left == args.right && args.left.as_os_str() == "-" {
         return Err(Failure::input("A and B cannot both be standard input"));
     }
+    let vendors = args.dictionary.read()?;
     let ignored = ignored::parse(&args.ignore)?;
     let [left, right] = [&args.left, &args.right].map(|path| {
-        let packets = source::open_or_hex(path)?;
+        let packets = source::open_or_hex(path, &vendors)?;
         let packets = packets.collect::<Done<Vec<_>>>()?;
         let ports = [Some(PFCP_PORT), args.port];
         let side = Side::read(packets, &ports, &ignored.messages);
@@ -79,6 +84,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     let mut report = Report {
         args,
         ignore: &ignored.elements,
+        vendors: &vendors,
         counts: Counts {
             left: left.spoken.len(),
             right: right.spoken.len(),
@@ -95,6 +101,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
 struct Report<'a> {
     args: &'a Args,
     ignore: &'a Ignore,
+    vendors: &'a Dictionary,
     counts: Counts,
     /// Whether places in messages need the message before them.
     several: bool,
@@ -109,7 +116,7 @@ impl Report<'_> {
         output: &mut Output,
     ) -> Done {
         let found = match (left, right) {
-            (Some(left), Some(right)) => match compared(left, right, self.ignore) {
+            (Some(left), Some(right)) => match compared(left, right, self.ignore, self.vendors) {
                 Ok(found) if found.is_empty() => {
                     self.counts.alike += 1;
                     return Ok(());
@@ -174,6 +181,7 @@ fn compared(
     left: &Spoken,
     right: &Spoken,
     ignore: &Ignore,
+    vendors: &Dictionary,
 ) -> Result<Vec<Difference>, (Which, Error)> {
     if left.octets == right.octets {
         return Ok(Vec::new());
@@ -182,7 +190,7 @@ fn compared(
     let [first, second] = &mut indexes;
     let left = read(&left.octets, first).map_err(|error| (Which::Left, error))?;
     let right = read(&right.octets, second).map_err(|error| (Which::Right, error))?;
-    Ok(compare(&left, &right, ignore))
+    Ok(vendors.compare(&left, &right, ignore))
 }
 
 fn read<'a>(octets: &'a [u8], index: &'a mut Index) -> Result<MessageView<'a>, Error> {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use strowger_pfcp::from_json;
+use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp_node::{CaptureWriter, PFCP_PORT};
 
+use super::dictionary::DictionaryArgs;
 use super::hex::{self, Hex};
 use super::time;
 use crate::exit::{Done, Failure};
@@ -38,15 +39,18 @@ pub(crate) struct Args {
     /// Writes a capture (pcapng) instead of hex.
     #[arg(long, value_name = "OUT")]
     pcap: Option<PathBuf>,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
 }
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let vendors = args.dictionary.read()?;
     let (name, text) = read(&args.file)?;
     let mut sink = match &args.pcap {
         Some(path) => Sink::capture(path)?,
         None => Sink::Hex,
     };
-    datagrams(&name, &text, |octets, frame| {
+    datagrams(&name, &text, &vendors, |octets, frame| {
         sink.take(&octets, frame, output)
     })?;
     sink.end()
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
 pub(super) fn datagrams(
     name: &str,
     text: &str,
+    vendors: &Dictionary,
     mut take: impl FnMut(Vec<u8>, &Value) -> Done,
 ) -> Done {
     let mut datagram = Vec::new();
@@ -66,7 +71,7 @@ pub(super) fn datagrams(
         let at = Place { name, text, start };
         let object = object.map_err(|error| at.not_json(&error))?;
         let more = object["follow_on"] == true;
-        datagram.extend(message(&object).map_err(|wrong| at.not_a_message(&wrong))?);
+        datagram.extend(message(&object, vendors).map_err(|wrong| at.not_a_message(&wrong))?);
         if !more {
             take(std::mem::take(&mut datagram), &object["frame"])?;
         }
@@ -78,10 +83,12 @@ pub(super) fn datagrams(
 }
 
 /// Encodes one object; one that decoding could not read has its octets as they were.
-fn message(object: &Value) -> Result<Vec<u8>, String> {
+fn message(object: &Value, vendors: &Dictionary) -> Result<Vec<u8>, String> {
     match (&object["octets"], object.get("type")) {
         (Value::String(octets), None) => hex::parse(octets).map_err(|e| format!("octets: {e}")),
-        _ => from_json(object).map_err(|error| expected::explain(object, &error)),
+        _ => vendors
+            .from_json(object)
+            .map_err(|error| expected::explain(object, &error, vendors)),
     }
 }
 

@@ -14,6 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
 use self::peers::{Answer, Numbers, Patience, Peers};
@@ -61,7 +62,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
-    let packets = source::open(&args.file)?.collect::<Done<Vec<_>>>()?;
+    let packets = source::open(&args.file, &Dictionary::new())?.collect::<Done<Vec<_>>>()?;
     let plan = Plan::read(packets);
     if plan.steps.is_empty() {
         let what = format!("{}: no PFCP request to replay", args.file.display());

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp_node::{Capture, CaptureError, Datagram};
 
 use super::{encode, hex, time};
@@ -40,15 +41,16 @@ impl Packet {
 /// The datagrams of a source, one at a time.
 pub(super) type Packets = Box<dyn Iterator<Item = Done<Packet>>>;
 
-/// Opens a file, or standard input for `-`, and finds out what is in it.
-pub(super) fn open(path: &Path) -> Done<Packets> {
+/// Opens a file, or standard input for `-`, and finds out what is in it; objects may give elements
+/// of vendors by the fields of a dictionary.
+pub(super) fn open(path: &Path, vendors: &Dictionary) -> Done<Packets> {
     let name = name(path);
     let reader: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
         Box::new(File::open(path).map_err(|error| Failure::file(path, &error))?)
     };
-    recognise(BufReader::new(reader), name)
+    recognise(BufReader::new(reader), name, vendors)
 }
 
 /// Reads one line of hex.
@@ -90,7 +92,11 @@ impl Kind {
     }
 }
 
-fn recognise(mut reader: BufReader<Box<dyn Read>>, name: String) -> Done<Packets> {
+fn recognise(
+    mut reader: BufReader<Box<dyn Read>>,
+    name: String,
+    vendors: &Dictionary,
+) -> Done<Packets> {
     let failed = |error: io::Error| Failure::outside(format!("{name}: {error}"));
     let mut first = [0; 8];
     let mut length = 0;
@@ -109,7 +115,9 @@ fn recognise(mut reader: BufReader<Box<dyn Read>>, name: String) -> Done<Packets
             BufReader::new(reader)
                 .read_to_string(&mut text)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-            Ok(Box::new(objects(&name, &text)?.into_iter().map(Ok)))
+            Ok(Box::new(
+                objects(&name, &text, vendors)?.into_iter().map(Ok),
+            ))
         }
         Kind::Octets => {
             let mut octets = Vec::new();
@@ -155,9 +163,9 @@ fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = Done<Packet
 }
 
 /// Encodes the objects of a text; their `frame` says when and between whom, where they have one.
-fn objects(name: &str, text: &str) -> Done<Vec<Packet>> {
+fn objects(name: &str, text: &str, vendors: &Dictionary) -> Done<Vec<Packet>> {
     let mut packets = Vec::new();
-    encode::datagrams(name, text, |octets, frame| {
+    encode::datagrams(name, text, vendors, |octets, frame| {
         let end = |key: &str| frame[key].as_str().and_then(|text| text.parse().ok());
         let number = frame["number"].as_u64();
         packets.push(Packet {
@@ -173,16 +181,16 @@ fn objects(name: &str, text: &str) -> Done<Vec<Packet>> {
 }
 
 /// Opens a file or, where there is none of that name, reads the name as hex.
-pub(super) fn open_or_hex(given: &Path) -> Done<Packets> {
+pub(super) fn open_or_hex(given: &Path, vendors: &Dictionary) -> Done<Packets> {
     let text = given.to_str().unwrap_or_default();
     if given == Path::new("-") || given.exists() {
-        return open(given);
+        return open(given, vendors);
     }
     match hex::parse(text) {
         Ok(octets) if !octets.is_empty() => {
             Ok(Box::new(std::iter::once(Ok(Packet::bare(1, octets)))))
         }
-        _ => open(given),
+        _ => open(given, vendors),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 use strowger_pfcp::ie::descriptor::{Descriptor, Kind, describe};
+use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{IeType, JsonError};
 
 /// Says where a message is wrong, what was expected there and what was found.
-pub(super) fn explain(message: &Value, error: &JsonError) -> String {
+pub(super) fn explain(message: &Value, error: &JsonError, vendors: &Dictionary) -> String {
     let JsonError::Key { path, key } = error else {
         return error.to_string();
     };
@@ -30,7 +31,7 @@ pub(super) fn explain(message: &Value, error: &JsonError) -> String {
     format!(
         "{}: {key}: expected {}, {found}",
         way.join(" / "),
-        expected(object, key, top)
+        expected(object, key, top, vendors)
     )
 }
 
@@ -41,7 +42,7 @@ fn name(object: &Value) -> String {
     }
 }
 
-fn expected(object: &Value, key: &str, top: bool) -> String {
+fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> String {
     match (key, top) {
         ("type", true) => up_to(0xff),
         ("sequence", true) => up_to(0x00ff_ffff),
@@ -51,15 +52,22 @@ fn expected(object: &Value, key: &str, top: bool) -> String {
         ("ies", _) => "an array of elements".to_owned(),
         ("value", _) => "an object of fields".to_owned(),
         ("hex" | "tail" | "spare", false) => HEX.to_owned(),
-        _ => field(object, key).unwrap_or_else(|| "a value".to_owned()),
+        _ => kind(object, key, vendors)
+            .and_then(field)
+            .unwrap_or_else(|| "a value".to_owned()),
     }
 }
 
 const HEX: &str = "text of hex digits, two for each octet";
 
-/// Says what a field of an element holds.
-fn field(object: &Value, key: &str) -> Option<String> {
+/// Finds out what kind of field of an element a key is.
+fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<Kind> {
     let ie = IeType(u16::try_from(object["type"].as_u64()?).ok()?);
+    if let Some(enterprise) = object["enterprise"].as_u64() {
+        let row = vendors.row(u16::try_from(enterprise).ok()?, ie)?;
+        let field = row.layout().iter().find(|field| field.name() == key)?;
+        return Some(field.kind());
+    }
     let Descriptor::Leaf(leaf) = describe(ie)? else {
         return None;
     };
@@ -67,7 +75,12 @@ fn field(object: &Value, key: &str) -> Option<String> {
         .fields
         .iter()
         .find(|field| field.name.eq_ignore_ascii_case(key))?;
-    Some(match field.kind {
+    Some(field.kind)
+}
+
+/// Says what a field holds.
+fn field(kind: Kind) -> Option<String> {
+    Some(match kind {
         Kind::Bits { width: 1, .. } => "true or false".to_owned(),
         Kind::Bits { width, .. } | Kind::Number { width, .. } => {
             up_to(u64::MAX >> (64 - width.clamp(1, 64)))
@@ -95,7 +108,8 @@ mod tests {
     use super::*;
 
     fn wrong(message: &Value) -> String {
-        explain(message, &from_json(message).expect_err("it is wrong"))
+        let error = from_json(message).expect_err("it is wrong");
+        explain(message, &error, &Dictionary::new())
     }
 
     #[test]

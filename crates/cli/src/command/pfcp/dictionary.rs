@@ -1,0 +1,227 @@
+//! `--dictionary FILE`: the elements of vendors, described by a file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use strowger_pfcp::IeType;
+use strowger_pfcp::ie::descriptor::{Kind, Span};
+use strowger_pfcp::vendor::{Dictionary, Field, Row};
+use toml::Spanned;
+
+use crate::config::Problem;
+use crate::exit::{Done, Failure};
+
+/// The octets that a dictionary has at most.
+const MOST_OCTETS: u64 = 1 << 20;
+
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct DictionaryArgs {
+    /// Describes elements of vendors (TOML); may be given several times.
+    #[arg(long = "dictionary", value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl DictionaryArgs {
+    /// Reads the files, in their order, into one dictionary.
+    pub(super) fn read(&self) -> Done<Dictionary> {
+        let mut dictionary = Dictionary::new();
+        for path in &self.files {
+            let text = text(path)?;
+            add(&text, &mut dictionary)
+                .map_err(|problem| problem.said(&text, &path.display().to_string()))?;
+        }
+        Ok(dictionary)
+    }
+}
+
+fn text(path: &Path) -> Done<String> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_OCTETS + 1).read_to_string(&mut text))
+        .map_err(|error| Failure::file(path, &error))?;
+    if text.len() as u64 > MOST_OCTETS {
+        let what = format!("{}: more than {MOST_OCTETS} octets", path.display());
+        return Err(Failure::input(what));
+    }
+    Ok(text)
+}
+
+/// Adds what a text describes.
+fn add(text: &str, dictionary: &mut Dictionary) -> Result<(), Problem> {
+    let file: Dictionaries = toml::from_str(text).map_err(|error| Problem::of_toml(&error))?;
+    for vendor in file.vendor {
+        if let Some(name) = vendor.name {
+            let span = name.span();
+            dictionary
+                .name_vendor(vendor.enterprise, name.into_inner())
+                .map_err(|error| wrong(&error, span))?;
+        }
+        for element in vendor.element {
+            let span = element.span();
+            let row = row(vendor.enterprise, element.into_inner(), &span)?;
+            dictionary.add(row).map_err(|error| wrong(&error, span))?;
+        }
+    }
+    Ok(())
+}
+
+fn wrong(what: &dyn ToString, span: Range<usize>) -> Problem {
+    Problem::in_place(what.to_string(), span)
+}
+
+fn row(enterprise: u16, element: Element, span: &Range<usize>) -> Result<Row, Problem> {
+    let fields = match (element.group, element.fields) {
+        (true, None) => None,
+        (false, Some(fields)) => Some(fields.into_iter().map(field).collect::<Result<_, _>>()?),
+        (true, Some(_)) | (false, None) => {
+            let what = "an element has either `fields` or `group = true`";
+            return Err(wrong(&what, span.clone()));
+        }
+    };
+    let ie = IeType(element.number);
+    Ok(Row::read(enterprise, ie, element.name, fields))
+}
+
+fn field(described: Spanned<Described>) -> Result<Field, Problem> {
+    let span = described.span();
+    let Described {
+        name,
+        kind,
+        length,
+        values,
+    } = described.into_inner();
+    let number = |octets: u8| Kind::Number {
+        octets: octets.into(),
+        width: 8 * u32::from(octets),
+        names: None,
+    };
+    let until = match length {
+        None => Span::Rest,
+        Some(Length::Octets(octets)) => Span::Fixed(octets),
+        Some(Length::Prefix(Prefix::U8)) => Span::Length8,
+        Some(Length::Prefix(Prefix::U16)) => Span::Length16,
+    };
+    let kind = match kind {
+        Kinds::U8 => number(1),
+        Kinds::U16 => number(2),
+        Kinds::U24 => number(3),
+        Kinds::U32 => number(4),
+        Kinds::U40 => number(5),
+        Kinds::U48 => number(6),
+        Kinds::U56 => number(7),
+        Kinds::U64 => number(8),
+        Kinds::Time => Kind::Time,
+        Kinds::Ipv4 => Kind::Ipv4,
+        Kinds::Ipv6 => Kind::Ipv6,
+        Kinds::Mac => Kind::Mac,
+        Kinds::Text => Kind::Text(until),
+        Kinds::Octets => Kind::Octets(until),
+        Kinds::Domain => Kind::Labels(until),
+        Kinds::Digits => Kind::Digits(until),
+    };
+    let of_length = matches!(
+        kind,
+        Kind::Text(_) | Kind::Octets(_) | Kind::Labels(_) | Kind::Digits(_)
+    );
+    if length.is_some() && !of_length {
+        let what = format!("field \"{name}\": its kind says how long it is; remove `length`");
+        return Err(wrong(&what, span));
+    }
+    let mut named = Vec::with_capacity(values.len());
+    for (value, text) in values {
+        let parsed = match value.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => value.parse(),
+        };
+        let Ok(value) = parsed else {
+            let what = format!("field \"{name}\": \"{value}\" is no number");
+            return Err(wrong(&what, span));
+        };
+        named.push((value, text));
+    }
+    Ok(Field::read(name, kind).with_values(named))
+}
+
+/// A file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dictionaries {
+    #[serde(default)]
+    vendor: Vec<Vendor>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vendor {
+    enterprise: u16,
+    name: Option<Spanned<String>>,
+    #[serde(default)]
+    element: Vec<Spanned<Element>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Element {
+    #[serde(rename = "type")]
+    number: u16,
+    name: String,
+    #[serde(default)]
+    group: bool,
+    fields: Option<Vec<Spanned<Described>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Described {
+    name: String,
+    kind: Kinds,
+    length: Option<Length>,
+    #[serde(default)]
+    values: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kinds {
+    U8,
+    U16,
+    U24,
+    U32,
+    U40,
+    U48,
+    U56,
+    U64,
+    Time,
+    Ipv4,
+    Ipv6,
+    Mac,
+    Text,
+    Octets,
+    Domain,
+    Digits,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`length` is a number of octets from 1 to 255, or \"u8\" or \"u16\" for a length \
+                 before them"
+)]
+enum Length {
+    Octets(u8),
+    Prefix(Prefix),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Prefix {
+    U8,
+    U16,
+}
+
+#[cfg(test)]
+mod tests;

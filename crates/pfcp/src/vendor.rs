@@ -1,0 +1,284 @@
+//! The elements of vendors, described by rows.
+//!
+//! An element whose type has its highest bit set belongs to the enterprise whose number begins its
+//! value, TS 29.244 §8.1.1. Without a row its octets are kept and shown as they are. A
+//! [`Dictionary`] has rows for some of them, written in a program or read from a file, and shows
+//! messages with their names and fields:
+//!
+//! ```
+//! use strowger_pfcp::ie::descriptor::Span;
+//! use strowger_pfcp::ie::Value;
+//! use strowger_pfcp::message::HeartbeatRequest;
+//! use strowger_pfcp::vendor::{Dictionary, Field, Row};
+//! use strowger_pfcp::{IeType, Index, Message, MessageView, Sequence};
+//!
+//! static FIELDS: [Field; 2] = [Field::number("slice", 2), Field::text("label", Span::Rest)];
+//! static SLICE: Row = Row::fields(35_818, IeType(0x8001), "Acme Slice", &FIELDS);
+//!
+//! let vendors = Dictionary::new().with_vendor(35_818, "Acme")?.with_rows([&SLICE])?;
+//! let mut body = HeartbeatRequest::new(0);
+//! let value = SLICE.value(&[("slice", Value::Number(7)), ("label", Value::Octets(b"gold"))])?;
+//! body.rest.push(SLICE.ie(), value);
+//! let octets = Message::node(Sequence::new(1), body).encode()?;
+//!
+//! let mut index = Index::new();
+//! let view = MessageView::decode(&octets, &mut index)?;
+//! let text = vendors.show(&view).to_string();
+//! assert!(text.ends_with("Acme Slice (32769) of Acme (35818): slice 7, label gold"));
+//! let part = view.root().find(SLICE.ie()).ok_or("no such element")?;
+//! let slice = vendors.element(part).ok_or("no row fits")?;
+//! assert_eq!(slice.field("slice"), Some(Value::Number(7)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A row is either a list of fields, one after another, or a group: elements of any kind. What
+//! follows the fields that a row knows is kept; a value that is shorter than its row is shown as
+//! octets.
+
+mod row;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use crate::compare::{Difference, Ignore, compare_in};
+use crate::ie::field::Reader;
+use crate::ie::{Group, IeType, Value};
+use crate::message::MessageView;
+use crate::text;
+use crate::wire::{Index, Part};
+
+pub use row::{Field, Row, RowError, WriteError};
+
+/// The rows that a dictionary has at most.
+pub const MOST_ROWS: usize = 4096;
+
+/// Rows of the elements of vendors, and the names of the vendors.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionary {
+    rows: BTreeMap<(u16, IeType), Row>,
+    vendors: BTreeMap<u16, Cow<'static, str>>,
+}
+
+/// A dictionary without a row.
+pub(crate) static NONE: Dictionary = Dictionary::new();
+
+/// A group of which every element may be a member.
+static ANY: Group = Group::new(None, "", &[]);
+
+impl Dictionary {
+    /// Makes a dictionary without a row.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            rows: BTreeMap::new(),
+            vendors: BTreeMap::new(),
+        }
+    }
+
+    /// Adds rows that a program has.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add).
+    pub fn with_rows<'a>(
+        mut self,
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) -> Result<Self, RowError> {
+        let mut rows = rows.into_iter();
+        rows.try_for_each(|row| self.add(row.clone()))?;
+        Ok(self)
+    }
+
+    /// Names a vendor.
+    ///
+    /// # Errors
+    /// Those of [`name_vendor`](Self::name_vendor).
+    pub fn with_vendor(
+        mut self,
+        enterprise: u16,
+        name: impl Into<Cow<'static, str>>,
+    ) -> Result<Self, RowError> {
+        self.name_vendor(enterprise, name)?;
+        Ok(self)
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When the row could not be read back, or the dictionary has one of its type or its name
+    /// already, or [`MOST_ROWS`] of them.
+    pub fn add(&mut self, row: Row) -> Result<(), RowError> {
+        row.check()?;
+        if self.rows.len() >= MOST_ROWS {
+            return Err(RowError::TooMany { most: MOST_ROWS });
+        }
+        let (enterprise, ie) = (row.enterprise(), row.ie());
+        let types = (enterprise, IeType(0))..=(enterprise, IeType(u16::MAX));
+        let mut others = self.rows.range(types).map(|(_, other)| other);
+        if let Some(other) = others.find(|other| other.ie() == ie || other.name() == row.name()) {
+            return Err(RowError::Again {
+                ie: other.ie(),
+                name: other.name().to_owned(),
+            });
+        }
+        self.rows.insert((enterprise, ie), row);
+        Ok(())
+    }
+
+    /// Names a vendor, in place of an earlier name.
+    ///
+    /// # Errors
+    /// When the name is empty, longer than 64 characters or has control characters.
+    pub fn name_vendor(
+        &mut self,
+        enterprise: u16,
+        name: impl Into<Cow<'static, str>>,
+    ) -> Result<(), RowError> {
+        let name = name.into();
+        row::check_name(&name)?;
+        self.vendors.insert(enterprise, name);
+        Ok(())
+    }
+
+    /// Returns the row of an element.
+    #[must_use]
+    pub fn row(&self, enterprise: u16, ie: IeType) -> Option<&Row> {
+        self.rows.get(&(enterprise, ie))
+    }
+
+    /// Walks the rows, ordered by enterprise and type.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values()
+    }
+
+    /// Returns the name of a vendor.
+    #[must_use]
+    pub fn vendor(&self, enterprise: u16) -> Option<&str> {
+        self.vendors.get(&enterprise).map(|name| &**name)
+    }
+
+    /// Reads an element; `None` where there is no row for it, or the value is shorter than that.
+    #[must_use]
+    pub fn element<'a>(&self, part: Part<'a>) -> Option<Element<'_, 'a>> {
+        let row = self.row_of(part)?;
+        let element = Element {
+            row,
+            value: part.value(),
+        };
+        let mut walk = element.walk();
+        walk.by_ref().for_each(drop);
+        walk.fields.is_empty().then_some(element)
+    }
+
+    pub(crate) fn row_of(&self, part: Part<'_>) -> Option<&Row> {
+        self.row(part.enterprise()?, part.ie())
+    }
+
+    /// Shows a message as its own `Display` does, with the names and fields of these rows.
+    #[must_use]
+    pub fn show<'a>(&'a self, view: &'a MessageView<'_>) -> impl Display + 'a {
+        struct Shown<'a, 'b>(&'a Dictionary, &'a MessageView<'b>);
+
+        impl Display for Shown<'_, '_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                text::message(f, self.1, self.0)
+            }
+        }
+
+        Shown(self, view)
+    }
+
+    /// Compares two messages as [`compare`](crate::compare()) does, field by field also in the
+    /// elements of these rows.
+    #[must_use]
+    pub fn compare(
+        &self,
+        left: &MessageView<'_>,
+        right: &MessageView<'_>,
+        ignore: &Ignore,
+    ) -> Vec<Difference> {
+        compare_in(left, right, ignore, self)
+    }
+
+    /// Writes a message as JSON, as [`to_json`](crate::to_json) does, with the names and fields of
+    /// these rows.
+    #[cfg(feature = "serde")]
+    #[must_use]
+    pub fn to_json(&self, view: &MessageView<'_>) -> serde_json::Value {
+        crate::json::write(view, self)
+    }
+
+    /// Reads a message from JSON, as [`from_json`](crate::from_json) does; elements of these rows
+    /// may be given by their fields.
+    ///
+    /// # Errors
+    /// Those of [`from_json`](crate::from_json).
+    #[cfg(feature = "serde")]
+    pub fn from_json(&self, message: &serde_json::Value) -> Result<Vec<u8>, crate::JsonError> {
+        crate::json::read(message, self)
+    }
+}
+
+/// A vendor's element with its row.
+#[derive(Clone, Copy, Debug)]
+pub struct Element<'d, 'a> {
+    row: &'d Row,
+    /// What follows the enterprise number.
+    value: &'a [u8],
+}
+
+impl<'d, 'a> Element<'d, 'a> {
+    /// Returns the row.
+    #[must_use]
+    pub const fn row(&self) -> &'d Row {
+        self.row
+    }
+
+    /// Walks the fields in the order of the row; a group has none.
+    pub fn fields(&self) -> impl Iterator<Item = (&'d Field, Value<'a>)> {
+        self.walk()
+    }
+
+    /// Returns the value of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<Value<'a>> {
+        let found = self.walk().find(|(field, _)| field.name() == name);
+        found.map(|(_, value)| value)
+    }
+
+    /// Returns the octets after the fields; of a group all of them, which are its elements.
+    #[must_use]
+    pub fn tail(&self) -> &'a [u8] {
+        let mut walk = self.walk();
+        walk.by_ref().for_each(drop);
+        walk.reader.rest()
+    }
+
+    fn walk(&self) -> Fields<'d, 'a> {
+        Fields {
+            fields: self.row.layout(),
+            reader: Reader::new(self.value),
+        }
+    }
+}
+
+struct Fields<'d, 'a> {
+    fields: &'d [Field],
+    reader: Reader<'a>,
+}
+
+impl<'d, 'a> Iterator for Fields<'d, 'a> {
+    type Item = (&'d Field, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (field, rest) = self.fields.split_first()?;
+        let value = field.kind().read(&mut self.reader)?;
+        self.fields = rest;
+        Some((field, value))
+    }
+}
+
+/// Reads the elements of a vendor's group, `None` where the octets are none.
+pub(crate) fn members<'a>(value: &'a [u8], index: &'a mut Index) -> Option<Part<'a>> {
+    Some(index.walk(value, 0, &ANY).ok()?.0)
+}

@@ -1,0 +1,71 @@
+//! A vendor has elements of its own: rows give them names and fields, in text and comparison, and
+//! what has no row is kept as it came.
+//!
+//! `cargo run -p strowger-examples --bin pfcp_vendor`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+use std::net::Ipv4Addr;
+
+use strowger_pfcp::ie::Value;
+use strowger_pfcp::ie::descriptor::Span;
+use strowger_pfcp::message::AssociationSetupRequest;
+use strowger_pfcp::vendor::{Dictionary, Field, Row};
+use strowger_pfcp::{IeType, Ignore, Index, Message, MessageView, Sequence};
+
+/// The number that IANA gave the enterprise.
+const ACME: u16 = 35_818;
+
+// An element is fields one after another. `strowger pfcp decode --dictionary` reads the same from
+// a file.
+static PROBE: Row = Row::fields(ACME, IeType(0x8001), "Acme Probe", &PROBE_FIELDS);
+static PROBE_FIELDS: [Field; 3] = [
+    Field::ipv4("collector"),
+    Field::number("interval", 2),
+    Field::text("label", Span::Rest),
+];
+
+// Or it is elements: of the vendor, of another one, or of the specification.
+static PROBES: Row = Row::group(ACME, IeType(0x8002), "Acme Probes");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let vendors = Dictionary::new()
+        .with_vendor(ACME, "Acme")?
+        .with_rows([&PROBE, &PROBES])?;
+
+    let often = setup(10)?.encode()?;
+    let seldom = setup(600)?.encode()?;
+    let mut indexes = [Index::new(), Index::new()];
+    let [first, second] = &mut indexes;
+    let often = MessageView::decode(&often, first)?;
+    let seldom = MessageView::decode(&seldom, second)?;
+    println!("{}", vendors.show(&often));
+
+    let probe = often.root().find(PROBE.ie()).ok_or("no probe")?;
+    let probe = vendors.element(probe).ok_or("shorter than its row")?;
+    println!("every {:?} s", probe.field("interval"));
+
+    for difference in vendors.compare(&often, &seldom, &Ignore::nothing()) {
+        println!("{difference}");
+    }
+
+    // The owned value keeps all of it, known or not.
+    let again = often.to_message()?;
+    println!("kept: {}", again.encode()? == setup(10)?.encode()?);
+    Ok(())
+}
+
+/// A setup with a probe of the vendor, and one that nobody has described.
+fn setup(interval: u64) -> Result<Message, Box<dyn Error>> {
+    let node = Ipv4Addr::new(192, 0, 2, 1);
+    let mut body = AssociationSetupRequest::new(node, 0);
+    let probe = PROBE.value(&[
+        ("collector", Value::Ipv4(Ipv4Addr::new(198, 51, 100, 7))),
+        ("interval", Value::Number(interval)),
+        ("label", Value::Octets(b"latency")),
+    ])?;
+    body.rest.push(PROBE.ie(), probe);
+    body.rest.push(IeType(0x8003), [0x8b, 0xea, 1, 2, 3]);
+    Ok(Message::node(Sequence::new(1), body))
+}
