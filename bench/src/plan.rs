@@ -102,6 +102,7 @@ pub enum Pick {
 pub struct Plan {
     part: &'static str,
     pick: Pick,
+    quick: bool,
     rounds: usize,
     fill: Duration,
     only: Vec<String>,
@@ -120,6 +121,7 @@ impl Plan {
         let mut plan = Self {
             part: parts[0],
             pick,
+            quick: false,
             rounds: 15,
             fill: Duration::from_millis(150),
             only: Vec::new(),
@@ -130,6 +132,7 @@ impl Plan {
             let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
             match arg.as_str() {
                 "--quick" => {
+                    plan.quick = true;
                     plan.rounds = 5;
                     plan.fill = Duration::from_millis(30);
                 }
@@ -162,6 +165,12 @@ impl Plan {
         (self.only.is_empty() || self.only.iter().any(is)) && !self.except.iter().any(is)
     }
 
+    /// Whether a look is enough.
+    #[must_use]
+    pub fn is_quick(&self) -> bool {
+        self.quick
+    }
+
     /// Prints a row.
     pub fn print(&self, row: &Row) {
         if self.wants(&row.id) {
@@ -170,7 +179,7 @@ impl Plan {
     }
 
     /// Shows on a terminal what is running.
-    fn progress(&self, what: &str) {
+    pub fn progress(&self, what: &str) {
         let mut terminal = std::io::stderr();
         if terminal.is_terminal() {
             let head = if what.is_empty() { "" } else { self.part };

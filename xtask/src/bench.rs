@@ -14,6 +14,7 @@ const PARTS: &[(&str, &str)] = &[
     ("runtime", "runtime"),
     ("scale", "runtime"),
     ("pfcp", "pfcp"),
+    ("n4", "n4"),
 ];
 
 /// The packages whose versions a page names.

@@ -72,6 +72,19 @@ fn drawings(all: &Map<String, Value>) -> Vec<(&'static str, String)> {
             drawings.push((name, latency.svg()));
         }
     }
+    if let Some(n4) = all.get("n4") {
+        let turnover = Chart {
+            title: "Cost of a request, by number of live sessions",
+            x: "live sessions (one half of the requests establish, one half delete)",
+            y: "microseconds",
+            logarithmic: false,
+            series: series(n4, "turnover/", |ns| ns / 1000.0),
+            note: note(n4),
+        };
+        if !turnover.series.is_empty() {
+            drawings.push(("sessions.svg", turnover.svg()));
+        }
+    }
     if let Some(runtime) = all.get("runtime") {
         let bars = Bars {
             title: "Heap of an actor that waits",

@@ -106,6 +106,13 @@ const UNITS: &[(&str, Says)] = &[
         },
     ),
     (
+        "1/s",
+        Says {
+            ratios: "How many times more `strowger` does",
+            figures: "A second",
+        },
+    ),
+    (
         "bytes",
         Says {
             ratios: "How many times less `strowger` takes",

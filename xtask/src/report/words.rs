@@ -44,6 +44,15 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          checked for multiplicity, conditions and the N4 interface. Each figure is the least of \
          interleaved rounds on one thread, in nanoseconds for one message.",
     ),
+    (
+        "n4",
+        "N4 node",
+        "A node in the UPF role and a load in the SMF role, each a process, on the same cores \
+         over loopback. A session has two PDRs and two FARs. Every answer is an acceptance, and \
+         the node counts what the load counts. Each figure is the median of rounds with new \
+         processes. \
+         ![Cost of a request, by number of live sessions](sessions.svg)",
+    ),
 ];
 
 /// What each row times.
@@ -141,5 +150,65 @@ pub(super) const IDS: &[(&str, &str)] = &[
     (
         "encode_heartbeat",
         "a time to octets in a buffer that is used again",
+    ),
+    (
+        "establish_rate",
+        "sessions established with 32 requests in flight, kept in memory",
+    ),
+    (
+        "establish_rate_stored",
+        "the same with a store, each written before it is answered so that it outlives `kill -9`",
+    ),
+    (
+        "establish_rate_disk",
+        "the same, each on the disk before it is answered",
+    ),
+    (
+        "establish_node_processor",
+        "processor time that the node spends on one of them; `_stored` and `_disk` as above",
+    ),
+    (
+        "establish_load_processor",
+        "processor time that the load spends on one of them; `_stored` and `_disk` as above",
+    ),
+    (
+        "p50_at_10k",
+        "10 000 establishments a second on a schedule that no answer delays; from the time at \
+         which a request was to be sent, half of the answers take less",
+    ),
+    (
+        "p99_at_10k",
+        "the same; one answer of a hundred takes longer",
+    ),
+    (
+        "restart_panic_p50",
+        "the actor of a session panics, and is asked for a modification that names one of its \
+         PDRs, until that is accepted; others are served meanwhile; half take less",
+    ),
+    (
+        "restart_panic_p99",
+        "the same; one of a hundred takes longer",
+    ),
+    (
+        "recovery_100k",
+        "from the start of a process with 100 000 stored sessions, whose predecessor was killed \
+         with -9, to the answer to a heartbeat",
+    ),
+    (
+        "recovery_100k_usable",
+        "the same, until a thousand sessions from all over the store have accepted a modification",
+    ),
+    (
+        "turnover",
+        "with so many live sessions: a request, of which one half establish and one half delete, \
+         32 in flight",
+    ),
+    (
+        "resident",
+        "resident memory of the node for each of so many live sessions",
+    ),
+    (
+        "bytes_per_session",
+        "resident memory of the node for each of a million live sessions",
     ),
 ];
