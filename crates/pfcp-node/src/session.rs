@@ -20,7 +20,7 @@ use strowger_pfcp::{Frame, Seid};
 use crate::shared::{Shared, add};
 use crate::store::{self, Answer, Owner, SessionRecord};
 
-pub(crate) use answer::{claims, refusal_message, rule_ids};
+pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
 
 /// What every incarnation of a session is made from.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ impl Session {
         key: Option<AnswerKey>,
         owner: &Arc<Owner>,
     ) -> Done {
-        let peer_seid = answer::peer_seid(frame);
+        let peer_seid = peer_seid(frame);
         let attempt = self.accept(frame, owner, peer_seid);
         let committed = match attempt {
             Ok((record, created)) => {
@@ -245,7 +245,7 @@ impl Session {
         self.hold(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
-            peer_seid: answer::peer_seid(frame).unwrap_or(live.peer_seid),
+            peer_seid: peer_seid(frame).unwrap_or(live.peer_seid),
             owner: Arc::clone(&live.owner),
             rules,
         };

@@ -9,17 +9,19 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::Refusal;
 use strowger_pfcp::transaction::TransactionId;
-use strowger_pfcp::{Frame, MessageType, Seid};
+use strowger_pfcp::{
+    Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid, validate,
+};
 
 use super::{Endpoint, Entry, Pending};
-use crate::session::{Done, Outcome, SessionArgs, Task, Work, refusal_message};
+use crate::session::{Done, Outcome, SessionArgs, Task, Work, peer_seid, refusal_message};
 use crate::shared::add;
 use crate::store::Change;
 
 /// Why a request does not get to a session.
 enum Obstacle {
     /// The peer is told.
-    Refused(Cause),
+    Refused(Refusal),
     /// Actors are on their way out, and others take their place: the peer's next repetition of the
     /// request finds them.
     Passing,
@@ -27,7 +29,7 @@ enum Obstacle {
 
 impl From<Cause> for Obstacle {
     fn from(cause: Cause) -> Self {
-        Self::Refused(cause)
+        Self::Refused(Refusal::new(cause))
     }
 }
 
@@ -41,10 +43,22 @@ impl From<StartError> for Obstacle {
             }
             error => {
                 tracing::error!(%error, "a session cannot be started");
-                Self::Refused(Cause::SYSTEM_FAILURE)
+                Cause::SYSTEM_FAILURE.into()
             }
         }
     }
+}
+
+/// Refuses an establishment of nobody who has an association: for what is wrong with it, if it
+/// cannot say who sent it.
+fn unowned(frame: &Frame<'_>) -> Refusal {
+    let mut index = Index::new();
+    let wrong = match MessageView::of(frame, &mut index) {
+        Ok(view) => validate(&view, Interfaces::ALL).err(),
+        Err(error) => Rejection::of(&error, frame.octets),
+    };
+    let unknown = Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION);
+    wrong.map_or(unknown, Refusal::from)
 }
 
 impl Endpoint {
@@ -62,7 +76,10 @@ impl Endpoint {
         };
         let (message_type, seid) = (frame.header.message_type, frame.header.seid);
         let found = match message_type {
-            MessageType::SESSION_ESTABLISHMENT_REQUEST => self.open(association),
+            MessageType::SESSION_ESTABLISHMENT_REQUEST => match association {
+                Some(association) => self.open(association),
+                None => Err(Obstacle::Refused(unowned(&frame))),
+            },
             MessageType::SESSION_MODIFICATION_REQUEST => {
                 self.find(peer, seid).map(|seid| (seid, Task::Modify))
             }
@@ -93,9 +110,11 @@ impl Endpoint {
         };
         self.pending.remove(&transaction.get());
         match obstacle {
-            Obstacle::Refused(cause) => {
-                self.shared.counters.refused(cause);
-                let answer = refusal_message(&frame, &self.shared, None, &Refusal::new(cause));
+            Obstacle::Refused(refusal) => {
+                self.shared.counters.refused(refusal.cause);
+                // Whoever asks for a session says how it calls it.
+                let seid = peer_seid(&frame).filter(|_| establishes);
+                let answer = refusal_message(&frame, &self.shared, seid, &refusal);
                 self.protocol.respond(now, transaction, answer.into());
             }
             Obstacle::Passing => {
@@ -106,13 +125,11 @@ impl Endpoint {
     }
 
     /// Starts the actor of a new session.
-    fn open(&mut self, association: Option<AssociationId>) -> Result<(Seid, Task), Obstacle> {
+    fn open(&mut self, association: AssociationId) -> Result<(Seid, Task), Obstacle> {
         let limits = &self.shared.config.limits;
         let full = self.sessions.len() >= limits.sessions;
-        let members = association.and_then(|id| self.members.get_mut(&id).map(|one| (id, one)));
-        let Some((association, members)) = members else {
-            return Err(Cause::NO_ESTABLISHED_ASSOCIATION.into());
-        };
+        let members = self.members.get_mut(&association);
+        let members = members.ok_or(Cause::NO_ESTABLISHED_ASSOCIATION)?;
         if full || members.len() >= limits.sessions_per_association {
             return Err(Cause::NO_RESOURCES_AVAILABLE.into());
         }

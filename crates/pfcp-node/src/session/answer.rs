@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use crate::store::SessionRecord;
 
 /// The identifier that the peer gives the session.
-pub(super) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
+pub(crate) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
     let f_seid = frame
         .tlvs()
         .filter_map(Result::ok)
