@@ -16,6 +16,7 @@ mod shared;
 mod socket;
 mod store;
 mod tap;
+mod torture;
 
 pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
@@ -29,3 +30,7 @@ pub use node::{
 };
 pub use socket::BindError;
 pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};
+pub use torture::{
+    Torture, TortureAnswer, TortureCase, TortureError, TortureFailure, TorturePlan, TortureReport,
+    TortureRow, TortureSender,
+};

@@ -11,6 +11,7 @@ pub(super) mod load;
 mod replay;
 mod source;
 mod time;
+mod torture;
 
 use clap::Subcommand;
 
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Replay(replay::Args),
     /// Loads a node with sessions, as an SMF does.
     Load(load::Args),
+    /// Sends bad input to any node, and says whether it answers as the specification says.
+    Torture(torture::Args),
     /// Compares what a load was told with what a running node has.
     Audit(audit::Args),
     /// Lists the sessions of a running node.
@@ -44,6 +47,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Done {
         Command::Encode(args) => encode::run(&args, output),
         Command::Replay(args) => replay::run(&args, output),
         Command::Load(args) => load::run(&args, output),
+        Command::Torture(args) => torture::run(&args, output),
         Command::Audit(args) => audit::run(&args, output),
         Command::Sessions(args) => listing::sessions(&args, output),
         Command::Associations(args) => listing::associations(&args, output),

@@ -23,6 +23,7 @@ mod replay;
 mod running;
 mod store;
 mod terminal;
+mod torture;
 mod tshark;
 mod upf;
 mod watch;

@@ -1,0 +1,222 @@
+//! `strowger pfcp torture`: bad input for any node, and a table of what passed.
+
+mod cases;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use strowger_pfcp_node::{Torture, TortureError, TortureFailure, TorturePlan, TortureReport};
+
+use crate::command::pfcp::hex::Hex;
+use crate::command::span;
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger pfcp torture 127.0.0.1:8805
+  strowger pfcp torture 127.0.0.1:8805 --sessions 1000 --json
+  strowger pfcp torture 10.0.0.1:8805 --from 10.0.0.2:0 --wait 3s
+  strowger pfcp torture 127.0.0.1:8805 --from 127.0.0.7:0 --cases bad-inputs.json
+
+It sets associations and sessions up as an SMF does. Then it sends what is known to hurt, each
+request under wrong headers, and each element of each request missing, empty, short, long, out of
+range, doubled and in the wrong place. After each case a heartbeat has to be answered and another
+session has to accept a modification. The clauses are those of TS 29.244.
+
+Do not use it on a node in service: it cannot know how bad that node is.
+
+Exit code 1: a case was not answered as it has to be, or harmed a session.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The node.
+    #[arg(value_name = "ADDR")]
+    to: SocketAddr,
+    /// Where to send from; the system chooses unless it is set.
+    #[arg(long, value_name = "ADDR")]
+    from: Option<SocketAddr>,
+    /// How long to wait for an answer.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    wait: Duration,
+    /// Sessions that are there the whole time, and have to accept a modification at the end.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=60_000))]
+    sessions: u32,
+    /// A file with more cases: objects with `name`, `hex` and `expect`.
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// Prints one object at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Failures that are told to people; the others are in what `--json` prints.
+const TOLD: usize = 20;
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let mut plan = TorturePlan::new(args.to);
+    plan.from = args.from;
+    plan.wait = args.wait;
+    plan.sessions = args.sessions;
+    if let Some(path) = &args.cases {
+        plan.cases = cases::read(path)?;
+    }
+    let begun = Instant::now();
+    let mut shown = Ok(());
+    let report = Torture::run(&plan, |report| {
+        if !args.json && shown.is_ok() && report.sent().is_multiple_of(500) {
+            shown = output.live(format!(
+                "{} sent, {} passed",
+                report.sent(),
+                report.passed()
+            ));
+        }
+    });
+    let report = report.map_err(|error| failed(&error))?;
+    shown?;
+    if args.json {
+        output.json(&to_json(&report, begun.elapsed()))?;
+    } else {
+        tell(&report, begun.elapsed(), output)?;
+    }
+    verdict(&report)
+}
+
+fn failed(error: &TortureError) -> Failure {
+    let failure = Failure::outside(error.to_string());
+    match error {
+        TortureError::Unusable { .. } => {
+            failure.hint("is it in the UPF role, and does it allow peers from here?")
+        }
+        _ => failure.hint("--from says where to send from"),
+    }
+}
+
+fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> Done {
+    output.line("")?;
+    let mut table = Table::new(["cases", "sent", "passed", "failed", "TS 29.244"]);
+    for row in &report.rows {
+        table.row([
+            row.family.clone(),
+            row.sent.to_string(),
+            row.passed.to_string(),
+            (row.sent - row.passed).to_string(),
+            row.clauses
+                .iter()
+                .take(CLAUSES)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", "),
+        ]);
+    }
+    table.print(output)?;
+    output.line("")?;
+    for failure in report.failures.iter().take(TOLD) {
+        let case = &failure.case;
+        let name = output.paint(Ink::Red, format!("{}: {}", case.family, case.name));
+        output.line(format!("{name} ({})", case.clause))?;
+        output.line(format!("  {}", failure.fault))?;
+        output.line(format!("  sent {}", shortened(&case.octets)))?;
+        for answer in &failure.answers {
+            output.line(format!("  came {}", shortened(answer)))?;
+        }
+    }
+    if report.failures.len() > TOLD {
+        let more = report.failures.len() - TOLD;
+        output.line(format!("{more} more failed; --json has all of them"))?;
+    }
+    let ink = if report.is_clean() {
+        Ink::Green
+    } else {
+        Ink::Red
+    };
+    output.line(output.paint(ink, summary(report, took)))
+}
+
+/// Clauses that a row of the table shows.
+const CLAUSES: usize = 4;
+
+/// Octets in hex, cut where they are too many to read.
+fn shortened(octets: &[u8]) -> String {
+    const MOST: usize = 400;
+    match octets.get(..MOST) {
+        None => Hex(octets).to_string(),
+        Some(start) => format!("{}... ({} octets)", Hex(start), octets.len()),
+    }
+}
+
+fn summary(report: &TortureReport, took: Duration) -> String {
+    let silent = if report.silent {
+        "; the node is silent"
+    } else {
+        ""
+    };
+    format!(
+        "{} sent, {} passed, {} failed in {:.1} s; {} of {} sessions unharmed{silent}",
+        report.sent(),
+        report.passed(),
+        report.failures.len(),
+        took.as_secs_f64(),
+        report.unharmed,
+        report.sessions,
+    )
+}
+
+fn to_json(report: &TortureReport, took: Duration) -> Value {
+    let rows: Vec<Value> = report
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "family": row.family,
+                "clauses": row.clauses,
+                "sent": row.sent,
+                "passed": row.passed,
+                "failed": row.sent - row.passed,
+            })
+        })
+        .collect();
+    json!({
+        "rows": rows,
+        "sent": report.sent(),
+        "passed": report.passed(),
+        "failed": report.failures.len(),
+        "sessions": report.sessions,
+        "unharmed": report.unharmed,
+        "silent": report.silent,
+        "seconds": (took.as_secs_f64() * 1e3).round() / 1e3,
+        "failures": report.failures.iter().map(failure).collect::<Vec<_>>(),
+    })
+}
+
+fn failure(failure: &TortureFailure) -> Value {
+    let answers: Vec<String> = failure
+        .answers
+        .iter()
+        .map(|one| Hex(one).to_string())
+        .collect();
+    json!({
+        "family": failure.case.family,
+        "name": failure.case.name,
+        "clause": failure.case.clause,
+        "fault": failure.fault,
+        "sent": Hex(&failure.case.octets).to_string(),
+        "came": answers,
+    })
+}
+
+fn verdict(report: &TortureReport) -> Done {
+    if report.is_clean() {
+        return Ok(());
+    }
+    let harmed = report.sessions - report.unharmed;
+    let text = format!(
+        "{} cases failed, {harmed} sessions harmed",
+        report.failures.len()
+    );
+    Err(Failure::found(text).hint("--json has the octets of each"))
+}

@@ -1,0 +1,114 @@
+//! Cases from a file.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use strowger_pfcp_node::{TortureAnswer, TortureCase, TortureSender};
+
+use crate::command::pfcp::hex;
+use crate::exit::{Done, Failure};
+
+#[derive(Debug, Deserialize)]
+struct File {
+    cases: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    name: String,
+    hex: String,
+    expect: Expect,
+    /// The clause of the specification, if the file says it.
+    clause: Option<String>,
+}
+
+/// What may come: one of several, several messages, one, or none.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Expect {
+    any: Option<Vec<Self>>,
+    answers: Option<Vec<u8>>,
+    answer: Option<Answer>,
+    cause: Option<Vec<u8>>,
+    offending_ie: Option<Vec<u16>>,
+    seid: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Type(u8),
+    Word(Word),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    None,
+}
+
+/// Reads the cases of a file.
+pub(super) fn read(path: &Path) -> Done<Vec<TortureCase>> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+    let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
+    let file: File = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let mut cases = Vec::new();
+    for row in file.cases {
+        let octets = hex::parse(&row.hex);
+        let octets = octets.map_err(|error| wrong(format!("`{}`: {error}", row.name)))?;
+        let mut expect = Vec::new();
+        row.expect.answers(&mut expect);
+        let case = TortureCase {
+            family: "cases of the file".to_owned(),
+            name: row.name,
+            clause: row.clause.unwrap_or_else(|| "7.6".to_owned()),
+            sender: sender(&octets),
+            octets,
+            expect,
+        };
+        cases.extend(about_a_session(&case));
+        cases.push(case);
+    }
+    Ok(cases)
+}
+
+impl Expect {
+    fn answers(self, into: &mut Vec<TortureAnswer>) {
+        if let Some(any) = self.any {
+            any.into_iter().for_each(|one| one.answers(into));
+            return;
+        }
+        let mut answer = match self.answer {
+            Some(Answer::Type(one)) => TortureAnswer::one(one),
+            Some(Answer::Word(Word::None)) | None => TortureAnswer::none(),
+        };
+        if let Some(types) = self.answers {
+            answer.types = types;
+        }
+        answer.causes = self.cause.unwrap_or_default();
+        answer.offending = self.offending_ie.unwrap_or_default();
+        answer.seid = self.seid;
+        into.push(answer);
+    }
+}
+
+/// What concerns no session comes from the peer that has none: it may say that it has restarted.
+fn sender(octets: &[u8]) -> TortureSender {
+    match octets.get(1) {
+        Some(50..100) => TortureSender::Owner,
+        _ => TortureSender::Apart,
+    }
+}
+
+/// A modification that names no session, once more for one that there is: it is refused for what
+/// is wrong with it, unless that only means nothing.
+fn about_a_session(case: &TortureCase) -> Option<TortureCase> {
+    let of_session = case.octets.get(1) == Some(&52) && case.octets.len() >= 16;
+    of_session.then(|| TortureCase {
+        name: format!("{}, of a live session", case.name),
+        sender: TortureSender::OfSession,
+        expect: vec![TortureAnswer::one(53).causes(&[1, 66, 67, 68, 69, 73, 75])],
+        ..case.clone()
+    })
+}
