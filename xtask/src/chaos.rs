@@ -277,7 +277,7 @@ impl Random {
 }
 
 /// Builds the binary as the workspace's tests have it, so that nothing is built twice.
-fn build(project: &Project) -> Result<PathBuf, String> {
+pub(crate) fn build(project: &Project) -> Result<PathBuf, String> {
     let mut cargo = project.cargo();
     cargo.args(["build", "--workspace", "--locked", "--bin", "strowger"]);
     let text = step::output(cargo.arg("--message-format=json"))?;

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy,
+    Outcome, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy, torture,
 };
 
 /// Runs all steps, or those that `args` name.
@@ -82,10 +82,16 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         cargo(project, &[&["package", "--quiet"][..], &package].concat())
     }));
     steps.extend(proofs(project));
-    steps.extend([
-        Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
-            fuzz::run(project, &[]).map(|()| fuzz::impossible())
-        }),
+    steps.push(Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
+        fuzz::run(project, &[]).map(|()| fuzz::impossible())
+    }));
+    steps.extend(finished(project));
+    steps
+}
+
+/// What runs the finished binary.
+fn finished(project: &Project) -> [Step<'_>; 6] {
+    [
         Step::new(
             "demo",
             step::shown(&demo::demo_command(project, false)),
@@ -97,6 +103,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
             || demo::demo(project, true),
         ),
         chaos::step(project),
+        torture::step(project),
         Step::new(
             "captures",
             "strowger pfcp decode FILE --check --json",
@@ -108,8 +115,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
             test.env("STROWGER_MUTATIONS", "100000");
             test
         }),
-    ]);
-    steps
+    ]
 }
 
 /// What the tests of the runtime prove, and that they would notice if it did not hold.

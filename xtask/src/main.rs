@@ -26,6 +26,7 @@ mod term;
 mod test;
 mod tidy;
 mod tools;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            compare what it has then with what was acknowledged (--kills 50;
                            --seed 1; --json; --background; --binary FILE runs one that is built;
                            a run that was broken off goes on)
+  torture                  bad input to a node with a thousand sessions, a table of what passed,
+                           and its memory after it (--json; --binary FILE runs one that is built)
   bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
   mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
                            no change may pass the tests (--file GLOB, --list, --short; a run that
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Some("miri") => miri::run(&project, &rest),
         Some("mutants") => mutants::run(&project, &rest),
         Some("chaos") => chaos::run(&project, &rest),
+        Some("torture") => torture::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
         Some("conformance") => conformance::run(&project, &rest),

@@ -1,0 +1,204 @@
+//! `cargo xtask torture`: a node of ours under bad input, with a thousand sessions, and its memory.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::project::Project;
+use crate::step::Step;
+use crate::{Outcome, chaos, term};
+
+/// Sessions that are there the whole time.
+const SESSIONS: &str = "1000";
+/// Rounds of all cases; memory is compared after the last two.
+const ROUNDS: usize = 3;
+
+/// Tortures a node and prints the table.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let (mut binary, mut json) = (None, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--binary" => binary = Some(PathBuf::from(args.next().ok_or("--binary needs a file")?)),
+            "--json" => json = true,
+            other => return Err(format!("torture does not know `{other}`")),
+        }
+    }
+    let report = all(project, binary)?;
+    if json {
+        term::line(&report.to_string());
+    } else {
+        table(&report);
+    }
+    verdict(&report)
+}
+
+/// The step of `cargo xtask ci`.
+pub(crate) fn step(project: &Project) -> Step<'_> {
+    Step::new("torture", "cargo xtask torture", || {
+        let report = all(project, None)?;
+        if verdict(&report).is_err() {
+            table(&report);
+        }
+        verdict(&report).map(|()| Some(text(&report)))
+    })
+}
+
+/// The report of the last round, with the memory after the last two.
+fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
+    let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
+    let folder = project.target().join("torture");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    // Kept answers fill their room in the first round, and take no more after it.
+    let config = folder.join("node.toml");
+    fs::write(&config, "[n4.limits]\nresponse_cache = 1024\n")
+        .map_err(|error| format!("{}: {error}", config.display()))?;
+    let mut node = Node::start(&binary, &folder)?;
+    let cases = project.shared().join("pfcp/bad-inputs.json");
+    let mut memory = Vec::new();
+    let mut last = Value::Null;
+    for _ in 0..ROUNDS {
+        let mut torture = Command::new(&binary);
+        torture.args(["pfcp", "torture", &node.address, "--json"]);
+        torture.args(["--from", "127.0.0.7:0", "--sessions", SESSIONS]);
+        if cases.is_file() {
+            torture.arg("--cases").arg(&cases);
+        }
+        let ran = torture.stderr(Stdio::null()).output();
+        let ran = ran.map_err(|error| format!("{}: {error}", binary.display()))?;
+        let report = String::from_utf8_lossy(&ran.stdout);
+        last = serde_json::from_str(&report)
+            .map_err(|error| format!("the torture printed no object: {error}"))?;
+        if verdict(&last).is_err() {
+            return Ok(last);
+        }
+        memory.push(node.resident()?);
+    }
+    node.alive()?;
+    if let [.., before, after] = memory[..] {
+        last["kib_before"] = before.into();
+        last["kib_after"] = after.into();
+    }
+    Ok(last)
+}
+
+fn number(report: &Value, key: &str) -> u64 {
+    report[key].as_u64().unwrap_or_default()
+}
+
+fn text(report: &Value) -> String {
+    format!(
+        "{} cases, {} passed, {} of {} sessions unharmed, {} KiB then {} KiB",
+        number(report, "sent"),
+        number(report, "passed"),
+        number(report, "unharmed"),
+        number(report, "sessions"),
+        number(report, "kib_before"),
+        number(report, "kib_after"),
+    )
+}
+
+fn verdict(report: &Value) -> Outcome {
+    let harmed = number(report, "sessions") - number(report, "unharmed");
+    if number(report, "failed") + harmed > 0 || report["silent"] != false {
+        return Err(text(report));
+    }
+    let (before, after) = (number(report, "kib_before"), number(report, "kib_after"));
+    // What an allocator keeps for itself moves by a few pages.
+    if after > before + before / 50 + 1024 {
+        return Err(format!("memory grows: {}", text(report)));
+    }
+    Ok(())
+}
+
+fn table(report: &Value) {
+    let rows = report["rows"].as_array().map(Vec::as_slice);
+    term::line(&format!(
+        "{:<28} {:>6} {:>6} {:>6}  TS 29.244",
+        "cases", "sent", "passed", "failed"
+    ));
+    for row in rows.unwrap_or_default() {
+        let clauses = row["clauses"].as_array().map(Vec::as_slice);
+        let clauses: Vec<&str> = clauses
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let [sent, passed, failed] = ["sent", "passed", "failed"].map(|key| number(row, key));
+        let family = row["family"].as_str().unwrap_or_default();
+        term::line(&format!(
+            "{family:<28} {sent:>6} {passed:>6} {failed:>6}  {}",
+            clauses.join(", ")
+        ));
+    }
+    let failures = report["failures"].as_array().map(Vec::as_slice);
+    for failure in failures.unwrap_or_default() {
+        term::line(&failure.to_string());
+    }
+    term::line(&text(report));
+}
+
+/// A node on a port that the system chooses; killed if it is dropped.
+struct Node {
+    child: Child,
+    address: String,
+}
+
+impl Node {
+    fn start(binary: &PathBuf, folder: &std::path::Path) -> Result<Self, String> {
+        let log = folder.join("node.log");
+        let err = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let mut command = Command::new(binary);
+        command.args(["run", "--json", "--port", "0", "--config"]);
+        command.arg(folder.join("node.toml"));
+        command.arg("--control").arg(folder.join("control.sock"));
+        let spawned = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(err)
+            .spawn();
+        let mut child = spawned.map_err(|error| format!("{}: {error}", binary.display()))?;
+        let out = child.stdout.take().ok_or("the node has no output")?;
+        let mut line = String::new();
+        // An error is an empty line, which is no object.
+        let _read = BufReader::new(out).read_line(&mut line);
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        let mut node = Self {
+            child,
+            address: String::new(),
+        };
+        match said["n4"].as_str() {
+            Some(address) => node.address = address.to_owned(),
+            None => return Err(format!("the node did not start: see {}", log.display())),
+        }
+        Ok(node)
+    }
+
+    /// What it takes of the memory, in KiB.
+    fn resident(&self) -> Result<u64, String> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let words = line.and_then(|line| line.split_whitespace().nth(1));
+        let size = words.and_then(|size| size.parse().ok());
+        size.ok_or_else(|| format!("{path} does not say what the node takes"))
+    }
+
+    fn alive(&mut self) -> Outcome {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            ended => Err(format!("the node has ended: {ended:?}")),
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It has ended already, or nobody needs it.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
