@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::consume_budget;
 use tokio::time::Instant;
 
 use crate::actor::Actor;
@@ -282,9 +283,15 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         let (reply, answer) = reply::slot();
         let sent = self.0.send_here(Ask { request, reply });
-        if sent.is_ok() {
+        if let Ok(number) = sent {
             let mut result = answer.take();
             if result.is_none() {
+                let mut asked = Asked {
+                    mailbox: &self.0.mailbox,
+                    number: Some(number),
+                };
+                let_others_run().await;
+                asked.number = None;
                 self.0.help(|| {
                     result = answer.take();
                     result.is_some()
@@ -403,9 +410,17 @@ async fn wait_for<T>(answer: &Answer<T>) -> Result<T, AskError> {
     poll_fn(|cx| answer.poll(cx)).await.map_err(AskError::from)
 }
 
+/// Before a task runs what it waits for: now and then, others come first. A dispatcher that the
+/// task has woken would else never run on this thread, but be fetched by another, find that it was
+/// helped, and be woken again.
+async fn let_others_run() {
+    consume_budget().await;
+}
+
 async fn ended(cell: &dyn AnyCell) -> Exit {
     let node = cell.node();
     if !node.is_over() {
+        let_others_run().await;
         cell.hasten();
     }
     node.reached(|phase| phase == Phase::Ended).await;

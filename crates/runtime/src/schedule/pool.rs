@@ -132,8 +132,16 @@ impl Pool {
     pub(crate) fn may_visit(&self) -> bool {
         visit::may(|runtime| {
             seat::here(self, |seat| seat.is_some())
-                || self.runtime.is_some() && runtime == self.runtime
+                || self.runtime.is_some()
+                    && (runtime == self.runtime || runtime.is_none() && self.is_task_here())
         })
+    }
+
+    /// Whether this thread runs a task of the runtime, though it never dispatched.
+    #[cold]
+    fn is_task_here(&self) -> bool {
+        let within = || Handle::try_current().ok().map(|handle| handle.id());
+        tokio::task::try_id().is_some() && within() == self.runtime
     }
 
     /// Runs an actor on the caller's stack.
@@ -234,7 +242,10 @@ impl Pool {
 
     /// The seat at which this thread dispatched last.
     fn near(&self) -> Option<&Seat> {
-        self.seats.get(visit::near(self.runtime)?)
+        let known = visit::near(self.runtime);
+        // Any will do, if it is always the same one.
+        let near = known.or_else(|| (self.runtime.is_some() && self.is_task_here()).then_some(0));
+        self.seats.get(near?)
     }
 
     #[cold]
