@@ -32,6 +32,8 @@ pub struct ClientConfig {
     pub listen: SocketAddr,
     /// Its Node ID: an IP address or a domain name. The listen address if it is not set.
     pub node_id: Option<String>,
+    /// The release that is spoken: what is newer is neither sent nor read.
+    pub release: strowger_pfcp::Release,
     /// Where it may be answered from.
     pub peers: Vec<Network>,
     /// How long an answer is waited for before the request is sent again.
@@ -50,6 +52,7 @@ impl Default for ClientConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             node_id: None,
+            release: strowger_pfcp::Release::default(),
             peers: ["127.0.0.0/8", "::1"]
                 .iter()
                 .filter_map(|text| text.parse().ok())

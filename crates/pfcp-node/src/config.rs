@@ -4,6 +4,7 @@
 //! default configuration as a file, with a comment for each key.
 
 mod networks;
+mod release;
 mod size;
 mod span;
 mod store;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use strowger_pfcp::Release;
 use strowger_pfcp::endpoint::Network;
 
 pub use store::{Durability, StoreConfig};
@@ -39,6 +41,10 @@ pub struct NodeConfig {
     /// The networks from which datagrams are accepted; all others are discarded unanswered.
     #[serde(deserialize_with = "networks::deserialize")]
     pub peers: Vec<Network>,
+    /// The release of TS 29.244 that is spoken, `"r17"` or `"r19"`: what is newer is left out of
+    /// what the node sends, and ignored in what it receives.
+    #[serde(deserialize_with = "release::deserialize")]
+    pub release: Release,
     /// Names of the features that are offered to peers, as in TS 29.244 §8.2.25, in lower case.
     pub features: Vec<String>,
     /// A capture file of the node's own traffic; none if it is not set.
@@ -274,6 +280,7 @@ impl Default for NodeConfig {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, crate::PFCP_PORT))],
             node_id: None,
             peers: networks::known(["127.0.0.0/8", "::1/128"]),
+            release: Release::default(),
             features: ["ftup", "ueip"].map(String::from).to_vec(),
             pcap: None,
             limits: Limits::default(),

@@ -294,6 +294,7 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
         t1: config.timers.t1,
         n1: config.timers.n1,
     };
+    protocol.release = config.release;
     protocol.features = config.feature_octets();
     protocol.allowed.clone_from(&config.peers);
     protocol.retransmission = retransmission;

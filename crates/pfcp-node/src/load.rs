@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{ActorRef, ActorSystem};
-use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Release, Seid};
 
 pub use figures::LoadFigures;
 
@@ -49,6 +49,8 @@ pub struct LoadPlan {
     pub listen: SocketAddr,
     /// The Node ID to associate with; one made of the address if it is not set.
     pub node_id: Option<String>,
+    /// The release that is spoken: what is newer is neither sent nor read.
+    pub release: Release,
     /// How requests are paced.
     pub pace: Pace,
     /// How many sessions are held at most.
@@ -93,6 +95,7 @@ impl LoadPlan {
             to,
             listen: SocketAddr::new(any, 0),
             node_id: None,
+            release: Release::default(),
             pace: Pace::Rate(200.0),
             sessions: 1000,
             duration: None,

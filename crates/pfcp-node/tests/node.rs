@@ -6,8 +6,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use strowger::{ActorSystem, PathPattern, TraceLimits, TraceStep};
-use strowger_pfcp::ie::{Cause, PdrId, Precedence, RemovePdr, UpdatePdr};
+use strowger_pfcp::ie::{
+    ApplyAction, Cause, CreateFar, FarId, PdrId, Precedence, RemovePdr, UpdatePdr,
+};
 use strowger_pfcp::message::SessionModificationRequest;
+use strowger_pfcp::{IeType, Release};
 use strowger_pfcp_node::{
     Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
     SessionFilter,
@@ -390,4 +393,40 @@ async fn ipv6_works_as_ipv4_does() {
     let session = association.establish(rules).await.unwrap();
     session.modify(naming()).await.unwrap();
     session.delete().await.unwrap();
+}
+
+/// The rules that a node keeps of a session with an element that came after release 17.
+async fn kept_rules(node: Release, client: Release) -> (Vec<u8>, Vec<u8>) {
+    let system = ActorSystem::new("test").unwrap();
+    let mut config = NodeConfig::default();
+    config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    config.release = node;
+    let node = Node::start(&system, config).await.unwrap();
+    let mut config = quick();
+    config.release = client;
+    let client = Client::bind(&system, config).await.unwrap();
+    let association = client.associate(node.local_addr()).await.unwrap();
+    let mut rules = Rules::pdu_session(UE);
+    let plain = association.establish(rules.clone()).await.unwrap();
+    let plain_rules = node.rules(plain.remote_seid()).unwrap();
+    plain.delete().await.unwrap();
+    let mut far = CreateFar::new(FarId(3), ApplyAction::DROP);
+    far.rest.push(IeType::METADATA, [7, 7, 7]);
+    rules = rules.far(far);
+    let session = association.establish(rules).await.unwrap();
+    let kept = node.rules(session.remote_seid()).unwrap();
+    system.shutdown(Duration::from_secs(1)).await;
+    (plain_rules, kept)
+}
+
+#[tokio::test]
+async fn what_is_newer_than_the_release_is_neither_kept_nor_sent() {
+    let metadata = [1, 66, 0, 3, 7, 7, 7];
+    let (old, new) = (Release::R17, Release::R19);
+    for (node, client, kept) in [(new, new, true), (old, new, false), (new, old, false)] {
+        let (plain, rules) = kept_rules(node, client).await;
+        assert!(rules.len() > plain.len());
+        let found = rules.windows(metadata.len()).any(|part| part == metadata);
+        assert_eq!(found, kept, "node {node}, client {client}");
+    }
 }

@@ -22,13 +22,14 @@ pub use network::{Network, NetworkError};
 
 use crate::association::{Association, AssociationId, Associations, NodeName, Recovery};
 use crate::error::Error;
-use crate::ie::Cause;
+use crate::ie::{Cause, Release};
 use crate::message::MessageType;
 use crate::transaction::{
     AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
     TransactionId,
 };
-use crate::wire::{Header, Seid, Sequence};
+use crate::validate::older;
+use crate::wire::{Frame, Header, Seid, Sequence};
 use discard::Discards;
 
 /// On which side of the interface a node stands.
@@ -49,6 +50,9 @@ pub struct EndpointConfig {
     pub node: NodeName,
     /// When it started; a larger value tells peers that all sessions are gone.
     pub recovery: Recovery,
+    /// The release that is spoken: what is newer is left out of what is sent and ignored in what
+    /// is received, TS 29.244 §7.6.
+    pub release: Release,
     /// The value of UP Function Features or CP Function Features, as the role has it.
     pub features: Vec<u8>,
     /// From where datagrams are accepted; all others are discarded.
@@ -81,6 +85,7 @@ impl EndpointConfig {
             role,
             node,
             recovery,
+            release: Release::default(),
             features: match role {
                 Role::UserPlane => vec![0; 2],
                 Role::ControlPlane => vec![0],
@@ -403,7 +408,7 @@ impl Endpoint {
         header: &Header,
         body: &[u8],
     ) -> Result<RequestId, Error> {
-        let octets: Arc<[u8]> = message(header, body)?.into();
+        let octets = self.spoken(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
         let request = self
@@ -416,9 +421,20 @@ impl Endpoint {
     /// Answers a request with a whole message, and keeps it for repetitions. Does nothing when
     /// the request was abandoned.
     pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
+        let octets = self.spoken(octets);
         if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
             self.transmits.push_back(Transmit { peer, octets });
         }
+    }
+
+    /// Returns a message that is to be sent, as the release has it.
+    fn spoken(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
+        if self.config.release == Release::R19 {
+            return octets;
+        }
+        let frame = Frame::decode(&octets).ok();
+        let older = frame.and_then(|frame| older(&frame, self.config.release));
+        older.map_or(octets, Arc::from)
     }
 
     /// Gives up work on a request, as after a panic: when the peer repeats it, it is worked on

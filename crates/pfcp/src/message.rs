@@ -9,8 +9,8 @@ mod view;
 use std::fmt;
 
 use crate::error::Error;
-use crate::ie::Interfaces;
-use crate::validate::{Rejection, validate};
+use crate::ie::{Interfaces, Release};
+use crate::validate::{Rejection, Scope, refuse_newer, validate};
 use crate::wire::{Header, Index, Seid, Sequence, Writer};
 
 pub use body::{Body, BodyView};
@@ -174,13 +174,41 @@ impl Message {
     ///      Forwarding Parameters is missing (§7.5.2.3)"
     /// );
     /// ```
-    pub fn encode_for(&self, on: Interfaces, out: &mut Vec<u8>) -> Result<Interfaces, Unsendable> {
-        let start = out.len();
+    ///
+    /// For an older release, what that does not have is an error too:
+    ///
+    /// ```
+    /// use strowger_pfcp::ie::UpFunctionFeatures;
+    /// use strowger_pfcp::message::AssociationSetupRequest;
+    /// use strowger_pfcp::{Interfaces, Message, Release, Sequence};
+    ///
+    /// let node: std::net::IpAddr = [127, 0, 0, 1].into();
+    /// let features = UpFunctionFeatures::MOQ;
+    /// let body = AssociationSetupRequest::new(node, 1).up_function_features(features);
+    /// let message = Message::node(Sequence::new(1), body);
+    /// let old = Interfaces::N4.in_release(Release::R17);
+    /// let error = message.encode_for(old, &mut Vec::new()).expect_err("a feature of release 19");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "Association Setup Request / UP Function Features: MOQ is newer than R17"
+    /// );
+    /// ```
+    pub fn encode_for(
+        &self,
+        scope: impl Into<Scope>,
+        out: &mut Vec<u8>,
+    ) -> Result<Interfaces, Unsendable> {
+        let (start, scope) = (out.len(), scope.into());
         self.encode_into(out)?;
         let mut index = Index::new();
         let judged = MessageView::decode(&out[start..], &mut index)
             .map_err(Unsendable::from)
-            .and_then(|view| validate(&view, on).map_err(Unsendable::from));
+            .and_then(|view| {
+                if scope.release != Release::R19 {
+                    refuse_newer(&view, scope.release)?;
+                }
+                validate(&view, scope).map_err(Unsendable::from)
+            });
         if judged.is_err() {
             out.truncate(start);
         }

@@ -17,10 +17,14 @@
 //! assert_eq!(rejection.to_string(), "Association Setup Request: Node ID is missing");
 //! # Ok::<(), strowger_pfcp::Error>(())
 //! ```
+//!
+//! A [`Scope`] has a release beside the interfaces: a receiver of release 17 asks for nothing that
+//! came later, and ignores it.
 
 mod condition;
 mod release;
 mod rule;
+mod scope;
 
 use std::fmt;
 
@@ -30,6 +34,9 @@ use crate::message::MessageView;
 use crate::wire::Part;
 
 pub use release::newer;
+pub use scope::Scope;
+
+pub(crate) use release::{older, refuse_newer};
 
 pub(crate) use condition::{incorrect, is_closed, is_judged, of_message};
 
@@ -173,20 +180,23 @@ impl std::error::Error for Rejection {}
 /// When no interface is left: the first finding for all of them, or the one that ruled the last
 /// interface out.
 #[inline]
-pub fn validate(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection> {
-    // What the walk that found the elements saw is enough to accept.
-    let fit = view.fit().and(on);
-    if !fit.is_empty() {
+pub fn validate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Interfaces, Rejection> {
+    let scope = scope.into();
+    // What the walk that found the elements saw is enough to accept what is newest.
+    let fit = view.fit().and(scope.on);
+    if !fit.is_empty() && scope.release == Release::R19 {
         return Ok(fit);
     }
-    judge(view, on)
+    judge(view, scope)
 }
 
 #[cold]
-fn judge(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection> {
+fn judge(view: &MessageView<'_>, scope: Scope) -> Result<Interfaces, Rejection> {
+    let Scope { on, release } = scope;
     let mut walk = Walk {
         view,
         on,
+        release,
         left: on,
         all: false,
         findings: Vec::new(),
@@ -209,12 +219,15 @@ fn judge(view: &MessageView<'_>, on: Interfaces) -> Result<Interfaces, Rejection
     }
 }
 
-/// Checks a message for a set of interfaces and returns everything that was found.
+/// Checks a message for a set of interfaces and returns everything that was found, also what is
+/// newer than the release.
 #[must_use]
-pub fn findings(view: &MessageView<'_>, on: Interfaces) -> Vec<Finding> {
+pub fn findings(view: &MessageView<'_>, scope: impl Into<Scope>) -> Vec<Finding> {
+    let Scope { on, release } = scope.into();
     let mut walk = Walk {
         view,
         on,
+        release,
         left: on,
         all: true,
         findings: Vec::new(),
@@ -226,6 +239,7 @@ pub fn findings(view: &MessageView<'_>, on: Interfaces) -> Vec<Finding> {
 struct Walk<'a, 'b> {
     view: &'b MessageView<'a>,
     on: Interfaces,
+    release: Release,
     left: Interfaces,
     /// Whether to go on when no interface is left, and to note what is no reason to refuse.
     all: bool,
@@ -246,9 +260,15 @@ impl<'a> Walk<'a, '_> {
             return;
         };
         self.mandatory(group, table, trail);
-        condition::missing(group, table, self.view.message_type(), |ie, clause| {
-            self.note(FindingKind::ConditionalMissing(clause), ie, self.on, trail);
-        });
+        condition::missing(
+            group,
+            table,
+            self.view.message_type(),
+            self.release,
+            |ie, clause| {
+                self.note(FindingKind::ConditionalMissing(clause), ie, self.on, trail);
+            },
+        );
         let mut places = [0usize; 64];
         for part in group.parts() {
             if self.left.is_empty() && !self.all {
@@ -275,13 +295,26 @@ impl<'a> Walk<'a, '_> {
             }
             return;
         };
-        if self.all && self.on.and(member.on).is_empty() {
+        if release::is_newer(part, self.release) {
+            if self.all {
+                let kind = FindingKind::Newer {
+                    what: None,
+                    release: self.release,
+                };
+                self.note(kind, part.ie(), self.on, trail);
+            }
+            return;
+        }
+        if self.all && self.on.and(member.on_in(self.release)).is_empty() {
             self.note(FindingKind::Unexpected, part.ie(), self.on, trail);
         }
         match member.what {
             Descriptor::Leaf(_) => {
                 if let Some(clause) = incorrect(part.ie(), part) {
                     self.note(FindingKind::Incorrect(clause), part.ie(), self.on, trail);
+                }
+                if self.all {
+                    self.newer_fields(part, trail);
                 }
             }
             Descriptor::Group(_) => {
@@ -298,6 +331,20 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// Notes the flags and values that the release does not have.
+    fn newer_fields(&mut self, part: Part<'a>, trail: Option<&Trail<'a, '_>>) {
+        let Some(Descriptor::Leaf(leaf)) = part.descriptor() else {
+            return;
+        };
+        for what in release::newer_fields(leaf, part.raw(), self.release) {
+            let kind = FindingKind::Newer {
+                what: Some(what),
+                release: self.release,
+            };
+            self.note(kind, part.ie(), self.on, trail);
+        }
+    }
+
     /// Notes the mandatory members that are missing.
     fn mandatory(&mut self, group: Part<'a>, table: &'static Group, trail: Option<&Trail<'a, '_>>) {
         let seen = condition::seen(group);
@@ -306,6 +353,7 @@ impl<'a> Walk<'a, '_> {
         }
         for (slot, member) in table.members.iter().enumerate() {
             let on = table.requiring(slot).and(self.on);
+            let on = on.and(member.on_in(self.release));
             if seen >> slot & 1 == 0 && !on.is_empty() {
                 self.note(FindingKind::Missing, member.ie, on, trail);
             }

@@ -162,6 +162,7 @@ impl Actor for ClientActor {
             t1: config.t1,
             n1: config.n1,
         };
+        protocol.release = config.release;
         protocol.heartbeat = Some(config.heartbeat).filter(|interval| !interval.is_zero());
         cx.task("reader", sockets.read(0, cx.me()));
         Ok(Self {

@@ -45,6 +45,7 @@ fn a_wrong_value_says_what_is_right() {
             "peers = [\"10.0.0.0/33\"]",
             "`10.0.0.0/33` is not a network",
         ),
+        ("release = \"r18\"", "give \"r17\" or \"r19\""),
         ("peers = [\"host\"]", "`host` is not a network"),
         ("[timers]\nt1 = \"3 s\"", "such as \"500ms\""),
         (

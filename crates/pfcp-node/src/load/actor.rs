@@ -124,6 +124,7 @@ impl Actor for LoadActor {
             t1: plan.t1,
             n1: plan.n1,
         };
+        protocol.release = plan.release;
         protocol.heartbeat = None;
         cx.task("reader", sockets.read(0, cx.me()));
         let towards = local_towards(local.ip(), plan.to.ip());

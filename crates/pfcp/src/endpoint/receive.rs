@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
 use crate::transaction::{Admission, TransactionId};
+use crate::validate::older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
 /// A request of a node that cannot be answered: no answer has a place for what is wrong.
@@ -52,7 +53,7 @@ impl Endpoint {
         }
         for frame in frames(octets) {
             match frame {
-                Ok(frame) => self.handle_frame(now, peer, &frame),
+                Ok(frame) => self.understand(now, peer, &frame),
                 Err(error) => {
                     if matches!(error.kind(), ErrorKind::Version(_)) {
                         self.refuse_version(peer, &octets[error.offset()..]);
@@ -94,6 +95,15 @@ impl Endpoint {
                 peer,
                 octets: octets.into(),
             });
+        }
+    }
+
+    /// Takes a message as the release has it.
+    fn understand(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>) {
+        let older = older(frame, self.config.release);
+        match older.as_deref().map(Frame::decode) {
+            Some(Ok(older)) => self.handle_frame(now, peer, &older),
+            _ => self.handle_frame(now, peer, frame),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use crate::ie::condition::flags;
 use crate::ie::{
-    Cause, DestinationInterface, FTeid, Group, Ie, IeType, NodeId, NodeIdType, PdnType, ReportType,
-    SdfFilter, SourceInterface,
+    Cause, DestinationInterface, FTeid, Group, Ie, IeType, NodeId, NodeIdType, PdnType, Release,
+    ReportType, SdfFilter, SourceInterface,
 };
 use crate::message::MessageType;
 use crate::wire::Part;
+
+use super::release::is_newer;
 
 fn leaf<T: Ie>(group: Part<'_>) -> Option<T> {
     T::from_part(group.find(T::TYPE)?).ok()
@@ -17,6 +19,7 @@ pub(super) fn missing(
     group: Part<'_>,
     table: &'static Group,
     message: MessageType,
+    release: Release,
     mut report: impl FnMut(IeType, &'static str),
 ) {
     if !table.conditions.is_empty() {
@@ -24,7 +27,7 @@ pub(super) fn missing(
             .parts()
             .find(|part| part.slot() == table.conditions.watch);
         let flags = flags(watched.map(|part| part.raw()), table.conditions.watch);
-        for need in table.conditions.unmet(seen(group), flags) {
+        for need in table.conditions.unmet(had(group, release), flags) {
             if let [member, ..] = need.any {
                 report(*member, need.clause);
             }
@@ -62,11 +65,20 @@ pub(crate) fn of_message(
     }
 }
 
+/// The slots that a group fills with what a release has.
+fn had(group: Part<'_>, release: Release) -> u64 {
+    let old = group.parts().filter(|part| !is_newer(*part, release));
+    slots(old)
+}
+
 /// The slots that a group fills, a bit each.
 pub(super) fn seen(group: Part<'_>) -> u64 {
-    group.parts().fold(0, |seen, part| {
-        seen | 1u64.checked_shl(u32::from(part.slot())).unwrap_or(0)
-    })
+    slots(group.parts())
+}
+
+fn slots<'a>(parts: impl Iterator<Item = Part<'a>>) -> u64 {
+    let bit = |part: Part<'_>| 1u64.checked_shl(u32::from(part.slot())).unwrap_or(0);
+    parts.map(bit).fold(0, std::ops::BitOr::bitor)
 }
 
 /// What a session report holds for each of its types.

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, IePath, PathStep};
 use crate::ie::{Descriptor, Field, Interfaces, Kind, Leaf, Release, Value, When};
 use crate::message::{Message, MessageView};
-use crate::wire::{Header, Index, Part};
+use crate::wire::{Frame, Header, Index, Part};
 
 use super::{Finding, FindingKind, rule};
 
@@ -39,7 +39,7 @@ pub fn newer(view: &MessageView<'_>, release: Release) -> Vec<Finding> {
 }
 
 /// Whether a member stands in a group only since after a release.
-fn is_newer(part: Part<'_>, release: Release) -> bool {
+pub(super) fn is_newer(part: Part<'_>, release: Release) -> bool {
     let row = part.member();
     part.ie().since() > release
         || row.is_some_and(|row| !row.on.is_empty() && row.on_in(release).is_empty())
@@ -119,7 +119,11 @@ fn head_of(leaf: &Leaf, value: &[u8]) -> u128 {
 
 /// The names of the flags that are set and of the fields whose value is one that a release does
 /// not have.
-fn newer_fields(leaf: &'static Leaf, value: &[u8], release: Release) -> Vec<&'static str> {
+pub(super) fn newer_fields(
+    leaf: &'static Leaf,
+    value: &[u8],
+    release: Release,
+) -> Vec<&'static str> {
     let head = head_of(leaf, value);
     let set = |(shift, width, _): &(u8, u32, &str)| head >> shift & ((1 << width) - 1) != 0;
     let bits = newer_bits(leaf, release).filter(set);
@@ -183,6 +187,37 @@ fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
     (leaf.again)(&old, out);
 }
 
+/// Refuses a message that says what a release does not have.
+///
+/// # Errors
+/// [`ErrorKind::Newer`] with the path of the first such element.
+pub(crate) fn refuse_newer(view: &MessageView<'_>, release: Release) -> Result<(), Error> {
+    let Some(first) = newer(view, release).into_iter().next() else {
+        return Ok(());
+    };
+    let field = match first.kind {
+        FindingKind::Newer { what, .. } => what.unwrap_or("element"),
+        _ => "element",
+    };
+    let kind = ErrorKind::Newer { field, release };
+    let steps = first.path.steps().collect::<Vec<_>>();
+    let error = Error::new(0, kind).within(first.ie, None);
+    let outwards = steps.into_iter().rev();
+    let error = outwards.fold(error, |error, step| error.within(step.ie, step.index));
+    Err(error.in_message(view.message_type()))
+}
+
+/// Returns a message as a release has it, `None` where it says nothing newer, or cannot be read.
+pub(crate) fn older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
+    if release == Release::R19 {
+        return None;
+    }
+    let mut index = Index::new();
+    let view = MessageView::of(frame, &mut index).ok()?;
+    let reduced = reduce(&view, release).ok()?;
+    (reduced != frame.octets).then_some(reduced)
+}
+
 impl Message {
     /// Returns the octets, which have nothing that the release does not have.
     ///
@@ -207,20 +242,8 @@ impl Message {
     pub fn encode_in(&self, release: Release) -> Result<Vec<u8>, Error> {
         let octets = self.encode()?;
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index)?;
-        let Some(first) = newer(&view, release).into_iter().next() else {
-            return Ok(octets);
-        };
-        let field = match first.kind {
-            FindingKind::Newer { what, .. } => what.unwrap_or("element"),
-            _ => "element",
-        };
-        let kind = ErrorKind::Newer { field, release };
-        let steps = first.path.steps().collect::<Vec<_>>();
-        let error = Error::new(0, kind).within(first.ie, None);
-        let outwards = steps.into_iter().rev();
-        let error = outwards.fold(error, |error, step| error.within(step.ie, step.index));
-        Err(error.in_message(view.message_type()))
+        refuse_newer(&MessageView::decode(&octets, &mut index)?, release)?;
+        Ok(octets)
     }
 
     /// Leaves out what a release does not have: elements, members of groups, flags and the fields

@@ -2,10 +2,15 @@
 
 use std::net::IpAddr;
 
+use strowger_pfcp::ie::descriptor::{Descriptor, describe};
 use strowger_pfcp::ie::{Cause, UpFunctionFeatures};
 use strowger_pfcp::message::{AssociationSetupRequest, AssociationUpdateResponse};
-use strowger_pfcp::validate::newer;
-use strowger_pfcp::{IeType, Index, Message, MessageView, Release, Sequence};
+use strowger_pfcp::validate::{findings, newer};
+use strowger_pfcp::{
+    IeType, Index, Interfaces, Message, MessageType, MessageView, Release, Sequence, validate,
+};
+
+use crate::octets::{node_message, session_message, tlv};
 
 const NODE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -84,4 +89,56 @@ fn releases_are_read_as_they_are_written() {
         assert_eq!(release.to_string().parse(), Ok(release));
     }
     assert!("R18".parse::<Release>().is_err());
+}
+
+/// Judges a message in both releases.
+fn judged(octets: &[u8], on: Interfaces) -> [Result<Interfaces, String>; 2] {
+    let mut index = Index::new();
+    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    [Release::R17, Release::R19].map(|release| {
+        validate(&view, on.in_release(release)).map_err(|rejection| rejection.to_string())
+    })
+}
+
+#[test]
+fn release_17_does_not_ask_for_what_it_does_not_have() {
+    // MBS sessions have had URRs since release 18: a broken one is no matter for a receiver of 17.
+    let urr = tlv(6, &tlv(81, &[0, 0, 0, 1]));
+    let octets = session_message(52, &urr);
+    let [old, new] = judged(&octets, Interfaces::N4MB);
+    assert_eq!(old, Ok(Interfaces::N4MB));
+    let error = new.expect_err("a URR without its method");
+    assert!(
+        error.ends_with("Create URR[0]: Measurement Method is missing"),
+        "{error}"
+    );
+    let [old, new] = judged(&octets, Interfaces::N4);
+    assert!(old.is_err() && new.is_err());
+}
+
+#[test]
+fn a_newer_group_is_ignored_whatever_it_lacks() {
+    // Whatever a later release brings may lack anything.
+    let newer = IeType::ALL.iter().copied().find(|ie| {
+        let is_group = matches!(describe(*ie), Some(Descriptor::Group(_)));
+        let member = MessageType::ASSOCIATION_SETUP_REQUEST.table();
+        let row = member.and_then(|table| table.member(*ie));
+        is_group && ie.since() == Release::R19 && row.is_some()
+    });
+    let stamp = tlv(96, &[0; 4]);
+    let node = tlv(60, &[0, 127, 0, 0, 1]);
+    let empty = tlv(newer.map_or(0, |ie| ie.0), &[]);
+    let octets = node_message(5, &[node, stamp, empty].concat());
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    assert_eq!(
+        validate(&view, Interfaces::N4.in_release(Release::R17)),
+        Ok(Interfaces::N4)
+    );
+    let found = findings(&view, Interfaces::N4.in_release(Release::R17));
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(
+        newer.is_none() || found[0].ends_with("is newer than R17"),
+        "{found:?}"
+    );
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
+use strowger_pfcp::Release;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp_node::{ClientError, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 
@@ -61,6 +62,9 @@ pub(crate) struct Args {
     /// Modifications for each establishment, such as 0.5.
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = share)]
     modify: f64,
+    /// The release to speak: R17 or R19.
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::default())]
+    release: Release,
     /// Writes what is asked and what is acknowledged, for `strowger pfcp audit`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -181,6 +185,7 @@ impl Args {
             Some(most) => Pace::InFlight(usize::from(most)),
             None => Pace::Rate(self.rate),
         };
+        plan.release = self.release;
         plan.sessions = self.sessions;
         plan.duration = self.duration;
         (plan.t1, plan.n1) = (self.wait, self.tries);

@@ -1,0 +1,35 @@
+use crate::ie::{Interfaces, Release};
+
+/// What a message is judged by: interfaces that it may be for, and the release that they speak.
+///
+/// Interfaces alone speak the newest release.
+///
+/// ```
+/// use strowger_pfcp::validate::Scope;
+/// use strowger_pfcp::{Interfaces, Release};
+///
+/// let scope = Scope::from(Interfaces::N4);
+/// assert_eq!(scope.release, Release::R19);
+/// assert_eq!(Interfaces::N4.in_release(Release::R17).release, Release::R17);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The interfaces.
+    pub on: Interfaces,
+    /// The release.
+    pub release: Release,
+}
+
+impl From<Interfaces> for Scope {
+    fn from(on: Interfaces) -> Self {
+        on.in_release(Release::R19)
+    }
+}
+
+impl Interfaces {
+    /// Returns the interfaces as a release has them.
+    #[must_use]
+    pub const fn in_release(self, release: Release) -> Scope {
+        Scope { on: self, release }
+    }
+}
