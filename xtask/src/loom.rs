@@ -65,14 +65,14 @@ const WEAKENINGS: &[Weakening] = &[
     Weakening {
         name: "a wake during the turn leads to another",
         file: "schedule/strand.rs",
-        from: "let woken = run.state == State::Woken;",
-        to: "let woken = false;",
+        from: "if run.state == State::Woken {",
+        to: "if run.state == State::Off {",
     },
     Weakening {
         name: "who finds the actor receiving wakes it",
         file: "mailbox.rs",
         from: "    if lanes.receiving {",
-        to: "    if lanes.visited {",
+        to: "    if lanes.newcomer {",
     },
     Weakening {
         name: "the actor says that it waits",

@@ -284,7 +284,14 @@ impl Node {
         self.marks.load(Ordering::Acquire) & KILLED != 0
     }
 
-    /// Whether somebody may trace this actor; read for each message.
+    /// Whether it is killed, or somebody may trace it; read for each message.
+    #[inline(always)]
+    pub(crate) fn is_marked(&self) -> bool {
+        let seen = if COUNTED { KILLED | TRACED } else { KILLED };
+        self.marks.load(Ordering::Acquire) & seen != 0
+    }
+
+    /// Whether somebody may trace this actor.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
         COUNTED && self.marks.load(Ordering::Relaxed) & TRACED != 0

@@ -19,12 +19,13 @@ use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, Link, Node, Owner};
 use crate::clock;
 use crate::exit::Exit;
 use crate::expiry::expired;
-use crate::mailbox::{Next, Receiver, System};
+use crate::mailbox::{Lanes, Look, Next, Receiver, System};
 use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
 use crate::run;
 use crate::schedule::TaskHandle;
+use crate::schedule::strand::Held as Taken;
 use crate::stream::{OwnedSources, Source, SourceSpec};
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
@@ -100,7 +101,7 @@ impl<A: Actor> Context<A> {
     pub(crate) fn new(cell: Arc<Cell<A::Msg>>) -> Self {
         Self {
             incarnation: cell.mailbox.begin(),
-            receiver: Mutex::new(Receiver::new(&cell.mailbox)),
+            receiver: Mutex::new(Receiver::new()),
             held: None,
             leaving: Leaving::No,
             handling: false,
@@ -399,34 +400,62 @@ impl<A: Actor> Context<A> {
         held.next_task
     }
 
-    /// Takes the next message, if nothing but the next message is to be done.
+    /// Whether more than the mailbox has to be looked at.
+    #[inline(always)]
+    pub(crate) const fn is_special(&self) -> bool {
+        self.held.is_some() || !matches!(self.leaving, Leaving::No)
+    }
+
+    /// Whether there is a message to take, as far as the mailbox is concerned.
+    #[inline(always)]
+    pub(crate) fn is_ready(&mut self) -> bool {
+        self.receiver.get_mut().is_ready(&self.cell.mailbox)
+    }
+
+    /// Takes the next message of those that are ready.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<A::Msg> {
-        match self.held {
-            None => self.receiver.get_mut().take(&self.cell.mailbox),
-            Some(_) => None,
-        }
+        self.receiver.get_mut().take(&self.cell.mailbox)
+    }
+
+    /// Looks for messages, where nothing else has to be looked at.
+    #[inline(always)]
+    pub(crate) fn look<'a>(
+        &mut self,
+        lanes: Option<Taken<'a, Lanes<A::Msg>>>,
+        message: &mut Option<A::Msg>,
+    ) -> Look<'a, A::Msg> {
+        let receiver = self.receiver.get_mut();
+        receiver.look(&self.cell.mailbox, lanes, message)
     }
 
     /// Takes the next thing to do: signals first, then timers that are due, then messages.
     #[inline]
-    pub(crate) fn poll_next(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+    pub(crate) fn poll_next(
+        &mut self,
+        lanes: Option<Taken<'_, Lanes<A::Msg>>>,
+        task: &std::task::Context<'_>,
+    ) -> Poll<Next<A::Msg>> {
         if self.held.is_some() {
-            return self.poll_held(task);
+            return self.poll_held(lanes, task);
         }
         let receiver = self.receiver.get_mut();
-        match receiver.poll_next(&self.cell.mailbox, task) {
+        match receiver.poll_next(&self.cell.mailbox, lanes, task) {
             Poll::Ready(Next::Expired(count)) => {
                 expired(&self.cell.node, count);
-                self.poll_held(task)
+                self.poll_held(None, task)
             }
             next => next,
         }
     }
 
-    fn poll_held(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+    fn poll_held(
+        &mut self,
+        mut lanes: Option<Taken<'_, Lanes<A::Msg>>>,
+        task: &std::task::Context<'_>,
+    ) -> Poll<Next<A::Msg>> {
         loop {
-            match self.poll_any(task) {
+            match self.poll_any(lanes.take(), task) {
                 Poll::Ready(Next::Piped(number, message)) => {
                     if let Some(next) = self.piped(number, message) {
                         return Poll::Ready(next);
@@ -438,15 +467,22 @@ impl<A: Actor> Context<A> {
         }
     }
 
-    fn poll_any(&mut self, task: &std::task::Context<'_>) -> Poll<Next<A::Msg>> {
+    fn poll_any(
+        &mut self,
+        lanes: Option<Taken<'_, Lanes<A::Msg>>>,
+        task: &std::task::Context<'_>,
+    ) -> Poll<Next<A::Msg>> {
         let (mailbox, receiver) = (&self.cell.mailbox, self.receiver.get_mut());
         let Some(held) = &mut self.held else {
-            return receiver.poll_next(mailbox, task);
+            return receiver.poll_next(mailbox, lanes, task);
         };
         let timers = held.timers.get_mut();
         if timers.is_empty() {
-            return receiver.poll_next(mailbox, task);
+            return receiver.poll_next(mailbox, lanes, task);
         }
+        // Timers are not looked at under the lock.
+        let looks = lanes.is_some();
+        drop(lanes);
         let shared = &self.cell.node.shared;
         if held.since_timers == 0
             && !mailbox.is_calling()
@@ -456,7 +492,8 @@ impl<A: Actor> Context<A> {
             held.since_timers = 1;
             return Poll::Ready(Next::Message(message));
         }
-        let next = receiver.poll_next(mailbox, task);
+        let lanes = looks.then(|| mailbox.strand().lock());
+        let next = receiver.poll_next(mailbox, lanes, task);
         if next.is_ready() {
             held.since_timers = (held.since_timers + 1) % TIMER_STRIDE;
             return next;

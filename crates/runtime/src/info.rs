@@ -66,7 +66,7 @@ pub struct ActorInfo {
     pub depth: usize,
     /// How many may wait; `None` without a bound.
     pub capacity: Option<usize>,
-    /// The most that ever waited.
+    /// The most that ever waited, to a sixteenth of it.
     pub high_water: usize,
     /// How many the overflow rule dropped.
     pub dropped: u64,

@@ -117,6 +117,7 @@ mod run;
 mod schedule;
 mod splitmix;
 mod stream;
+mod strike;
 mod supervision;
 mod sync;
 mod system;

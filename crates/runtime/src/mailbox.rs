@@ -36,7 +36,8 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
 pub(crate) use figures::Figures;
-pub(crate) use receiver::Receiver;
+use receiver::BUDGET;
+pub(crate) use receiver::{Look, Receiver};
 use side::Side;
 pub use spec::{MailboxSpec, Overflow};
 use term::{Term, Terms};
@@ -76,45 +77,54 @@ pub(crate) enum Next<M> {
 }
 
 /// A mailbox: the half that senders share.
+// In this order, or what senders write shares lines with what the receiver writes.
+#[repr(C)]
 pub(crate) struct Mailbox<M> {
     lanes: Strand<Lanes<M>>,
-    spec: MailboxSpec,
     /// How much of its batch the receiver has not handled; written by the receiver only.
     batched: AtomicUsize,
     /// Tells the receiver that a lane other than its batch needs it.
     attention: AtomicBool,
-    /// Tells the receiver that there is a message beyond its batch.
-    filled: AtomicBool,
-    handled: AtomicU64,
     /// Nanoseconds at work, and of the last batch that was measured.
     busy: AtomicU64,
     waited: AtomicU64,
+    spec: MailboxSpec,
 }
 
+// What is needed for each message comes first.
+#[repr(C)]
 pub(crate) struct Lanes<M> {
-    /// Whether an order to stop waits in front of the system lane.
-    stop: bool,
-    system: Side<System>,
-    completions: Side<Completed<M>>,
     user: VecDeque<M>,
-    /// Whether the actor waits for something to be put in.
-    receiving: bool,
-    /// Whether it runs on the stack of one who asks, for one message.
-    visited: bool,
-    waiting: Option<Box<Waiting>>,
-    /// Whether a sender began to wait since the receiver last gave places away.
-    newcomer: bool,
-    incarnation: u32,
-    /// Whether what the receiver took last was not a message of the user lane.
-    aside: bool,
+    /// How much of its batch the receiver had not handled when that was last looked at.
+    batched: usize,
+    /// With so many in line and in the batch, more is to be done for a message than to put it in.
+    plenty: usize,
     /// How many messages were ever put in; see `term`.
     pushed: u64,
-    terms: Option<Box<Terms>>,
-    expired: u64,
     gate: Gate,
+    /// Whether the actor waits for something to be put in.
+    receiving: bool,
+    /// Whether an order to stop waits in front of the system lane.
+    stop: bool,
+    /// Whether a sender began to wait since the receiver last gave places away.
+    newcomer: bool,
+    /// Whether what the receiver took last was not a message of the user lane.
+    aside: bool,
+    /// How many things the actor may do before it lets others run; zero where that was said.
+    budget: u32,
+    incarnation: u32,
+    system: Side<System>,
+    completions: Side<Completed<M>>,
+    waiting: Option<Box<Waiting>>,
+    terms: Option<Box<Terms>>,
     drain: Option<Arc<Drain<M>>>,
     high_water: usize,
     dropped: u64,
+    expired: u64,
+    /// How many messages left the line without having been taken out, the expired aside.
+    gone: u64,
+    /// How many were taken out that never were in the line.
+    beside: u64,
 }
 
 /// Where a message was put.
@@ -162,6 +172,7 @@ impl<M> Lanes<M> {
     /// that a drain cleared are nobody else's.
     fn line(&mut self) -> &mut Waiting {
         let next_ticket = u64::from(self.incarnation) << 32;
+        self.plenty = 0;
         self.waiting.get_or_insert_with(|| {
             Box::new(Waiting {
                 next_ticket,
@@ -177,21 +188,41 @@ impl<M> Lanes<M> {
     }
 
     /// Puts a message in; returns its number.
-    fn push(&mut self, message: M, until: Option<Instant>, batched: usize) -> u64 {
+    #[inline(always)]
+    fn push(&mut self, message: M, until: Option<Instant>) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
         if let Some(until) = until {
             self.set_term(number, Term::Until(until));
         }
-        // An actor that is asked now and then never needs more.
-        if self.user.capacity() == 0 {
-            self.user.reserve_exact(1);
+        if self.user.len() == self.user.capacity() {
+            self.make_room();
         }
         self.user.push_back(message);
-        if COUNTED {
-            self.high_water = self.high_water.max(self.user.len() + batched);
-        }
         number
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        // An actor that is asked now and then never needs more than one.
+        match self.user.capacity() {
+            0 => self.user.reserve_exact(1),
+            _ => self.user.reserve(1),
+        }
+    }
+
+    /// Notes how many wait when one more is put in: beyond what was noted by more than a
+    /// sixteenth, they are counted again.
+    fn note_depth(&mut self, depth: usize, capacity: usize) {
+        self.plenty = capacity;
+        if COUNTED {
+            self.high_water = self.high_water.max(depth);
+            let mark = self.high_water.saturating_add(self.high_water / 16);
+            self.plenty = capacity.min(mark);
+        }
+        if self.waiting.is_some() {
+            self.plenty = 0;
+        }
     }
 
     /// Gives free places to the senders that have waited longest; returns whom to wake.
@@ -261,31 +292,33 @@ impl<M> Mailbox<M> {
     pub(crate) fn new(spec: MailboxSpec) -> Self {
         Self {
             lanes: Strand::new(Lanes {
+                user: VecDeque::new(),
+                batched: 0,
+                plenty: 0,
+                pushed: 0,
+                gate: Gate::Open,
+                receiving: false,
                 stop: false,
+                newcomer: false,
+                aside: true,
+                budget: BUDGET,
+                incarnation: 0,
                 system: Side::default(),
                 completions: Side::default(),
-                user: VecDeque::new(),
-                receiving: false,
-                visited: false,
                 waiting: None,
-                newcomer: false,
-                incarnation: 0,
-                aside: true,
-                pushed: 0,
                 terms: None,
-                expired: 0,
-                gate: Gate::Open,
                 drain: None,
                 high_water: 0,
                 dropped: 0,
+                expired: 0,
+                gone: 0,
+                beside: 0,
             }),
-            spec,
             batched: AtomicUsize::new(0),
             attention: AtomicBool::new(false),
-            filled: AtomicBool::new(false),
-            handled: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             waited: AtomicU64::new(0),
+            spec,
         }
     }
 
@@ -327,7 +360,7 @@ impl<M> Mailbox<M> {
         let mut claimed = None;
         let put = self.put(message, None, wrap, |mut lanes| {
             if mem::take(&mut lanes.receiving) {
-                lanes.visited = true;
+                lanes.budget = 1;
                 claimed = lanes.claim();
             }
         });
@@ -346,17 +379,25 @@ impl<M> Mailbox<M> {
         if lanes.gate != Gate::Open {
             return Err(lanes.gate.refuse(message));
         }
-        let batched = self.batched();
-        if lanes.waiting.is_some() || lanes.user.len() + batched >= self.spec.capacity {
-            let used = lanes.user.len() + batched + lanes.granted();
-            if lanes.has_ungranted() || used >= self.spec.capacity {
-                return self.push_over(lanes, message, until, wrap);
-            }
+        if lanes.user.len() + lanes.batched >= lanes.plenty && self.is_full(&mut lanes) {
+            return self.push_over(lanes, message, until, wrap);
         }
-        let number = lanes.push(wrap(message), until, batched);
-        self.filled.store(true, Ordering::Relaxed);
+        let number = lanes.push(wrap(message), until);
         then(lanes);
         Ok(Placed { number, dropped: 0 })
+    }
+
+    /// Whether there is no place for one more message, which is noted if there is.
+    #[cold]
+    fn is_full(&self, lanes: &mut Lanes<M>) -> bool {
+        // What senders know of the batch is too large, if anything; now they know more.
+        lanes.batched = self.batched();
+        let used = lanes.user.len() + lanes.batched;
+        let full = lanes.has_ungranted() || used + lanes.granted() >= self.spec.capacity;
+        if !full {
+            lanes.note_depth(used + 1, self.spec.capacity);
+        }
+        full
     }
 
     #[cold]
@@ -382,13 +423,13 @@ impl<M> Mailbox<M> {
             Overflow::DropOldest => lanes.user.pop_front().into_iter().collect(),
             Overflow::KeepLatest => mem::take(&mut lanes.user),
         };
+        lanes.gone += displaced.len() as u64;
         let missed = u64::from(planted(Bug::OverflowMiscounted));
         let count = (displaced.len() as u64).saturating_sub(missed);
         lanes.dropped += count;
         let front = lanes.front(self.batched());
         lanes.forget_terms(front);
-        let number = lanes.push(wrap(message), until, self.batched());
-        self.filled.store(true, Ordering::Relaxed);
+        let number = lanes.push(wrap(message), until);
         rouse(lanes);
         discard(displaced);
         Ok(Placed {
@@ -470,8 +511,9 @@ impl<M> Mailbox<M> {
                 lanes.waiting = None;
             }
         }
-        let number = lanes.push(message, until, self.batched());
-        self.filled.store(true, Ordering::Relaxed);
+        let depth = lanes.user.len() + self.batched() + 1;
+        lanes.note_depth(depth, self.spec.capacity);
+        let number = lanes.push(message, until);
         rouse(lanes);
         Some(number)
     }
@@ -506,6 +548,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Whether something else than a message waits for the receiver.
+    #[inline(always)]
     pub(crate) fn is_calling(&self) -> bool {
         self.attention.load(Ordering::Relaxed)
     }

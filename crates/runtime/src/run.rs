@@ -5,7 +5,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{self, Poll};
 
 use tokio::time::Instant;
 
@@ -15,15 +15,14 @@ use crate::clock;
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::{BoxError, Exit, discard, panic_text};
-use crate::mailbox::{Idle, Lanes, Next, System};
+use crate::mailbox::{Idle, Lanes, Look, Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::Path;
 use crate::planted::{Bug, planted};
 use crate::ring;
-use crate::schedule::strand::{self, Host, Life, Mark, Ready, Strand};
-#[cfg(feature = "testing")]
-use crate::testing::Hook;
+use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand};
+use crate::strike::{Hook, Strike, strike, strikes};
 use crate::trace;
 
 /// Starts an incarnation.
@@ -73,6 +72,18 @@ impl<M: Send + 'static> Host for Cell<M> {
         self.node.shared.scheduler.is_down()
     }
 
+    #[inline]
+    fn is_killed(&self) -> bool {
+        self.node.is_killed()
+    }
+
+    #[inline]
+    fn during<R>(&self, turn: impl FnOnce() -> R) -> R {
+        let span = self.node.span();
+        let _inside = span.as_ref().map(tracing::Span::enter);
+        ring::inside(&self.node, turn)
+    }
+
     fn path(&self) -> Path {
         self.node.path()
     }
@@ -117,16 +128,158 @@ enum Stage<A: Actor> {
     Gone,
 }
 
+/// What an incarnation does besides handling messages.
+enum Errand<A: Actor> {
+    /// Makes the value.
+    Grow,
+    /// Tells the actor its news.
+    Hear(Signal),
+    /// Handles a message while somebody traces the actor, or a test lets it fail.
+    Watched(A::Msg, Strike),
+}
+
 impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
-    async fn turn(&mut self, cell: &Cell<A::Msg>) -> Option<Exit> {
-        let node = &cell.node;
-        let exit = {
-            let life = pin!(Some(live(&mut self.stage, &mut self.cx)));
-            guard(node, life).await
+    type Message = A::Msg;
+    type Errand = Errand<A>;
+    type Failure = A::Error;
+
+    #[inline(always)]
+    fn is_ready(&mut self, cell: &Cell<A::Msg>) -> bool {
+        !self.is_special(cell) && self.cx.is_ready()
+    }
+
+    #[inline(always)]
+    fn next(
+        &mut self,
+        cell: &Cell<A::Msg>,
+        lanes: Option<Held<'_, Lanes<A::Msg>>>,
+        task: &task::Context<'_>,
+        message: &mut Option<A::Msg>,
+    ) -> Step<Errand<A>> {
+        // The last one was.
+        self.cx.handling = false;
+        let mut more = lanes;
+        if !self.is_special(cell) && matches!(self.stage, Stage::Grown(_)) {
+            match self.cx.look(more, message) {
+                Look::Message => {
+                    self.cx.handling = true;
+                    return Step::Message;
+                }
+                Look::Rest => return Step::Rest,
+                Look::More(lanes) => more = lanes,
+            }
+        }
+        let step = self.decide(cell, more, task, message);
+        self.cx.handling = message.is_some() || matches!(step, Step::Errand(Errand::Watched(..)));
+        step
+    }
+
+    #[inline(always)]
+    fn handle<'a>(
+        &'a mut self,
+        _: &'a Cell<A::Msg>,
+        message: &mut Option<A::Msg>,
+    ) -> Option<impl Future<Output = Result<(), A::Error>> + Send + use<'a, A>> {
+        let Stage::Grown(actor) = &mut self.stage else {
+            return None;
         };
-        match exit {
-            Ok(None) => None,
-            Ok(Some(exit)) | Err(exit) => Some(end(self, node, exit).await),
+        let message = match message.take() {
+            Some(message) => message,
+            None => {
+                self.cx.handling = true;
+                self.cx.take()?
+            }
+        };
+        Some(actor.handle(message, &mut self.cx))
+    }
+
+    fn exit(error: A::Error) -> Exit {
+        Exit::failed(error)
+    }
+
+    async fn run(&mut self, _: &Cell<A::Msg>, errand: Errand<A>) -> Result<(), Exit> {
+        let Self { stage, cx } = self;
+        match (errand, stage) {
+            (Errand::Grow, stage) => {
+                if let Stage::Fresh(args) = mem::replace(stage, Stage::Gone) {
+                    *stage = Stage::Grown(grow(args, cx).await?);
+                    cx.node().enter(Phase::Running);
+                }
+                Ok(())
+            }
+            (Errand::Hear(signal), Stage::Grown(actor)) => {
+                hear(actor, signal, cx).await.map_err(Exit::failed)
+            }
+            (Errand::Watched(message, strike), Stage::Grown(actor)) => {
+                strike.suffer(cx.node()).await.map_err(Exit::failed)?;
+                let traced = match cx.node().is_traced() {
+                    true => trace::begin::<A>(cx.cell_ref(), &message),
+                    false => None,
+                };
+                let result = actor.handle(message, cx).await;
+                if let Some(began) = traced {
+                    trace::end(cx.node(), *began, result.is_err());
+                }
+                result.map_err(Exit::failed)
+            }
+            (_, Stage::Fresh(_) | Stage::Gone) => Err(Exit::Killed),
+        }
+    }
+
+    async fn end(&mut self, cell: &Cell<A::Msg>, exit: Exit) -> Result<(), Exit> {
+        Err(end(self, &cell.node, exit).await)
+    }
+}
+
+impl<A: Actor> Incarnation<A> {
+    /// Whether something else than its mailbox says what is to be done.
+    #[inline(always)]
+    fn is_special(&self, cell: &Cell<A::Msg>) -> bool {
+        self.cx.is_special() || cell.node.is_marked() || strikes(&cell.node)
+    }
+
+    /// Decides what is to be done, whatever may be.
+    #[cold]
+    fn decide(
+        &mut self,
+        cell: &Cell<A::Msg>,
+        mut lanes: Option<Held<'_, Lanes<A::Msg>>>,
+        task: &task::Context<'_>,
+        to: &mut Option<A::Msg>,
+    ) -> Step<Errand<A>> {
+        if cell.node.is_killed() {
+            return Step::End(Exit::Killed);
+        }
+        match self.stage {
+            Stage::Grown(_) => {}
+            Stage::Fresh(_) => return Step::Errand(Errand::Grow),
+            Stage::Gone => return Step::End(Exit::Killed),
+        }
+        loop {
+            if let Some(exit) = self.cx.left() {
+                return Step::End(exit);
+            }
+            let message = match self.cx.poll_next(lanes.take(), task) {
+                Poll::Pending => return Step::Rest,
+                Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
+                Poll::Ready(Next::Expired(_)) => continue,
+                Poll::Ready(Next::Stop) => return Step::End(Exit::Shutdown),
+                Poll::Ready(Next::System(news)) => match *news {
+                    System::Stop(exit) => return Step::End(exit),
+                    // Past the panic hook: an ordered panic is no news.
+                    System::Panic(message) => resume_unwind(Box::new(String::from(&*message))),
+                    news => match self.cx.signal(news) {
+                        Some(signal) => return Step::Errand(Errand::Hear(signal)),
+                        None => continue,
+                    },
+                },
+            };
+            let strike = strike(&cell.node, Hook::Handle);
+            if cell.node.is_traced() || strike.is_due() {
+                return Step::Errand(Errand::Watched(message, strike));
+            }
+            *to = Some(message);
+            return Step::Message;
         }
     }
 }
@@ -170,79 +323,10 @@ async fn end<A: Actor>(life: &mut Incarnation<A>, node: &Node, mut exit: Exit) -
     exit
 }
 
-/// The life of the value: all hooks but the last. `None` when there is nothing to do for now.
-async fn live<A: Actor>(stage: &mut Stage<A>, cx: &mut Context<A>) -> Option<Exit> {
-    if let Stage::Fresh(_) = stage
-        && let Stage::Fresh(args) = mem::replace(stage, Stage::Gone)
-    {
-        match grow(args, cx).await {
-            Ok(actor) => *stage = Stage::Grown(actor),
-            Err(exit) => return Some(exit),
-        }
-        cx.node().enter(Phase::Running);
-    }
-    let Stage::Grown(actor) = stage else {
-        return Some(Exit::Killed);
-    };
-    loop {
-        if let Some(exit) = cx.left() {
-            return Some(exit);
-        }
-        if cx.node().is_killed() {
-            return Some(Exit::Killed);
-        }
-        // Taken apart before the actor works on it: there would be room for both meanwhile.
-        let next = match cx.take() {
-            Some(message) => Poll::Ready(Next::Message(message)),
-            None => poll_fn(|task| Poll::Ready(cx.poll_next(task))).await,
-        };
-        let message = match next {
-            Poll::Pending => return None,
-            Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
-            Poll::Ready(Next::Expired(_)) => continue,
-            Poll::Ready(Next::Stop) => return Some(Exit::Shutdown),
-            Poll::Ready(Next::System(news)) => {
-                match *news {
-                    System::Stop(exit) => return Some(exit),
-                    // Past the panic hook: an ordered panic is no news.
-                    System::Panic(message) => resume_unwind(Box::new(String::from(&*message))),
-                    news => {
-                        if let Some(signal) = cx.signal(news)
-                            && let Err(error) = hear(actor, signal, cx).await
-                        {
-                            return Some(Exit::failed(error));
-                        }
-                    }
-                }
-                continue;
-            }
-        };
-        cx.handling = true;
-        #[cfg(feature = "testing")]
-        if let Err(error) = struck(cx.node(), Hook::Handle).await {
-            return Some(Exit::failed(error));
-        }
-        let traced = match cx.node().is_traced() {
-            true => trace::begin::<A>(cx.cell_ref(), &message),
-            false => None,
-        };
-        let result = actor.handle(message, cx).await;
-        cx.handling = result.is_err();
-        if let Some(began) = traced {
-            trace::end(cx.node(), *began, result.is_err());
-        }
-        if let Err(error) = result {
-            return Some(Exit::failed(error));
-        }
-    }
-}
-
 /// Makes the value.
 async fn grow<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
-    #[cfg(feature = "testing")]
-    if let Err(error) = struck(cx.node(), Hook::PreStart).await {
-        return Err(Exit::failed(error));
-    }
+    let struck = strike(cx.node(), Hook::PreStart).suffer(cx.node()).await;
+    struck.map_err(Exit::failed)?;
     match A::pre_start(args, cx).await {
         Ok(actor) => Ok(actor),
         // A supervisor that was stopped before all children had started did not fail.
@@ -257,8 +341,7 @@ async fn hear<A: Actor>(
     signal: Signal,
     cx: &mut Context<A>,
 ) -> Result<(), BoxError> {
-    #[cfg(feature = "testing")]
-    struck(cx.node(), Hook::Signal).await?;
+    strike(cx.node(), Hook::Signal).suffer(cx.node()).await?;
     if cx.node().is_traced() {
         trace::signal(cx.node(), &signal);
     }
@@ -273,8 +356,7 @@ async fn post_stop<A: Actor>(value: A, node: &Node, exit: &Exit, cx: &mut Contex
         return;
     }
     let last = pin!(Some(async {
-        #[cfg(feature = "testing")]
-        let _ignored = struck(node, Hook::PostStop).await;
+        let _ignored = strike(node, Hook::PostStop).suffer(node).await;
         value.post_stop(exit, cx).await;
     }));
     if let Err(Exit::Panicked(message)) = guard(node, last).await {
@@ -282,19 +364,10 @@ async fn post_stop<A: Actor>(value: A, node: &Node, exit: &Exit, cx: &mut Contex
     }
 }
 
-/// Where a test may let a hook fail before it runs.
-#[cfg(feature = "testing")]
-async fn struck(node: &Node, hook: Hook) -> Result<(), BoxError> {
-    node.shared.faults.strike(|| node.path(), hook).await
-}
-
-/// Drives foreign code: a panic becomes an exit, and a kill ends it at its next await.
+/// Drives the last hook: a panic becomes an exit, and a kill ends it at its next await.
 ///
 /// The future stays where its owner pinned it, or there would be room for it twice.
-pub(crate) async fn guard<F: Future>(
-    node: &Node,
-    mut slot: Pin<&mut Option<F>>,
-) -> Result<F::Output, Exit> {
+async fn guard<F: Future>(node: &Node, mut slot: Pin<&mut Option<F>>) -> Result<F::Output, Exit> {
     let result = poll_fn(|cx| {
         if node.is_killed() {
             return Poll::Ready(Err(Exit::Killed));
@@ -302,9 +375,7 @@ pub(crate) async fn guard<F: Future>(
         let Some(future) = slot.as_mut().as_pin_mut() else {
             return Poll::Ready(Err(Exit::Killed));
         };
-        let span = node.span();
-        let _inside = span.as_ref().map(tracing::Span::enter);
-        match catch_unwind(AssertUnwindSafe(|| ring::inside(node, || future.poll(cx)))) {
+        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
             Ok(Poll::Pending) if node.is_killed() => Poll::Ready(Err(Exit::Killed)),
             Ok(Poll::Pending) => Poll::Pending,

@@ -24,11 +24,16 @@ impl Node {
 
     /// The span to be in while the incarnation runs; with no listener it costs a look at a word
     /// that is read anyway.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn span(&self) -> Option<tracing::Span> {
-        if self.marks.load(Ordering::Relaxed) & SPANNED == 0 {
-            return None;
+        match self.marks.load(Ordering::Relaxed) & SPANNED {
+            0 => None,
+            _ => self.kept_span(),
         }
+    }
+
+    #[cold]
+    fn kept_span(&self) -> Option<tracing::Span> {
         self.life.lock().more.as_ref()?.span.clone()
     }
 

@@ -104,10 +104,13 @@ impl<M> Lanes<M> {
         if self.gate == Gate::Draining {
             self.gate = Gate::Drained;
         }
-        match self.drain.take() {
-            Some(drain) => drain.finish(&mut self.user),
-            None => Vec::new(),
-        }
+        let Some(drain) = self.drain.take() else {
+            return Vec::new();
+        };
+        let waited = self.user.len();
+        let wakers = drain.finish(&mut self.user);
+        self.gone += (waited - self.user.len()) as u64;
+        wakers
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Mailbox;
+use super::{Lanes, Mailbox};
+use crate::info::COUNTED;
 use crate::sync::Ordering;
 
 /// Figures of a mailbox at one moment.
@@ -29,26 +30,40 @@ impl<M> Mailbox<M> {
 
     /// A number that changes with every message that is taken.
     pub(crate) fn progress(&self) -> u64 {
-        let batched = self.batched() as u64;
-        self.handled.load(Ordering::Relaxed) ^ batched.rotate_right(16)
+        self.lanes.lock().handled(self.batched())
     }
 
     pub(crate) fn figures(&self) -> Figures {
         let lanes = self.lanes.lock();
+        let batched = self.batched();
         let octets = octets(&lanes.user)
             + lanes.completions.octets()
             + lanes.system.octets()
-            + self.batched() * size_of::<M>();
+            + batched * size_of::<M>();
+        let waiting = lanes.user.len() + batched;
+        let high_water = if COUNTED {
+            lanes.high_water.max(waiting)
+        } else {
+            0
+        };
         Figures {
-            depth: lanes.user.len() + lanes.completions.len() + self.batched(),
-            high_water: lanes.high_water,
+            depth: waiting + lanes.completions.len(),
+            high_water,
             dropped: lanes.dropped,
             expired: lanes.expired,
             octets,
-            handled: self.handled.load(Ordering::Relaxed),
+            handled: lanes.handled(batched),
             busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
             waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
         }
+    }
+}
+
+impl<M> Lanes<M> {
+    /// How many messages were taken out to be handled: all but those that wait, and those that
+    /// left in another way.
+    fn handled(&self, batched: usize) -> u64 {
+        self.front(batched) + self.beside - self.gone - self.expired
     }
 }
 

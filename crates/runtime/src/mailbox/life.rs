@@ -52,9 +52,10 @@ impl<M> Mailbox<M> {
         let user = mem::take(&mut lanes.user);
         let own = lanes.take_own();
         let waiting = lanes.waiting.take();
+        let count = user.len() as u64;
+        lanes.gone += count;
         drop(lanes);
         drainers.into_iter().for_each(Waker::wake);
-        let count = user.len() as u64;
         if count > 0 {
             discard(user);
         }

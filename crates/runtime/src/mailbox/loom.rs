@@ -1,9 +1,9 @@
 //! Models of the mailbox: senders, a stop and the receiver, in every order.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future, ready};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use ::loom::model;
 use ::loom::sync::Mutex;
@@ -12,7 +12,7 @@ use ::loom::thread;
 use super::{Lanes, Mailbox, MailboxSpec, Next, Receiver, System};
 use crate::exit::Exit;
 use crate::path::Path;
-use crate::schedule::strand::{Host, Life, Mark, Ready, Strand, start};
+use crate::schedule::strand::{Held, Host, Life, Mark, Ready, Step, Strand, start};
 
 /// An actor that is nothing but its mailbox.
 struct Toy {
@@ -31,7 +31,7 @@ impl Toy {
             taken: Mutex::new(Vec::new()),
         });
         let life = Taking {
-            receiver: Receiver::new(&toy.mailbox),
+            receiver: Receiver::new(),
             all,
         };
         let ready = start(&toy, 0, || life).expect("it is off");
@@ -81,21 +81,63 @@ struct Taking {
     all: usize,
 }
 
-impl Life<Toy> for Taking {
-    async fn turn(&mut self, toy: &Toy) -> Option<Exit> {
-        loop {
-            let next = poll_fn(|cx| Poll::Ready(self.receiver.poll_next(&toy.mailbox, cx)));
-            let next = match next.await {
-                Poll::Ready(Next::Message(number)) => Some(number),
-                Poll::Ready(_) => None,
-                Poll::Pending => return None,
-            };
-            let mut taken = toy.taken.lock().expect("nobody panics with it");
-            taken.push(next);
-            if taken.len() == self.all {
-                return Some(Exit::Normal);
-            }
+impl Taking {
+    /// Notes what it took.
+    fn note(&self, toy: &Toy, taken: Option<u32>) -> Result<(), Exit> {
+        let mut all = toy.taken.lock().expect("nobody panics with it");
+        all.push(taken);
+        match all.len() == self.all {
+            true => Err(Exit::Normal),
+            false => Ok(()),
         }
+    }
+}
+
+impl Life<Toy> for Taking {
+    type Message = u32;
+    type Errand = ();
+    type Failure = Exit;
+
+    fn is_ready(&mut self, toy: &Toy) -> bool {
+        self.receiver.is_ready(&toy.mailbox)
+    }
+
+    fn next(
+        &mut self,
+        toy: &Toy,
+        lanes: Option<Held<'_, Lanes<u32>>>,
+        cx: &Context<'_>,
+        message: &mut Option<u32>,
+    ) -> Step<()> {
+        match self.receiver.poll_next(&toy.mailbox, lanes, cx) {
+            Poll::Ready(Next::Message(number)) => {
+                *message = Some(number);
+                Step::Message
+            }
+            Poll::Ready(_) => Step::Errand(()),
+            Poll::Pending => Step::Rest,
+        }
+    }
+
+    fn handle<'a>(
+        &'a mut self,
+        toy: &'a Toy,
+        message: &mut Option<u32>,
+    ) -> Option<impl Future<Output = Result<(), Exit>> + Send + use<'a>> {
+        let number = message.take().or_else(|| self.receiver.take(&toy.mailbox));
+        Some(ready(self.note(toy, number)))
+    }
+
+    fn exit(exit: Exit) -> Exit {
+        exit
+    }
+
+    async fn run(&mut self, toy: &Toy, (): ()) -> Result<(), Exit> {
+        self.note(toy, None)
+    }
+
+    async fn end(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+        Err(exit)
     }
 }
 
@@ -112,6 +154,10 @@ impl Host for Toy {
     }
 
     fn is_down(&self) -> bool {
+        false
+    }
+
+    fn is_killed(&self) -> bool {
         false
     }
 

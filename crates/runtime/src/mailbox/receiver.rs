@@ -14,15 +14,23 @@ use crate::planted::{Bug, planted};
 use crate::schedule::strand::{Held, Rest};
 use crate::sync::Ordering;
 
+/// What a look for messages came to.
+pub(crate) enum Look<'a, M> {
+    /// A message was passed on.
+    Message,
+    /// Nothing is to be done.
+    Rest,
+    /// There may be more to look at than messages.
+    More(Option<Held<'a, Lanes<M>>>),
+}
+
 /// The half of a mailbox that one incarnation of its actor holds.
 pub(crate) struct Receiver<M> {
     batch: VecDeque<M>,
-    handled: u64,
-    /// How many messages come before the first with a term; see `term`.
-    free: u64,
+    /// So many of the batch may be taken before the lanes are looked at again.
+    ready: u32,
+    /// How many things beyond these may be done before others run.
     budget: u32,
-    /// Whether the lanes were looked at since it last rested.
-    looked: bool,
     meter: Meter,
 }
 
@@ -30,126 +38,147 @@ pub(crate) struct Receiver<M> {
 pub(super) const BUDGET: u32 = 256;
 
 impl<M> Receiver<M> {
-    pub(crate) fn new(mailbox: &Mailbox<M>) -> Self {
-        let handled = mailbox.handled.load(Ordering::Relaxed);
+    pub(crate) fn new() -> Self {
         Self {
             batch: VecDeque::new(),
-            handled,
-            free: 0,
+            ready: 0,
             budget: BUDGET,
-            looked: false,
-            meter: Meter::default(),
+            meter: Meter::new(),
         }
     }
 
-    /// Takes the next message, if nothing but the next message is to be done.
+    /// Whether the next message of the batch may be taken before the lanes are looked at.
+    #[inline(always)]
+    pub(crate) fn is_ready(&self, mailbox: &Mailbox<M>) -> bool {
+        self.ready > 0 && !mailbox.is_calling()
+    }
+
+    /// Takes the next message of the batch.
     #[inline(always)]
     pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<M> {
-        if self.batch.is_empty()
-            || self.budget == 0
-            || self.free == 0
-            || mailbox.attention.load(Ordering::Relaxed)
-        {
-            return None;
-        }
-        let message = self.batch.pop_front();
-        self.free -= 1;
-        mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
-        self.budget -= 1;
-        self.handled += u64::from(COUNTED);
-        message
+        self.ready = self.ready.saturating_sub(1);
+        let left = self.batch.len().saturating_sub(1);
+        mailbox.batched.store(left, Ordering::Relaxed);
+        self.batch.pop_front()
     }
 
     /// Takes the next thing to do. Pending when there is none, or when it is another's turn.
-    #[inline]
-    pub(crate) fn poll_next(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
-        if let Some(message) = self.take(mailbox) {
-            return Poll::Ready(Next::Message(message));
+    pub(crate) fn poll_next(
+        &mut self,
+        mailbox: &Mailbox<M>,
+        lanes: Option<Held<'_, Lanes<M>>>,
+        cx: &Context<'_>,
+    ) -> Poll<Next<M>> {
+        if lanes.is_none() && self.is_ready(mailbox) {
+            let message = self.take(mailbox);
+            return message.map_or(Poll::Pending, |message| Poll::Ready(Next::Message(message)));
         }
-        if !mailbox.attention.load(Ordering::Relaxed) {
-            // Whether that is so is found out under the lock, when the turn ends.
-            if self.looked && self.batch.is_empty() && !mailbox.filled.load(Ordering::Relaxed) {
-                let last = if COUNTED { self.meter.stop() } else { None };
-                return self.rest(mailbox, last);
+        let mut message = None;
+        match self.look(mailbox, lanes, &mut message) {
+            Look::Message => message.map_or(Poll::Pending, |one| Poll::Ready(Next::Message(one))),
+            Look::Rest => Poll::Pending,
+            Look::More(lanes) => {
+                let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
+                self.look_aside(mailbox, lanes, cx)
             }
         }
-        self.poll_lanes(mailbox, cx)
     }
 
-    /// There is nothing to do for now. The lanes say so to those who put something in when the
-    /// turn ends, if it is still true then.
-    fn rest(&mut self, mailbox: &Mailbox<M>, last: Option<(u64, u64)>) -> Poll<Next<M>> {
-        mailbox.handled.store(self.handled, Ordering::Relaxed);
-        if let Some((took, weight)) = last {
-            mailbox.note(took.saturating_mul(weight), 0);
-        }
-        self.looked = false;
-        self.budget = BUDGET;
-        Poll::Pending
-    }
-
+    /// Says how many of the batch may be taken before the next look, if so many are free to be.
     #[inline(always)]
-    fn taken(&mut self, message: M) -> Poll<Next<M>> {
-        self.budget -= 1;
-        self.handled += u64::from(COUNTED);
-        Poll::Ready(Next::Message(message))
+    fn make_ready(&mut self, free: u64) {
+        let ready = u64::from(self.budget)
+            .min(self.batch.len() as u64)
+            .min(free);
+        // No more than the budget.
+        self.ready = u32::try_from(ready).unwrap_or(0);
+        self.budget -= self.ready;
     }
 
-    fn poll_lanes(&mut self, mailbox: &Mailbox<M>, cx: &Context<'_>) -> Poll<Next<M>> {
-        mailbox.handled.store(self.handled, Ordering::Relaxed);
-        let measured = if COUNTED { self.meter.lap() } else { None };
-        self.looked = true;
-        let mut lanes = mailbox.lanes.lock();
-        let plain = self.batch.is_empty()
-            && self.budget > 0
-            && mailbox.spec.batches()
-            && lanes.terms.is_none()
-            && !mailbox.attention.load(Ordering::Relaxed);
-        if !plain {
-            return self.poll_side(mailbox, lanes, measured, cx);
+    /// Looks for messages, if nothing else waits; passes one on.
+    #[inline(always)]
+    pub(crate) fn look<'a>(
+        &mut self,
+        mailbox: &Mailbox<M>,
+        lanes: Option<Held<'a, Lanes<M>>>,
+        to: &mut Option<M>,
+    ) -> Look<'a, M> {
+        if mailbox.is_calling() || !self.batch.is_empty() {
+            return Look::More(lanes);
         }
-        if mem::take(&mut lanes.visited) {
-            self.budget = 1;
-        }
-        // One alone is taken from where it is.
-        let message = if lanes.user.len() > 1 {
-            mem::swap(&mut lanes.user, &mut self.batch);
-            let message = self.batch.pop_front();
-            mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
-            message
-        } else {
-            lanes.user.pop_front()
+        let Some(mut lanes) = lanes else {
+            // Whether there is nothing to do is found out under the lock, when the turn ends.
+            if COUNTED && let Some((took, weight)) = self.meter.stop() {
+                mailbox.note(took.saturating_mul(weight), 0);
+            }
+            return Look::Rest;
         };
-        mailbox.filled.store(false, Ordering::Relaxed);
-        lanes.aside = message.is_none();
+        if lanes.terms.is_some() || !mailbox.spec.batches() {
+            return Look::More(Some(lanes));
+        }
+        self.count(&mut lanes);
+        if self.budget == 0 {
+            return Look::More(Some(lanes));
+        }
+        lanes.batched = 0;
         lanes.receiving = false;
-        drop(lanes);
-        self.free = u64::MAX;
-        match message {
-            Some(message) => {
-                if let Some((took, weight)) = measured {
-                    mailbox.note(took.saturating_mul(weight), took);
-                }
-                self.taken(message)
-            }
-            None => {
+        match lanes.user.len() {
+            0 => {
+                lanes.aside = true;
+                drop(lanes);
                 self.meter.park();
-                self.rest(mailbox, measured)
+                return Look::Rest;
             }
+            // One alone is taken from where it is.
+            1 => *to = lanes.user.pop_front(),
+            _ => {
+                mem::swap(&mut lanes.user, &mut self.batch);
+                *to = self.batch.pop_front();
+                lanes.batched = self.batch.len();
+                mailbox.batched.store(lanes.batched, Ordering::Relaxed);
+            }
+        }
+        lanes.aside = false;
+        drop(lanes);
+        self.budget -= 1;
+        if !self.batch.is_empty() {
+            self.make_ready(u64::MAX);
+        }
+        if COUNTED {
+            self.measure(mailbox);
+        }
+        Look::Message
+    }
+
+    /// Counts what is left of the budget.
+    #[inline(always)]
+    fn count(&mut self, lanes: &mut Lanes<M>) {
+        self.budget += mem::take(&mut self.ready);
+        let said = mem::take(&mut lanes.budget);
+        if said > 0 {
+            self.budget = said;
+        }
+    }
+
+    /// Measures now and then how long things take.
+    #[inline(always)]
+    fn measure(&mut self, mailbox: &Mailbox<M>) {
+        if let Some((took, weight)) = self.meter.lap() {
+            mailbox.note(took.saturating_mul(weight), took);
         }
     }
 
     /// Looks at all the lanes.
     #[cold]
-    fn poll_side(
+    fn look_aside(
         &mut self,
         mailbox: &Mailbox<M>,
         mut lanes: Held<'_, Lanes<M>>,
-        measured: Option<(u64, u64)>,
         cx: &Context<'_>,
     ) -> Poll<Next<M>> {
         let mut stale = Vec::new();
-        if self.is_spent(&mut lanes) {
+        self.count(&mut lanes);
+        if self.is_spent(&lanes) {
             drop(lanes);
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -159,6 +188,7 @@ impl<M> Receiver<M> {
         let next = if let Some(system) = lanes.pop_system() {
             Some(system)
         } else if let Some(Completed { message, pipe }) = lanes.completions.pop() {
+            lanes.beside += 1;
             Some(match pipe {
                 Some(number) => Next::Piped(number, message),
                 None => Next::Message(message),
@@ -181,8 +211,9 @@ impl<M> Receiver<M> {
                 Some(Next::Expired(stale.len() as u64))
             }
         };
-        self.free = lanes.free(self.batch.len());
-        mailbox.batched.store(self.batch.len(), Ordering::Relaxed);
+        let free = lanes.free(self.batch.len());
+        lanes.batched = self.batch.len();
+        mailbox.batched.store(lanes.batched, Ordering::Relaxed);
         let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
         lanes.newcomer = false;
         // The next one of the batch is looked at under the lock, to say that it is one.
@@ -190,9 +221,6 @@ impl<M> Receiver<M> {
         mailbox
             .attention
             .store(lanes.needs_attention() || aside, Ordering::Relaxed);
-        mailbox
-            .filled
-            .store(!lanes.user.is_empty(), Ordering::Relaxed);
         if next.is_none() && lanes.gate != Gate::Open {
             drop(lanes);
             return Poll::Ready(Next::Stop);
@@ -200,29 +228,20 @@ impl<M> Receiver<M> {
         drop(lanes);
         discard(stale);
         wakers.into_iter().for_each(Waker::wake);
-        if next.is_none() {
+        let Some(next) = next else {
             self.meter.park();
-            return self.rest(mailbox, measured);
+            return Poll::Pending;
+        };
+        self.budget = self.budget.saturating_sub(1);
+        self.make_ready(free);
+        if COUNTED {
+            self.measure(mailbox);
         }
-        if let Some((took, weight)) = measured {
-            mailbox.note(took.saturating_mul(weight), took);
-        }
-        match next {
-            Some(Next::Message(message)) => self.taken(message),
-            Some(other) => {
-                self.budget -= 1;
-                self.handled += u64::from(matches!(other, Next::Piped(..)));
-                Poll::Ready(other)
-            }
-            None => Poll::Pending,
-        }
+        Poll::Ready(next)
     }
 
     /// Whether it is another's turn, though there is more to do.
-    fn is_spent(&mut self, lanes: &mut Lanes<M>) -> bool {
-        if mem::take(&mut lanes.visited) {
-            self.budget = 1;
-        }
+    fn is_spent(&mut self, lanes: &Lanes<M>) -> bool {
         let spent = self.budget == 0 && (lanes.has_work() || !self.batch.is_empty());
         if spent {
             self.budget = BUDGET;
@@ -250,7 +269,7 @@ impl<M> Receiver<M> {
     /// Ends the incarnation: what it took out goes back to the front of the line, and what was
     /// meant for it alone is dropped.
     pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
-        mailbox.handled.store(self.handled, Ordering::Relaxed);
+        self.ready = 0;
         let mut lanes = mailbox.lanes.lock();
         lanes.incarnation += 1;
         lanes.receiving = false;
@@ -264,10 +283,8 @@ impl<M> Receiver<M> {
             }
             lanes.user.append(&mut self.batch);
         }
+        lanes.batched = 0;
         mailbox.batched.store(0, Ordering::Relaxed);
-        mailbox
-            .filled
-            .store(!lanes.user.is_empty(), Ordering::Relaxed);
         let own = lanes.take_own();
         let drainers = lanes.end_drain();
         mailbox
@@ -288,13 +305,15 @@ impl<M> Rest for Lanes<M> {
         let waits = self.newcomer && self.has_ungranted();
         let rests = self.user.is_empty() && !waits && !self.calls();
         self.receiving = rests;
+        if rests {
+            self.budget = BUDGET;
+        }
         rests
     }
 }
 
-/// Measures how long batches take: all of them while they are long, else one of sixteen, so that
-/// a short one does not pay for the clock.
-#[derive(Default)]
+/// Measures how long batches take: all of them while they are long, else one of sixty-four, so
+/// that a short one does not pay for the clock.
 struct Meter {
     since: Option<Instant>,
     long: bool,
@@ -305,11 +324,22 @@ struct Meter {
 const LONG: u64 = 10_000;
 
 /// One of so many short batches is measured.
-const STRIDE: u8 = 16;
+const STRIDE: u8 = 64;
+
+/// The first is measured after so many.
+const FIRST: u8 = 16;
 
 impl Meter {
+    const fn new() -> Self {
+        Self {
+            since: None,
+            long: false,
+            skipped: STRIDE - FIRST,
+        }
+    }
+
     /// Between two batches: what the first took, if it was measured, and for how many it stands.
-    #[inline]
+    #[inline(always)]
     fn lap(&mut self) -> Option<(u64, u64)> {
         let started = self.since.take();
         self.skipped += 1;

@@ -9,8 +9,14 @@ use super::*;
 use crate::schedule::strand::Rest;
 use crate::sync::AtomicU64;
 
+/// What a turn would do next.
+fn next(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>, cx: &Context<'_>) -> Poll<Next<u32>> {
+    let lanes = (!receiver.is_ready(mailbox)).then(|| mailbox.lanes.lock());
+    receiver.poll_next(mailbox, lanes, cx)
+}
+
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
-    match receiver.poll_next(mailbox, &Context::from_waker(Waker::noop())) {
+    match next(receiver, mailbox, &Context::from_waker(Waker::noop())) {
         Poll::Ready(Next::Message(message)) => Some(message),
         Poll::Ready(other) => panic!("{other:?} was not sent"),
         Poll::Pending => None,
@@ -31,7 +37,7 @@ fn drain(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Vec<u32> {
 
 fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
     let mailbox = Mailbox::new(spec);
-    let receiver = Receiver::new(&mailbox);
+    let receiver = Receiver::new();
     (mailbox, receiver)
 }
 
@@ -90,8 +96,8 @@ fn signal_overtakes_the_rest_of_a_batch() {
     assert!((0..3).all(|n| push(&mailbox, n)));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
     mailbox.system(System::Stop(Exit::Shutdown), None);
-    let next = receiver.poll_next(&mailbox, &Context::from_waker(Waker::noop()));
-    assert!(is_stop(&next));
+    let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
+    assert!(is_stop(&taken));
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2]);
 }
 
@@ -117,7 +123,7 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
     assert!(!mailbox.complete(0, 11, None), "its answers come too late");
     assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
     assert_eq!(mailbox.figures().depth, 3);
-    let mut receiver = Receiver::new(&mailbox);
+    let mut receiver = Receiver::new();
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
 }
 
@@ -126,8 +132,12 @@ fn stop_between_incarnations_reaches_the_next() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     receiver.end(&mailbox);
     mailbox.system(System::Stop(Exit::Shutdown), None);
-    let next = Receiver::new(&mailbox).poll_next(&mailbox, &Context::from_waker(Waker::noop()));
-    assert!(is_stop(&next));
+    let taken = next(
+        &mut Receiver::new(),
+        &mailbox,
+        &Context::from_waker(Waker::noop()),
+    );
+    assert!(is_stop(&taken));
 }
 
 #[test]
@@ -267,7 +277,7 @@ async fn busy_receiver_lets_others_run() {
     let mut pending = 0;
     let mut taken = 0;
     let mut work = pin!(poll_fn(|cx| {
-        while let Poll::Ready(Next::Message(_)) = receiver.poll_next(&mailbox, cx) {
+        while let Poll::Ready(Next::Message(_)) = next(&mut receiver, &mailbox, cx) {
             taken += 1;
         }
         pending += 1;
@@ -364,7 +374,7 @@ proptest! {
                 Step::Retry(_) | Step::GiveUp(_) => {}
                 Step::NextIncarnation => {
                     receiver.end(&mailbox);
-                    receiver = Receiver::new(&mailbox);
+                    receiver = Receiver::new();
                 }
             }
             prop_assert_eq!(mailbox.figures().depth, sent.len());

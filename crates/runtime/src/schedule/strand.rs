@@ -23,9 +23,9 @@
 //! 3. From `start` until the state is `Off` again the strand holds a reference to its own owner. So
 //!    neither a `Ready` nor the body needs one to be valid.
 //! 4. Data is touched only while the lock is held.
-//! 5. The work of a turn borrows the life and the owner. It is done in a buffer that it owns
-//!    ([`scratch`]), and dropped before either. While it waits, it is in the body, and nothing but
-//!    it touches the life.
+//! 5. What a turn works on borrows the life and the owner. It is in a buffer of its own
+//!    ([`scratch`]), and dropped before either: before the life is asked for the next thing to do.
+//!    While it is there, it is also in the body, and nothing but it touches the life.
 
 #![allow(
     unsafe_code,
@@ -42,16 +42,16 @@ mod scratch;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
-use crate::exit::{Exit, panic_text};
+use crate::exit::Exit;
 use crate::path::Path;
 use crate::sync::UnsafeCell;
 use body::Body;
-pub(crate) use body::{Life, apart};
+use body::Stand;
+pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
 use lock::Guard;
 pub(crate) use lock::Lock;
@@ -75,6 +75,14 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
 
     /// Whether nobody will run anything any more.
     fn is_down(&self) -> bool;
+
+    /// Whether what it is at is to end, however long it would take.
+    fn is_killed(&self) -> bool;
+
+    /// Has a turn, in a way that those notice who are called in it.
+    fn during<R>(&self, turn: impl FnOnce() -> R) -> R {
+        turn()
+    }
 
     /// Where the actor lives, for traces.
     fn path(&self) -> Path;
@@ -348,32 +356,38 @@ impl<C: Host> Turn for C {
         let mut run = strand.run.lock();
         run.state = State::Running;
         let host = run.host.expect("what is queued was started");
-        drop(run);
         let waker = Borrowed::<C>::of(host);
         let mut cx = Context::from_waker(&waker);
-        let polled = strand.body.get_mut().with(|body| {
-            // SAFETY: we moved the state to `Running`, and are the host of the life.
-            let turn = || unsafe { Body::turn(body, ptr::from_ref(self), &mut cx) };
-            catch_unwind(AssertUnwindSafe(turn))
-        });
-        let exit = match polled {
-            Ok(paused @ (Poll::Pending | Poll::Ready(None))) => {
-                let mut run = strand.run.lock();
-                if !self.is_down() {
-                    let woken = run.state == State::Woken;
-                    if woken || paused.is_ready() && !run.data.rest() {
-                        run.state = State::Queued;
-                        return Turned::Woken;
-                    }
-                    run.state = State::Parked;
-                    return Turned::Parked;
+        // The lock that began the turn is the one under which it looks for something to do.
+        let mut held = Some(Held(run));
+        let came = self.during(|| {
+            loop {
+                let stand = strand.body.get_mut().with(|body| {
+                    // SAFETY: we moved the state to `Running`, and are the host of the life.
+                    unsafe { Body::turn(body, self, &mut held, &mut cx) }
+                });
+                if let Stand::Over(exit) = stand {
+                    return Ok(Some(exit));
                 }
-                None
+                let mut run = strand.run.lock();
+                if self.is_down() {
+                    return Ok(None);
+                }
+                if run.state == State::Woken {
+                    run.state = State::Queued;
+                    return Err(Turned::Woken);
+                }
+                if matches!(stand, Stand::Waits) || run.data.rest() {
+                    run.state = State::Parked;
+                    return Err(Turned::Parked);
+                }
+                held = Some(Held(run));
             }
-            Ok(Poll::Ready(exit)) => exit,
-            Err(payload) => Some(Exit::Panicked(panic_text(payload.as_ref()))),
-        };
-        Turned::Over(self.finish(right, exit))
+        });
+        match came {
+            Ok(exit) => Turned::Over(self.finish(right, exit)),
+            Err(turned) => turned,
+        }
     }
 
     fn finish(&self, _: Right, exit: Option<Exit>) -> Last {

@@ -80,16 +80,15 @@ impl Faults {
         self.left.store(plans.len(), Ordering::Relaxed);
     }
 
-    /// Counts a hook that is about to run, and lets it fail if it is time.
-    pub(crate) async fn strike(
-        &self,
-        path: impl FnOnce() -> Path,
-        hook: Hook,
-    ) -> Result<(), BoxError> {
-        if self.left.load(Ordering::Relaxed) == 0 {
-            return Ok(());
-        }
-        for fault in self.due(&path(), hook) {
+    /// Whether any is.
+    #[inline]
+    pub(crate) fn are_planned(&self) -> bool {
+        self.left.load(Ordering::Relaxed) > 0
+    }
+
+    /// Lets a hook fail.
+    pub(crate) async fn strike(&self, hook: Hook, due: Vec<Fault>) -> Result<(), BoxError> {
+        for fault in due {
             self.struck.lock().push((hook, fault.clone()));
             match fault {
                 // Past the panic hook: an ordered panic is no news.
@@ -107,7 +106,8 @@ impl Faults {
         std::mem::take(&mut self.struck.lock())
     }
 
-    fn due(&self, path: &Path, hook: Hook) -> Vec<Fault> {
+    /// Counts a hook that is about to run; what goes wrong with it.
+    pub(crate) fn due(&self, path: &Path, hook: Hook) -> Vec<Fault> {
         let mut due = Vec::new();
         let mut plans = self.plans.lock();
         plans.retain_mut(|plan| {

@@ -1,50 +1,133 @@
 //! What an incarnation is made of: a life, and the work on it that waits.
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll};
 
-use super::scratch::Work;
-use crate::exit::{Exit, discard};
+use super::scratch::{Desk, Done, Work};
+use super::{Held, Host};
+use crate::exit::{Exit, discard, panic_text};
 
 /// What an incarnation keeps between two turns.
-pub(crate) trait Life<C>: Send + Sized + 'static {
-    /// Works until there is nothing more to do for now, or until the incarnation is over.
-    fn turn<'a>(
+///
+/// A turn asks it for one thing after another to do, and does that, until there is nothing. What
+/// takes its time is a future, which has the life to itself while it waits.
+pub(crate) trait Life<C: Host>: Send + Sized + 'static {
+    /// What the actor handles.
+    type Message: Send;
+    /// What else may take its time.
+    type Errand: Send;
+    /// What the actor may come back with instead of having handled a message.
+    type Failure;
+
+    /// Whether the next message is to be handled, and nothing else is to be done.
+    fn is_ready(&mut self, host: &C) -> bool;
+
+    /// Decides what is to be done. The lock is there if the turn has it already.
+    fn next(
+        &mut self,
+        host: &C,
+        data: Option<Held<'_, C::Data>>,
+        cx: &Context<'_>,
+        message: &mut Option<Self::Message>,
+    ) -> Step<Self::Errand>;
+
+    /// Handles this message, or else the next one, if it can be.
+    fn handle<'a>(
         &'a mut self,
         host: &'a C,
-    ) -> impl Future<Output = Option<Exit>> + Send + use<'a, C, Self>;
+        message: &mut Option<Self::Message>,
+    ) -> Option<impl Future<Output = Result<(), Self::Failure>> + Send + use<'a, C, Self>>;
+
+    /// What a failure means.
+    fn exit(failure: Self::Failure) -> Exit;
+
+    /// Runs an errand.
+    fn run<'a>(
+        &'a mut self,
+        host: &'a C,
+        errand: Self::Errand,
+    ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+
+    /// Winds the incarnation up, and comes to its exit. A kill does not end this.
+    fn end<'a>(
+        &'a mut self,
+        host: &'a C,
+        exit: Exit,
+    ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+}
+
+/// What a life does next.
+pub(crate) enum Step<E> {
+    /// Nothing, for now.
+    Rest,
+    /// Handles the message that was passed on.
+    Message,
+    Errand(E),
+    End(Exit),
+}
+
+/// Where a turn comes to stand.
+pub(super) enum Stand {
+    /// There is nothing to do, as far as the life knows.
+    Rests,
+    /// Work waits.
+    Waits,
+    /// The incarnation is over.
+    Over(Exit),
 }
 
 /// The place for a life. One that is small enough lives in it, others in a box.
 pub(super) struct Body {
     table: Option<&'static Table>,
-    /// A turn that waits. It borrows the life, so it is dropped before it.
-    work: Option<Work<Option<Exit>>>,
+    /// What waits. It borrows the life, so it is dropped before it.
+    work: Option<Work>,
+    /// Whether the life is being wound up.
+    ends: bool,
     room: MaybeUninit<Room>,
 }
 
 /// In words.
 type Room = [u64; 25];
 
-/// What is known of a life by its type. All take the address of the room, and of the host.
+/// What is known of a life by its type.
 struct Table {
-    begin: unsafe fn(*mut Room, *const ()) -> Work<Option<Exit>>,
+    /// Takes the body, the host and an `Option<Held>` of its data.
+    turn: unsafe fn(*mut Body, *const (), *mut (), &mut Context<'_>) -> Stand,
+    /// Takes the address of the room.
     drop: unsafe fn(*mut Room),
 }
 
-struct Known<C, L>(std::marker::PhantomData<(C, L)>);
+struct Known<C, L>(PhantomData<(C, L)>);
 
-impl<C: Sync, L: Life<C>> Known<C, L> {
+impl<C: Host, L: Life<C>> Known<C, L> {
     const TABLE: Table = Table {
-        begin: |room, host| {
-            // SAFETY: a life of this type is there, and nobody else uses it.
-            let life = unsafe { &mut *Self::life(room) };
-            // SAFETY: the host is of this type, and outlives the work.
+        turn: |body, host, held, cx| {
+            // SAFETY: the host is of this type, and outlives the turn.
             let host = unsafe { &*host.cast::<C>() };
-            // SAFETY: both outlive the work, which is dropped before the life.
-            unsafe { Work::new(|| life.turn(host)) }
+            // SAFETY: so is its data, and nobody else has what the caller passed on.
+            let held = unsafe { &mut *held.cast::<Option<Held<'_, C::Data>>>() };
+            let mut exit = None;
+            loop {
+                // SAFETY: the body is the caller's, and a life of this type is in it.
+                let work = || unsafe { Self::work(body, host, held, &mut exit, cx) };
+                let payload = match catch_unwind(AssertUnwindSafe(work)) {
+                    Ok(stand) => return stand,
+                    Err(payload) => payload,
+                };
+                let panicked = Exit::Panicked(panic_text(payload.as_ref()));
+                // SAFETY: as above.
+                unsafe { Body::stop(body) };
+                // SAFETY: as above.
+                if unsafe { (*body).ends } {
+                    return Stand::Over(panicked);
+                }
+                exit = Some(panicked);
+            }
         },
         drop: |room| {
             // SAFETY: a life of this type is there.
@@ -58,6 +141,101 @@ impl<C: Sync, L: Life<C>> Known<C, L> {
             }
         },
     };
+
+    /// Does one thing after another, first of all what waits; begins with the end if there is an
+    /// exit.
+    ///
+    /// # Safety
+    /// The caller owns the body, and a life of this type is in it.
+    // No reference covers the room while there is work, which borrows it.
+    unsafe fn work(
+        body: *mut Body,
+        host: &C,
+        held: &mut Option<Held<'_, C::Data>>,
+        exit: &mut Option<Exit>,
+        cx: &mut Context<'_>,
+    ) -> Stand {
+        // SAFETY: the body is the caller's.
+        let place = unsafe { &raw mut (*body).work };
+        // SAFETY: as above.
+        let life = unsafe { Self::life((&raw mut (*body).room).cast()) };
+        let mut polled = match exit.take() {
+            Some(exit) => Poll::Ready(Err(exit)),
+            // SAFETY: as above.
+            None => unsafe { Self::resume(body, host, held, cx) },
+        };
+        // SAFETY: as above.
+        let mut desk = unsafe { Desk::new(place) };
+        let mut message = None;
+        // SAFETY: as above. No work is there when the life is used, and each future is gone
+        // before the life is touched again.
+        unsafe {
+            loop {
+                match polled {
+                    Poll::Pending => return Stand::Waits,
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(done)) if (*body).ends => return Stand::Over(done),
+                    Poll::Ready(Err(exit)) => {
+                        *held = None;
+                        (*body).ends = true;
+                        polled = desk.begin(|| (*life).end(host, exit), cx);
+                        continue;
+                    }
+                }
+                if held.is_some() || !(*life).is_ready(host) {
+                    match (*life).next(host, held.take(), cx, &mut message) {
+                        Step::Message => {}
+                        Step::Rest => return Stand::Rests,
+                        Step::Errand(errand) => {
+                            polled = desk.begin(|| (*life).run(host, errand), cx);
+                            continue;
+                        }
+                        Step::End(exit) => {
+                            polled = Poll::Ready(Err(exit));
+                            continue;
+                        }
+                    }
+                }
+                polled = loop {
+                    let handle =
+                        || Judged::<_, C, L>((*life).handle(host, &mut message), PhantomData);
+                    match desk.begin(handle, cx) {
+                        Poll::Ready(Ok(())) if (*life).is_ready(host) => {}
+                        other => break other,
+                    }
+                };
+            }
+        }
+    }
+
+    /// Goes on with the work that waits, if there is some.
+    ///
+    /// # Safety
+    /// As for `work`.
+    #[inline(always)]
+    unsafe fn resume(
+        body: *mut Body,
+        host: &C,
+        held: &mut Option<Held<'_, C::Data>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Done> {
+        // SAFETY: the body is the caller's.
+        let Some(work) = (unsafe { &mut (*body).work }) else {
+            return Poll::Ready(Ok(()));
+        };
+        *held = None;
+        // SAFETY: as above.
+        let polled = if !unsafe { (*body).ends } && host.is_killed() {
+            Poll::Ready(Err(Exit::Killed))
+        } else {
+            work.poll(cx)
+        };
+        if polled.is_ready() {
+            // SAFETY: as above.
+            unsafe { Body::stop(body) };
+        }
+        polled
+    }
 
     /// Where the life is.
     ///
@@ -81,12 +259,35 @@ pub(crate) const fn apart<L>() -> usize {
     if fits::<L>() { 0 } else { size_of::<L>() }
 }
 
+/// The handling of a message, if there was somebody for it; a failure is an exit.
+struct Judged<F, C, L>(Option<F>, PhantomData<fn() -> (C, L)>);
+
+impl<F, C, L> Future for Judged<F, C, L>
+where
+    F: Future<Output = Result<(), L::Failure>>,
+    C: Host,
+    L: Life<C>,
+{
+    type Output = Done;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
+        // SAFETY: the future in it is not moved either.
+        let future = unsafe { self.map_unchecked_mut(|judged| &mut judged.0) };
+        match future.as_pin_mut() {
+            Some(future) => future.poll(cx).map(|handled| handled.map_err(L::exit)),
+            None => Poll::Ready(Err(Exit::Killed)),
+        }
+    }
+}
+
 impl Body {
     #[inline(always)]
     pub(super) const fn none() -> Self {
         Self {
             table: None,
             work: None,
+            ends: false,
             room: MaybeUninit::uninit(),
         }
     }
@@ -96,7 +297,7 @@ impl Body {
     /// # Safety
     /// The caller owns the body, in which there is none.
     #[inline]
-    pub(super) unsafe fn put<C: Sync, L: Life<C>>(this: *mut Self, life: impl FnOnce() -> L) {
+    pub(super) unsafe fn put<C: Host, L: Life<C>>(this: *mut Self, life: impl FnOnce() -> L) {
         // SAFETY: the body is the caller's.
         let room = unsafe { (&raw mut (*this).room).cast::<Room>() };
         if fits::<L>() {
@@ -111,40 +312,38 @@ impl Body {
         unsafe { (*this).table = Some(const { &Known::<C, L>::TABLE }) };
     }
 
-    /// Works on the life. Pending while the work waits; else what the turn came to.
+    /// Works on the life, with the lock on its data if the caller has that.
     ///
     /// # Safety
     /// The caller owns the body, which stays where it is until it is cleared, and the host is the
     /// one for which the life was put in.
-    pub(super) unsafe fn turn<C>(
+    #[inline]
+    pub(super) unsafe fn turn<C: Host>(
         this: *mut Self,
-        host: *const C,
+        host: &C,
+        held: &mut Option<Held<'_, C::Data>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Exit>> {
-        // SAFETY: the body is the caller's. No reference covers the room, which the work borrows.
-        let work = unsafe { &mut (*this).work };
-        if let Some(waiting) = work {
-            let polled = waiting.poll(cx);
-            if polled.is_ready() {
-                *work = None;
-            }
-            return polled;
-        }
-        // SAFETY: as above.
+    ) -> Stand {
+        // SAFETY: the body is the caller's.
         let Some(table) = (unsafe { (*this).table }) else {
-            return Poll::Ready(Some(Exit::Killed));
+            *held = None;
+            return Stand::Over(Exit::Killed);
         };
-        // SAFETY: the table was written with the life; the host is alive while the caller owns
-        // the body.
-        let mut begun = unsafe {
-            let room = (&raw mut (*this).room).cast::<Room>();
-            (table.begin)(room, host.cast())
-        };
-        let polled = begun.poll(cx);
-        if polled.is_pending() {
-            *work = Some(begun);
+        let (host, held) = (ptr::from_ref(host).cast(), ptr::from_mut(held).cast());
+        // SAFETY: the table was written with the life, for this type of host.
+        unsafe { (table.turn)(this, host, held, cx) }
+    }
+
+    /// Drops the work that there is, even if that panics.
+    ///
+    /// # Safety
+    /// As for `turn`.
+    unsafe fn stop(this: *mut Self) {
+        // SAFETY: the body is the caller's.
+        let work = unsafe { ptr::replace(&raw mut (*this).work, None) };
+        if work.is_some() {
+            discard(work);
         }
-        polled
     }
 
     /// Drops all that there is, whatever panics.
@@ -152,13 +351,12 @@ impl Body {
     /// # Safety
     /// As for `turn`.
     pub(super) unsafe fn clear(this: *mut Self) {
-        // SAFETY: as in `turn`.
-        let (work, table) = unsafe { (ptr::replace(&raw mut (*this).work, None), (*this).table) };
-        if work.is_some() {
-            discard(work);
-        }
         // SAFETY: as above.
-        unsafe { (*this).table = None };
+        unsafe { Self::stop(this) };
+        // SAFETY: as above.
+        let table = unsafe { ptr::replace(&raw mut (*this).table, None) };
+        // SAFETY: as above.
+        unsafe { (*this).ends = false };
         if let Some(table) = table {
             // SAFETY: the life was put in with this table, and the work on it is gone.
             let room = unsafe { (&raw mut (*this).room).cast::<Room>() };

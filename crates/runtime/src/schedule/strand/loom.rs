@@ -1,16 +1,17 @@
 //! Models of the lock and of the strand: wakers, runners and an end, in every order.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn, ready};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use ::loom::model;
 use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Host, Life, Lock, Mark, Ready, Rest, Strand, abandon, start};
+use super::{Held, Host, Life, Lock, Mark, Ready, Rest, Step, Strand, abandon, start};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -77,16 +78,53 @@ struct Until {
 }
 
 impl Life<Toy> for Until {
-    async fn turn(&mut self, toy: &Toy) -> Option<Exit> {
-        let over = || *toy.strand.lock() >= self.last;
-        if !self.waits {
-            return over().then_some(Exit::Normal);
+    type Message = Infallible;
+    type Errand = ();
+    type Failure = Infallible;
+
+    fn is_ready(&mut self, _: &Toy) -> bool {
+        false
+    }
+
+    fn next(
+        &mut self,
+        toy: &Toy,
+        number: Option<Held<'_, u32>>,
+        _: &Context<'_>,
+        _: &mut Option<Infallible>,
+    ) -> Step<()> {
+        if self.waits {
+            return Step::Errand(());
         }
-        poll_fn(|_| match over() {
-            true => Poll::Ready(Some(Exit::Normal)),
+        let number = number.unwrap_or_else(|| toy.strand.lock());
+        match *number >= self.last {
+            true => Step::End(Exit::Normal),
+            false => Step::Rest,
+        }
+    }
+
+    fn handle<'a>(
+        &'a mut self,
+        _: &'a Toy,
+        message: &mut Option<Infallible>,
+    ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a>> {
+        message.take().map(|message| ready(match message {}))
+    }
+
+    fn exit(failure: Infallible) -> Exit {
+        match failure {}
+    }
+
+    async fn run(&mut self, toy: &Toy, (): ()) -> Result<(), Exit> {
+        poll_fn(|_| match *toy.strand.lock() >= self.last {
+            true => Poll::Ready(Err(Exit::Normal)),
             false => Poll::Pending,
         })
         .await
+    }
+
+    async fn end(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+        Err(exit)
     }
 }
 
@@ -110,6 +148,10 @@ impl Host for Toy {
     }
 
     fn is_down(&self) -> bool {
+        false
+    }
+
+    fn is_killed(&self) -> bool {
         false
     }
 

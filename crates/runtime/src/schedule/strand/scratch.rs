@@ -1,43 +1,49 @@
 //! Buffers for the work of turns.
 //!
-//! The work of a turn is a future. It is written into a buffer of the thread and worked on there.
-//! What is done gives its buffer back; what waits keeps it until it is done or dropped. So an actor
-//! that is idle has no room for its largest hook, and one that does not wait costs no allocation.
+//! What a hook does is a future. It is written into a buffer of the thread and worked on there. What
+//! is done leaves its buffer to the next of its turn; what waits keeps it until it is done or
+//! dropped. So an actor that is idle has no room for its largest hook, and one that does not wait
+//! costs no allocation.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
 
-/// A future in a buffer of its own, without its type.
-pub(super) struct Work<T: 'static>(NonNull<Head<T>>);
+use crate::exit::Exit;
 
-// SAFETY: `Work::new` takes futures that are `Send`, and nobody else has the buffer.
-unsafe impl<T: 'static> Send for Work<T> {}
+/// What a piece of work came to: the incarnation goes on, or ends.
+pub(super) type Done = Result<(), Exit>;
+
+/// A future in a buffer of its own, without its type.
+pub(super) struct Work(NonNull<Head>);
+
+// SAFETY: `begin` takes futures that are `Send`, and nobody else has the buffer.
+unsafe impl Send for Work {}
 
 /// What stands in front of a future.
-struct Head<T: 'static> {
-    table: &'static Table<T>,
+struct Head {
+    table: &'static Table,
 }
 
 /// What is known of a future by its type.
-struct Table<T: 'static> {
+struct Table {
     shelf: Option<usize>,
     layout: Layout,
-    poll: unsafe fn(NonNull<Head<T>>, &mut Context<'_>) -> Poll<T>,
-    drop: unsafe fn(NonNull<Head<T>>),
+    poll: unsafe fn(NonNull<Head>, &mut Context<'_>) -> Poll<Done>,
+    drop: unsafe fn(NonNull<Head>),
 }
 
 #[repr(C)]
-struct Full<T: 'static, F> {
-    head: Head<T>,
+struct Full<F> {
+    head: Head,
     future: F,
 }
 
-impl<T: 'static, F: Future<Output = T>> Full<T, F> {
-    const TABLE: Table<T> = {
+impl<F: Future<Output = Done>> Full<F> {
+    const TABLE: Table = {
         let exact = Layout::new::<Self>();
         let shelf = shelf_for(exact);
         Table {
@@ -60,39 +66,15 @@ impl<T: 'static, F: Future<Output = T>> Full<T, F> {
     };
 }
 
-impl<T: 'static> Work<T> {
-    /// Makes a future in a buffer: there, not somewhere else to be copied.
-    ///
-    /// # Safety
-    /// What the future borrows outlives the work.
-    // Inlined, or the room for all that the future may come to hold is copied.
-    #[inline(always)]
-    pub(super) unsafe fn new<F: Future<Output = T> + Send>(make: impl FnOnce() -> F) -> Self {
-        let table = const { &Full::<T, F>::TABLE };
-        let room = match table.shelf {
-            Some(shelf) => take(shelf),
-            None => allocate(table.layout),
-        };
-        let full = room.cast::<Full<T, F>>();
-        let head = Head { table };
-        // SAFETY: the buffer has the layout in the table, which is enough, and is ours.
-        unsafe {
-            full.write(Full {
-                head,
-                future: make(),
-            });
-        }
-        Self(full.cast())
-    }
-
+impl Work {
     #[inline]
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<T> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Done> {
         // SAFETY: the buffer is ours, and what was put in is there until we are dropped.
         unsafe { (self.0.as_ref().table.poll)(self.0, cx) }
     }
 }
 
-impl<T: 'static> Drop for Work<T> {
+impl Drop for Work {
     fn drop(&mut self) {
         // SAFETY: as in `poll`.
         let table = unsafe { self.0.as_ref() }.table;
@@ -103,10 +85,101 @@ impl<T: 'static> Drop for Work<T> {
     }
 }
 
+/// Where a turn does its work: a buffer for one future after another, and the place where it says
+/// which is in it. The buffer is the work's while there is one, else the desk's.
+pub(super) struct Desk {
+    place: *mut Option<Work>,
+    /// With what is known of the futures that it is for.
+    buffer: Option<(NonNull<Head>, &'static Table)>,
+}
+
+impl Desk {
+    /// # Safety
+    /// The place is the caller's, and nobody else looks at it before the desk is gone.
+    #[inline(always)]
+    pub(super) const unsafe fn new(place: *mut Option<Work>) -> Self {
+        Self {
+            place,
+            buffer: None,
+        }
+    }
+
+    /// Makes a future on the desk, there and not somewhere else to be copied, and polls it once.
+    /// While it waits, and if it panics, it is in the place, with the buffer.
+    ///
+    /// # Safety
+    /// There is no work in the place, and what the future borrows outlives it.
+    // Inlined, or the room for all that the future may come to hold is copied.
+    #[inline(always)]
+    pub(super) unsafe fn begin<F: Future<Output = Done> + Send>(
+        &mut self,
+        make: impl FnOnce() -> F,
+        cx: &mut Context<'_>,
+    ) -> Poll<Done> {
+        let table = const { &Full::<F>::TABLE };
+        let buffer = match self.buffer {
+            Some((buffer, known)) if ptr::eq(known, table) => buffer,
+            other => {
+                if other.is_some() {
+                    self.tidy();
+                }
+                let room = match table.shelf {
+                    Some(shelf) => take(shelf),
+                    None => allocate(table.layout),
+                };
+                self.buffer = Some((room.cast(), table));
+                room.cast()
+            }
+        };
+        let full = buffer.cast::<Full<F>>();
+        let head = Head { table };
+        // SAFETY: the buffer has the layout in the table, and nothing is in it.
+        unsafe {
+            full.write(Full {
+                head,
+                future: make(),
+            });
+        }
+        // SAFETY: the place is the caller's, and there is no work in it.
+        unsafe { self.place.write(Some(Work(buffer))) };
+        // SAFETY: it was just written, and stays where it is.
+        let future = unsafe { Pin::new_unchecked(&mut (*full.as_ptr()).future) };
+        let polled = future.poll(cx);
+        if polled.is_ready() {
+            // SAFETY: the work is taken out without being dropped, which leaves the future and
+            // the buffer to us.
+            unsafe { self.place.write(None) };
+            // SAFETY: nobody uses it again.
+            unsafe { (&raw mut (*full.as_ptr()).future).drop_in_place() };
+        }
+        polled
+    }
+
+    #[inline(always)]
+    fn tidy(&mut self) {
+        let Some((buffer, table)) = self.buffer.take() else {
+            return;
+        };
+        // SAFETY: the place is the caller's.
+        let work = unsafe { &*self.place };
+        if work.as_ref().is_none_or(|work| work.0 != buffer) {
+            drop(Back(buffer.cast(), table.shelf, table.layout));
+        }
+    }
+}
+
+impl Drop for Desk {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.tidy();
+    }
+}
+
 /// A buffer on its way back.
 struct Back(NonNull<u8>, Option<usize>, Layout);
 
 impl Drop for Back {
+    #[inline]
     fn drop(&mut self) {
         match self.1 {
             Some(shelf) => put(shelf, self.0),
