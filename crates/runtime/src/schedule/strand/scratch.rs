@@ -1,7 +1,7 @@
 //! Buffers for the work of turns.
 //!
-//! What a hook does is a future. It is written into a buffer of the thread and worked on there. What
-//! is done leaves its buffer to the next of its turn; what waits keeps it until it is done or
+//! What a hook does is a future. It is written into a buffer of the thread and worked on there.
+//! What is done leaves its buffer to the next of its turn; what waits keeps it until it is done or
 //! dropped. So an actor that is idle has no room for its largest hook, and one that does not wait
 //! costs no allocation.
 
