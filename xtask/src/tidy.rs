@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: what the style guide asks and neither rustc nor clippy checks.
 //!
-//! [`layout`] looks at where files are, [`source`] reads Rust line by line, [`words`] reads every
-//! text, [`quotes`] compares pages with the code that they show, [`packages`] reads `cargo
-//! metadata`. A rule is a function from text to findings, so each is tested on a bad sample.
+//! [`layout`] looks at where files are, [`source`] reads Rust and TypeScript line by line, [`words`]
+//! reads every text, [`quotes`] compares pages with the code that they show, [`packages`] reads
+//! `cargo metadata`. A rule is a function from text to findings, so each is tested on a bad sample.
 
 mod layout;
 mod packages;
@@ -66,6 +66,9 @@ pub(crate) fn run(project: &Project) -> Outcome {
         }
         if path.ends_with(".rs") {
             findings.extend(source::check(path, &text));
+        }
+        if path.ends_with(".ts") {
+            findings.extend(source::check_typescript(path, &text));
         }
         if path.ends_with("Cargo.lock") {
             findings.extend(packages::check_lock(path, &text));

@@ -26,8 +26,10 @@ const ROOT: &[&str] = &[
     "deny.toml",
     "docs",
     "examples",
+    "fixtures",
     "fuzz",
     "interop",
+    "packages",
     "rustfmt.toml",
     "xtask",
 ];
@@ -40,7 +42,10 @@ const EMPTY_NAMES: &[&str] = &[
 pub(super) fn check(files: &[String]) -> Vec<Finding> {
     let package_roots: BTreeSet<&str> = files
         .iter()
-        .filter_map(|file| file.strip_suffix("Cargo.toml"))
+        .filter_map(|file| {
+            let mut manifests = ["Cargo.toml", "package.json"].into_iter();
+            manifests.find_map(|name| file.strip_suffix(name))
+        })
         .collect();
     let mut findings = Vec::new();
     for path in files {
@@ -68,8 +73,8 @@ pub(super) fn check(files: &[String]) -> Vec<Finding> {
             let what = "prose belongs in docs/ or in the root of a package";
             findings.push(Finding::new(path, 1, "prose", what));
         }
-        if path.ends_with(".rs") {
-            let stem = name.strip_suffix(".rs").unwrap_or(name);
+        if path.ends_with(".rs") || path.ends_with(".ts") {
+            let stem = name.split('.').next().unwrap_or(name);
             for part in folder.split('/').chain([stem]) {
                 if EMPTY_NAMES.contains(&part) {
                     let what = format!("`{part}` names no idea; say what it holds");
@@ -112,6 +117,8 @@ mod tests {
             "docs/decisions/0001.md",
             "crates/pfcp/Cargo.toml",
             "crates/pfcp/README.md",
+            "packages/strowger/package.json",
+            "packages/strowger/README.md",
             "crates/pfcp/src/ie/rule.rs",
         ];
         assert_eq!(rules(&files), [""; 0]);
@@ -138,5 +145,6 @@ mod tests {
     fn empty_name_is_found() {
         assert_eq!(rules(&["crates/pfcp/src/utils.rs"]), ["name"]);
         assert_eq!(rules(&["crates/pfcp/tests/common/node.rs"]), ["name"]);
+        assert_eq!(rules(&["packages/strowger/src/types.ts"]), ["name"]);
     }
 }

@@ -1,4 +1,5 @@
-//! Rust, line by line: lengths, banners, fences, sleeping and silenced lints.
+//! Rust, line by line: lengths, banners, fences, sleeping and silenced lints; of TypeScript the
+//! lengths and banners, and types that say nothing.
 
 use super::Finding;
 
@@ -64,6 +65,31 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// What holds for TypeScript.
+pub(super) fn check_typescript(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = check_lengths(path, text);
+    for (at, line) in text.lines().enumerate() {
+        let mut found = |rule, what: &str| findings.push(Finding::new(path, at + 1, rule, what));
+        let trimmed = line.trim_start();
+        if let Some(comment) = comment(trimmed) {
+            if is_banner(comment) {
+                found("banner", "a file that needs headings needs splitting");
+            }
+            continue;
+        }
+        if [": any", "<any", "any[]", "as any"]
+            .iter()
+            .any(|word| line.contains(word))
+        {
+            found("any", "say what it is, or `unknown` and parse it");
+        }
+        if line.contains("@ts-ignore") || line.contains("export default") {
+            found("typescript", "no `@ts-ignore`, and named exports only");
+        }
+    }
+    findings
+}
+
 fn check_lengths(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -106,7 +132,7 @@ fn tests_begin(text: &str) -> usize {
 }
 
 fn is_test_file(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs")
+    path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with(".test.ts")
 }
 
 /// The text of a line that is only a comment.
@@ -136,6 +162,21 @@ mod tests {
 
     const LIB: &str = "crates/pfcp/src/wire.rs";
     const BEHAVIOUR: &str = "crates/pfcp/tests/framing.rs";
+
+    #[test]
+    fn typescript_that_says_nothing_is_found() {
+        let found = |line: &str| {
+            check_typescript("packages/a/src/b.ts", line)
+                .into_iter()
+                .map(|finding| finding.rule)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("let a: unknown = many;"), [""; 0]);
+        assert_eq!(found("// Takes any: it is parsed."), [""; 0]);
+        assert_eq!(found("let a: any = b;"), ["any"]);
+        assert_eq!(found("// -------- ask --------"), ["banner"]);
+        assert_eq!(found("export default a;"), ["typescript"]);
+    }
 
     #[test]
     fn plain_code_is_accepted() {

@@ -39,7 +39,7 @@ const BANNED: &[Banned] = &[
 /// Beginnings of paths and addresses that exist on one machine only.
 const PRIVATE: &[&str] = &["/work/", "/root/", "/home/", "/Users/"];
 
-const TEXTS: &[&str] = &["rs", "toml", "md", "yml", "yaml", "sh", "run"];
+const TEXTS: &[&str] = &["rs", "ts", "toml", "md", "yml", "yaml", "sh", "run"];
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let ending = path.rsplit(['.', '/']).next().unwrap_or_default();
@@ -114,7 +114,7 @@ fn names_issue(path: &str, line: &str) -> bool {
     if spoken.any(|rest| digit(rest.trim_start_matches('#'))) {
         return true;
     }
-    let prose = if path.ends_with(".rs") {
+    let prose = if path.ends_with(".rs") || path.ends_with(".ts") {
         line.split_once("//").map_or("", |(_, comment)| comment)
     } else if path.ends_with(".md") {
         line
