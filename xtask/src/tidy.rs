@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: what the style guide asks and neither rustc nor clippy checks.
 //!
 //! [`layout`] looks at where files are, [`source`] reads Rust and TypeScript line by line,
-//! [`words`] reads every text, [`quotes`] compares pages with the code that they show, [`packages`] reads
-//! `cargo metadata`. A rule is a function from text to findings, so each is tested on a bad sample.
+//! [`words`] reads every text, [`quotes`] compares pages with the code that they show,
+//! [`packages`] reads `cargo metadata`. A rule is a function from text to findings, so each is
+//! tested on a bad sample.
 
 mod layout;
 mod packages;
