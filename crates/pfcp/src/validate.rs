@@ -38,7 +38,7 @@ pub use scope::Scope;
 
 pub(crate) use release::{older, refuse_newer};
 
-pub(crate) use condition::{incorrect, is_closed, is_judged, of_message};
+pub(crate) use condition::{incorrect, is_closed, is_judged, is_judged_by_head, of_message};
 
 /// One thing that is not as the specification says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod frames;
 mod header;
 mod index;
 mod part;
+mod shape;
 mod tlv;
 mod walk;
 mod writer;

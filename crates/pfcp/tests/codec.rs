@@ -1,5 +1,7 @@
 //! The codec through its public face: by itself, and beside programs and octets of others.
 
+#[path = "codec/alike.rs"]
+mod alike;
 #[path = "codec/building.rs"]
 mod building;
 #[path = "codec/compare.rs"]

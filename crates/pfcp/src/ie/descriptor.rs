@@ -276,6 +276,11 @@ impl Row {
             && value.first().is_none_or(|first| *first <= self.most)
     }
 
+    /// The most that the first octet of a value may be that needs no further check.
+    pub(crate) const fn most(&self) -> u8 {
+        self.most
+    }
+
     /// Says that the element is a group.
     #[inline]
     pub(crate) const fn is_group(&self) -> bool {
@@ -425,13 +430,12 @@ impl Group {
         }
     }
 
-    /// Returns the group that fills a slot.
+    /// Returns what fills a slot.
     #[inline]
-    pub(crate) fn group(&self, slot: u8) -> Option<&'static Self> {
-        match self.members.get(usize::from(slot))?.what {
-            Descriptor::Group(group) => Some(group),
-            Descriptor::Leaf(_) => None,
-        }
+    pub(crate) fn what(&self, slot: u8) -> Option<Descriptor> {
+        self.members
+            .get(usize::from(slot))
+            .map(|member| member.what)
     }
 
     /// Returns the member of a type.

@@ -101,6 +101,11 @@ pub(crate) const fn is_judged(ie: IeType) -> bool {
     is_closed(ie) || matches!(ie, IeType::NODE_ID | IeType::SDF_FILTER | IeType::F_TEID)
 }
 
+/// Says that [`incorrect`] looks at the head of such a value alone.
+pub(crate) const fn is_judged_by_head(ie: IeType) -> bool {
+    matches!(ie, IeType::NODE_ID | IeType::F_TEID)
+}
+
 /// Returns the clause that a value is outside of.
 ///
 /// Only values that a receiver cannot act on: an unknown number in a report or a feature is kept.

@@ -1,4 +1,5 @@
 use super::Part;
+use super::shape::Shapes;
 use super::walk::{Pending, Walk};
 use crate::error::{Error, ErrorKind};
 use crate::ie::Interfaces;
@@ -6,20 +7,32 @@ use crate::ie::descriptor::{Descriptor, Group, Leaf, NO_SLOT};
 
 /// The elements of one message at every depth, found and checked in one walk.
 ///
-/// An index is a buffer: use it again for the next message, and nothing is allocated. The elements
-/// of a group stand side by side in it, after those of all groups that begin before.
+/// An index is a buffer: use it again for the next message, and nothing is allocated. It also keeps
+/// what the elements of messages were like: those that differ in numbers and addresses only are
+/// compared with what is known, not walked again.
+///
+/// ```text
+/// nodes  | root | below rules met before | of the message: rule rule ... | below its new rules |
+///                  ^-------------------------------' like one before        ^ kept if met again
+/// ```
+///
+/// The elements of a group stand side by side. How much is kept has a bound.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     nodes: Vec<Node>,
     queue: Vec<Pending>,
+    shapes: Shapes,
+    /// The nodes after the first that shapes have.
+    kept: usize,
 }
 
 /// Where an element stands and what it is in its group; its type and length are read where they
 /// are, in the header before its value.
 ///
-/// From the first octet on: where the value starts (17 bits), the flags (7 bits), the slot (8
-/// bits), and of the elements of the group that this one is the first (16 bits) and how many (16
-/// bits). As octets, so that a reader looks at the slot alone and a walk writes all at once.
+/// From the first octet on: where the value starts, counted from the value of the group that it
+/// stands in (17 bits), the flags (7 bits), the slot (8 bits), and of the elements of the group
+/// that this one is the first (16 bits) and how many (16 bits). As octets, so that a reader looks
+/// at the slot alone and a walk writes all at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node([u8; 8]);
 
@@ -55,21 +68,30 @@ impl Node {
         self.0[3]
     }
 
-    /// Puts the place into a node that has none.
+    /// Moves the place.
     #[inline]
     pub(super) const fn at(self, start: usize) -> Self {
-        Self((u64::from_le_bytes(self.0) | start as u64).to_le_bytes())
+        Self((u64::from_le_bytes(self.0) + start as u64).to_le_bytes())
+    }
+
+    /// Takes the place away.
+    pub(super) const fn anywhere(self) -> Self {
+        Self((u64::from_le_bytes(self.0) & !0x1_ffff).to_le_bytes())
     }
 
     /// Returns the nodes of the elements of a group.
     #[inline]
     pub(super) fn below(self, nodes: &[Self]) -> &[Self] {
+        let (first, count) = self.members();
+        nodes.get(first..first + count).unwrap_or_default()
+    }
+
+    /// Returns where the nodes of the elements of a group start, and how many they are.
+    #[inline]
+    pub(super) const fn members(self) -> (usize, usize) {
         let [.., a, b, c, d] = self.0;
         let (first, count) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-        let first = usize::from(first);
-        nodes
-            .get(first..first + usize::from(count))
-            .unwrap_or_default()
+        (first as usize, count as usize)
     }
 
     /// Notes where the elements of a group are.
@@ -99,6 +121,8 @@ impl Index {
         Self {
             nodes: Vec::new(),
             queue: Vec::new(),
+            shapes: Shapes::new(),
+            kept: 0,
         }
     }
 
@@ -133,14 +157,30 @@ impl Index {
         if have > usize::from(u16::MAX) {
             return Err(Error::new(0, ErrorKind::TooLong { have }));
         }
+        if let Some(like) = self.shapes.whole(group, have, octets)
+            && let Some(root) = self.nodes.first_mut()
+        {
+            *root = like.node.at(start);
+            return Ok(like.fit);
+        }
+        if self.shapes.trim(self.kept) {
+            self.kept = 0;
+        }
         // The root, and elements of a header each.
-        let most = 1 + have / 4;
+        let most = 1 + self.kept + have / 4;
         if self.nodes.len() < most {
             self.nodes.resize(most, Node::default());
         }
         self.nodes[0] = Node::new(start, NO_SLOT, ROOT);
-        Walk::new(octets, &mut self.nodes, &mut self.queue)
-            .run(group, start)
+        let walk = Walk {
+            octets,
+            nodes: &mut self.nodes,
+            queue: &mut self.queue,
+            shapes: &mut self.shapes,
+            kept: &mut self.kept,
+            fit: Interfaces::ALL,
+        };
+        walk.run(group, start)
             .map_err(|fault| fault.error(octets, start, group))
     }
 
@@ -151,6 +191,13 @@ impl Index {
         let what = Some(Descriptor::Leaf(leaf));
         Ok(Part::whole(octets, &[], node, what))
     }
+}
+
+/// Reads the header before a value.
+#[inline]
+pub(super) fn head(octets: &[u8], at: usize) -> u32 {
+    let head = octets[at - 4..].first_chunk();
+    head.map_or(0, |head| u32::from_be_bytes(*head))
 }
 
 /// Reads the length before a value.

@@ -155,6 +155,7 @@ impl<'a> Part<'a> {
         Parts {
             octets: self.octets,
             nodes: self.nodes,
+            start: self.node.start(),
             below: self.below(),
             members,
         }
@@ -172,10 +173,29 @@ impl<'a> Part<'a> {
         Filling {
             octets: self.octets,
             nodes: self.nodes,
+            start: self.node.start(),
             below: self.below(),
             role,
             slot,
         }
+    }
+
+    /// Returns the element that fills a row of the group's table which has one at most.
+    #[inline]
+    pub(crate) fn only(&self, role: &'static Member, slot: u8) -> Option<Self> {
+        // In order it stands at its slot, or before that where others are missing.
+        let below = self.node.below(self.nodes);
+        let (before, after) = below.split_at(below.len().min(usize::from(slot) + 1));
+        let is_it = |node: &&Node| node.slot() == slot;
+        let node = before.iter().rev().find(is_it);
+        let node = node.or_else(|| after.iter().find(is_it))?;
+        Some(Self {
+            octets: self.octets,
+            nodes: self.nodes,
+            node: node.at(self.node.start()),
+            what: Some(role.what),
+            role: Some(role),
+        })
     }
 
     /// Adds this element to the path of an error, given the group that it stands in.
@@ -195,6 +215,8 @@ impl<'a> Part<'a> {
 pub struct Parts<'a> {
     octets: &'a [u8],
     nodes: &'a [Node],
+    /// Where the value of the group starts.
+    start: usize,
     below: slice::Iter<'a, Node>,
     members: &'static [Member],
 }
@@ -204,7 +226,7 @@ impl<'a> Iterator for Parts<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Part<'a>> {
-        let node = *self.below.next()?;
+        let node = self.below.next()?.at(self.start);
         let role = self.members.get(usize::from(node.slot()));
         Some(Part {
             octets: self.octets,
@@ -221,6 +243,8 @@ impl<'a> Iterator for Parts<'a> {
 pub(crate) struct Filling<'a> {
     octets: &'a [u8],
     nodes: &'a [Node],
+    /// Where the value of the group starts.
+    start: usize,
     below: slice::Iter<'a, Node>,
     role: &'static Member,
     slot: u8,
@@ -232,7 +256,7 @@ impl<'a> Iterator for Filling<'a> {
     #[inline]
     fn next(&mut self) -> Option<Part<'a>> {
         let slot = self.slot;
-        let node = *self.below.find(|node| node.slot() == slot)?;
+        let node = self.below.find(|node| node.slot() == slot)?.at(self.start);
         Some(Part {
             octets: self.octets,
             nodes: self.nodes,

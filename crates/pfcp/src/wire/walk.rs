@@ -1,22 +1,28 @@
+use std::mem;
 use std::ops::Range;
 
-use super::index::{DEPTH, Node, PLAIN, REPEATED, length};
+use super::index::{DEPTH, Node, PLAIN, REPEATED, head, length};
+use super::shape::{Mask, Shape, Shapes};
 use super::{Part, Tlvs};
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition;
-use crate::ie::descriptor::{Descriptor, Group, Leaf, NO_SLOT};
+use crate::ie::descriptor::{Descriptor, Group, Leaf, Member, NO_SLOT};
 use crate::ie::{IeType, Interfaces};
 use crate::validate;
 
 /// One walk over the elements of a message.
 pub(super) struct Walk<'a> {
-    octets: &'a [u8],
+    pub(super) octets: &'a [u8],
     /// Room for every element that the octets can hold.
-    nodes: &'a mut [Node],
-    /// The groups that were found, the first of them not walked.
-    queue: &'a mut Vec<Pending>,
+    pub(super) nodes: &'a mut [Node],
+    /// The groups that were found and have to be walked.
+    pub(super) queue: &'a mut Vec<Pending>,
+    /// What elements were like.
+    pub(super) shapes: &'a mut Shapes,
+    /// The nodes after the first that shapes have.
+    pub(super) kept: &'a mut usize,
     /// The interfaces for which all that was seen is right.
-    fit: Interfaces,
+    pub(super) fit: Interfaces,
 }
 
 /// An element that was looked at closer.
@@ -39,50 +45,224 @@ struct Seen {
     odd: bool,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) const fn new(
-        octets: &'a [u8],
-        nodes: &'a mut [Node],
-        queue: &'a mut Vec<Pending>,
-    ) -> Self {
-        Self {
-            octets,
-            nodes,
-            queue,
-            fit: Interfaces::ALL,
+impl Walk<'_> {
+    /// Walks the elements and then those of each group among them; says for which interfaces
+    /// nothing is missing or wrong.
+    pub(super) fn run(mut self, group: &'static Group, start: usize) -> Result<Interfaces, Fault> {
+        let first = 1 + *self.kept;
+        let mut next = first;
+        self.queue.clear();
+        let seen = self.outer(group, start, &mut next)?;
+        self.close(group, seen, 0, start, first..next);
+        for outer in 0..self.queue.len() {
+            if let Some(outer) = self.queue.get(outer).copied() {
+                self.inner(group, outer, start, &mut next)?;
+            }
         }
+        let have = self.octets.len() - start;
+        if self.shapes.is_met_again(Shape::head_of(have)) {
+            self.queue.clear();
+            self.queue.push(Pending::new(group, start, 0, 0));
+            let mask = self.mask(0, start..self.octets.len());
+            let shape = Shape::whole(group, have, self.nodes[0].anywhere(), self.fit);
+            self.shapes.note(shape, self.octets, &mask);
+            *self.kept = next - 1;
+        }
+        Ok(self.fit)
     }
 
-    /// Walks the groups in the order in which they are found; says for which interfaces nothing
-    /// is missing or wrong.
-    pub(super) fn run(mut self, group: &'static Group, start: usize) -> Result<Interfaces, Fault> {
-        let (mut group, mut start, mut end) = (group, start, self.octets.len());
-        let (mut node, mut depth, mut next, mut walked) = (0, 0, 1, 0);
-        self.queue.clear();
-        loop {
-            let first = next;
-            let seen = self.group(group, start, end, &mut next, depth + 1)?;
-            let flags = if seen.odd { 0 } else { PLAIN };
-            if let Some(node) = self.nodes.get_mut(node) {
-                *node = node.hold(first, next - first, flags);
-            }
-            if group.wanted & !seen.slots != 0 {
-                self.lacks(group, seen.slots);
-            }
-            if group.conditions.may_be_unmet(seen.slots) {
-                self.judge(group, seen.slots, first..next);
-            }
-            let Some(pending) = self.queue.get(walked) else {
-                return Ok(self.fit);
+    /// Walks the elements of the whole, whose first node is `next`; what is like an element that
+    /// was met before has its nodes.
+    #[inline]
+    fn outer(
+        &mut self,
+        group: &'static Group,
+        start: usize,
+        next: &mut usize,
+    ) -> Result<Seen, Fault> {
+        let mut seen = Seen::default();
+        let (mut free, end) = (*next, self.octets.len());
+        let mut rest = &self.octets[start..];
+        let mut run: Option<Shape> = None;
+        while let Some((head, tail)) = rest.split_first_chunk::<4>() {
+            let head = u32::from_be_bytes(*head);
+            let Some((value, after)) = tail.split_at_checked((head & 0xffff) as usize) else {
+                break;
             };
+            let (at, ended) = (end - tail.len(), &self.octets[..end - after.len()]);
+            let row = group.rows.of(head);
+            let node = if let Some(like) = &run
+                && like.head == head
+                && like.key >= seen.floor
+                && self.shapes.is_like(like, ended)
+            {
+                like.node
+            } else if !row.is_group() && row.takes(head, value) && row.key >= seen.floor {
+                seen.fill(row.key)
+            } else if let Some(like) = self.shapes.find(group, head, ended)
+                && like.key >= seen.floor
+            {
+                seen.fill(like.key);
+                seen.odd |= like.odd;
+                self.fit = self.fit.and(like.fit);
+                run = like.is_many().then_some(*like);
+                like.node
+            } else {
+                let found = self.stranger(group, head, value, at, seen)?;
+                if let Some(inner) = found.inner {
+                    self.queue.push(Pending::new(inner, at, free, 1));
+                }
+                seen = found.seen;
+                found.node
+            };
+            if let Some(place) = self.nodes.get_mut(free) {
+                *place = node.at(at - start);
+            }
+            free += 1;
+            rest = after;
+        }
+        if !rest.is_empty() {
+            return Err(fault(start, end, rest));
+        }
+        *next = free;
+        Ok(seen)
+    }
+
+    /// Looks at an element of the whole, and notes what it is like if it is a leaf.
+    #[inline(never)]
+    fn stranger(
+        &mut self,
+        group: &'static Group,
+        head: u32,
+        value: &[u8],
+        at: usize,
+        seen: Seen,
+    ) -> Result<Found, Fault> {
+        let before = mem::replace(&mut self.fit, Interfaces::ALL);
+        let mut found = self.closer(group, head, value, at, Seen { odd: false, ..seen })?;
+        let (slot, in_order) = (found.node.slot(), found.seen.floor > seen.floor);
+        if let Some(member) = group.members.get(usize::from(slot))
+            && let Descriptor::Leaf(leaf) = member.what
+            && in_order
+            && self.shapes.is_met_again(head)
+        {
+            let end = at + value.len();
+            let mut mask = Mask::of(at - 4..end);
+            mask.leaf(leaf, at, end);
+            let (row, odd) = ((group, key(slot, member)), found.seen.odd);
+            let shape = Shape::member(row, head, found.node, odd, self.fit);
+            self.shapes.note(shape, &self.octets[..end], &mask);
+        }
+        found.seen.odd |= seen.odd;
+        self.fit = self.fit.and(before);
+        Ok(found)
+    }
+
+    /// Walks a group of the whole with all that is in it, in the order in which its groups are
+    /// found, unless it is like one that was met before.
+    fn inner(
+        &mut self,
+        within: &'static Group,
+        outer: Pending,
+        root: usize,
+        next: &mut usize,
+    ) -> Result<(), Fault> {
+        let at = outer.start as usize;
+        let (head, ended) = (head(self.octets, at), at + length(self.octets, at));
+        if let Some(like) = self.shapes.find(within, head, &self.octets[..ended]) {
+            self.fit = self.fit.and(like.fit);
+            if let Some(node) = self.nodes.get_mut(usize::from(outer.node)) {
+                *node = like.node.at(at - root);
+            }
+            return Ok(());
+        }
+        let before = mem::replace(&mut self.fit, Interfaces::ALL);
+        let bottom = self.queue.len();
+        let mut walked = bottom;
+        self.queue.push(outer);
+        while let Some(pending) = self.queue.get(walked).copied() {
             walked += 1;
-            (group, start, node) = (pending.group, pending.start as usize, pending.node.into());
-            depth = pending.depth;
-            end = start + length(self.octets, start);
-            if usize::from(depth) > DEPTH {
+            let start = pending.start as usize;
+            if usize::from(pending.depth) > DEPTH {
                 let kind = ErrorKind::Depth { limit: DEPTH };
                 return Err(Fault::of(start, start, kind));
             }
+            let (group, end) = (pending.group, start + length(self.octets, start));
+            let first = *next;
+            let seen = self.group(group, start, end, next, pending.depth + 1)?;
+            self.close(group, seen, pending.node.into(), start, first..*next);
+        }
+        self.queue.truncate(bottom);
+        let node = self.nodes[usize::from(outer.node)].anywhere();
+        if let Some(member) = within.members.get(usize::from(node.slot()))
+            && self.shapes.is_met_again(head)
+        {
+            self.queue.push(outer);
+            let mask = self.mask(bottom, at - 4..ended);
+            let row = (within, key(node.slot(), member));
+            let shape = Shape::member(row, head, node, false, self.fit);
+            self.shapes.note(shape, &self.octets[..ended], &mask);
+            *self.kept = *next - 1;
+        }
+        self.fit = self.fit.and(before);
+        Ok(())
+    }
+
+    /// Says which octets decided what was found in the group that is last in the queue, which is
+    /// at `bottom`, and in those below it; takes it from there.
+    #[cold]
+    fn mask(&mut self, bottom: usize, octets: Range<usize>) -> Mask {
+        let mut mask = Mask::of(octets);
+        let mut next = bottom;
+        while let Some(pending) = self.queue.get(next).copied() {
+            next += 1;
+            let group = pending.group;
+            let node = self.nodes[usize::from(pending.node)];
+            let (first, count) = node.members();
+            for place in first..first + count {
+                let node = self.nodes[place].at(pending.start as usize);
+                let (slot, at) = (node.slot(), node.start());
+                let (head, end) = (head(self.octets, at), at + length(self.octets, at));
+                let (row, value) = (group.rows.of(head), &self.octets[at..end]);
+                match (group.what(slot), value.first()) {
+                    (Some(Descriptor::Group(inner)), _) => {
+                        self.queue.push(Pending::new(inner, at, place, 0));
+                    }
+                    (Some(Descriptor::Leaf(_)), Some(first))
+                        if row.takes(head, value) && slot != group.conditions.watch =>
+                    {
+                        mask.range(*first, row.most(), at, end);
+                    }
+                    (Some(Descriptor::Leaf(leaf)), _) if slot != group.conditions.watch => {
+                        mask.leaf(leaf, at, end);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.queue.truncate(bottom);
+        mask
+    }
+
+    /// Notes what the elements of a group are, and whether any is missing.
+    #[inline]
+    fn close(
+        &mut self,
+        group: &'static Group,
+        seen: Seen,
+        node: usize,
+        start: usize,
+        members: Range<usize>,
+    ) {
+        let flags = if seen.odd { 0 } else { PLAIN };
+        if let Some(node) = self.nodes.get_mut(node) {
+            *node = node.hold(members.start, members.len(), flags);
+        }
+        if group.wanted & !seen.slots != 0 {
+            self.fit = self.fit.without(group.lacking(seen.slots));
+        }
+        if group.conditions.may_be_unmet(seen.slots) {
+            self.judge(group, seen.slots, start, members);
         }
     }
 
@@ -108,7 +288,7 @@ impl<'a> Walk<'a> {
             let row = group.rows.of(head);
             let node = if row.takes(head, value) && row.key >= seen.floor {
                 if row.is_group()
-                    && let Some(inner) = group.group(row.slot())
+                    && let Some(Descriptor::Group(inner)) = group.what(row.slot())
                 {
                     self.queue.push(Pending::new(inner, at, free, depth));
                 }
@@ -122,7 +302,7 @@ impl<'a> Walk<'a> {
                 found.node
             };
             if let Some(place) = self.nodes.get_mut(free) {
-                *place = node.at(at);
+                *place = node.at(at - start);
             }
             free += 1;
             rest = after;
@@ -156,7 +336,7 @@ impl<'a> Walk<'a> {
             }
             return Ok(Found::other(seen, 0));
         };
-        let key = slot << 1 | u8::from(member.many);
+        let key = key(slot, member);
         if key < seen.floor {
             if !member.many && seen.slots >> slot & 1 == 1 {
                 return Ok(Found::other(seen, REPEATED));
@@ -186,25 +366,24 @@ impl<'a> Walk<'a> {
         Ok(plain)
     }
 
-    /// Notes for which interfaces a group lacks what they ask for.
-    #[inline]
-    fn lacks(&mut self, group: &'static Group, slots: u64) {
-        self.fit = self.fit.without(group.lacking(slots));
-    }
-
     /// Notes whether a group lacks what its members ask for.
     #[inline(never)]
-    fn judge(&mut self, group: &'static Group, slots: u64, members: Range<usize>) {
+    fn judge(&mut self, group: &'static Group, slots: u64, start: usize, members: Range<usize>) {
         let watch = group.conditions.watch;
         let watched = self.nodes[members]
             .iter()
             .find(|node| node.slot() == watch && watch != NO_SLOT)
-            .map(|node| node.value(self.octets));
+            .map(|node| node.at(start).value(self.octets));
         let flags = condition::flags(watched, watch);
         if !group.conditions.are_met(slots, flags) {
             self.fit = Interfaces::NONE;
         }
     }
+}
+
+/// What orders the members of a group.
+fn key(slot: u8, member: &Member) -> u8 {
+    slot << 1 | u8::from(member.many)
 }
 
 impl Seen {

@@ -1,0 +1,149 @@
+//! What an index keeps of the messages that it has seen changes nothing of what it says of others.
+
+use proptest::collection::vec;
+use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+use proptest::test_runner::{Config as ProptestConfig, TestCaseError};
+use strowger_pfcp::validate::findings;
+use strowger_pfcp::wire::Part;
+use strowger_pfcp::{Index, Interfaces, Message, MessageType, MessageView, validate};
+
+use crate::octets::{session_message, tlv};
+use crate::values::{Choices, message};
+
+/// All that a view says: its parts at every depth, what it lacks, and its values.
+#[derive(Debug, PartialEq)]
+struct Said {
+    parts: Vec<(usize, String)>,
+    text: String,
+    findings: Vec<String>,
+    accepted: Vec<Option<Interfaces>>,
+    message: Result<Message, String>,
+}
+
+fn said(octets: &[u8], index: &mut Index) -> Result<Said, String> {
+    let view = MessageView::decode(octets, index).map_err(|error| error.to_string())?;
+    let mut parts = Vec::new();
+    visit(view.root(), 0, &mut parts);
+    let found = findings(&view, Interfaces::ALL);
+    let accepted = Interfaces::ALL.iter().chain([Interfaces::ALL]);
+    Ok(Said {
+        parts,
+        text: view.to_string(),
+        findings: found.iter().map(ToString::to_string).collect(),
+        accepted: accepted.map(|on| validate(&view, on).ok()).collect(),
+        message: view.to_message().map_err(|error| error.to_string()),
+    })
+}
+
+fn visit(part: Part<'_>, depth: usize, parts: &mut Vec<(usize, String)>) {
+    for inner in part.parts() {
+        let (ie, at, repeated) = (inner.ie(), inner.offset(), inner.is_repeated());
+        let member = inner.member().map(|member| member.ie);
+        let text = format!("{ie} {at} {:?} {repeated} {member:?}", inner.value());
+        parts.push((depth, text));
+        visit(inner, depth + 1, parts);
+    }
+}
+
+fn is_the_same(octets: &[u8], used: &mut Index) -> Result<(), TestCaseError> {
+    let fresh = said(octets, &mut Index::new());
+    prop_assert_eq!(said(octets, used), fresh, "{:02x?}", octets);
+    Ok(())
+}
+
+/// The elements of a message twice, so that an element of it is like one before it.
+fn twice(octets: &[u8]) -> Vec<u8> {
+    let header = if octets[0] & 1 == 1 { 16 } else { 8 };
+    let mut octets = [octets, &octets[header..]].concat();
+    let length = u16::try_from(octets.len() - 4).expect("a short message");
+    octets[2..4].copy_from_slice(&length.to_be_bytes());
+    octets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_used_index_says_what_a_fresh_one_says(
+        octets in vec(any::<u8>(), 0..1024),
+        changes in vec((any::<u16>(), any::<u8>()), 1..12),
+    ) {
+        let mut used = Index::new();
+        for kind in MessageType::ALL {
+            let octets = message(*kind, &mut Choices::new(&octets));
+            let octets = if octets.len() < 30_000 { twice(&octets) } else { octets };
+            // Twice without a change: what is met again is kept.
+            is_the_same(&octets, &mut used)?;
+            is_the_same(&octets, &mut used)?;
+            for (place, flip) in &changes {
+                let mut changed = octets.clone();
+                let place = 4 + usize::from(*place) % (octets.len() - 4);
+                changed[place] ^= flip;
+                is_the_same(&changed, &mut used)?;
+            }
+        }
+    }
+}
+
+/// A Create PDR, its leaves given.
+fn pdr(id: u16, interface: u8, teid: &[u8]) -> Vec<u8> {
+    let pdi = [tlv(20, &[interface]), tlv(21, teid)].concat();
+    let members = [
+        tlv(56, &id.to_be_bytes()),
+        tlv(29, &[0, 0, 0, 9]),
+        tlv(2, &pdi),
+        tlv(108, &[0, 0, 0, 1]),
+    ];
+    tlv(1, &members.concat())
+}
+
+/// A request with rules that are alike but for the last.
+fn request(last: &[u8]) -> Vec<u8> {
+    let node = tlv(60, &[0, 127, 0, 0, 1]);
+    let session = tlv(57, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1]);
+    let rules: Vec<u8> = (1..9).flat_map(|id| pdr(id, 0, &V4)).collect();
+    let far = tlv(3, &[tlv(108, &[0, 0, 0, 1]), tlv(44, &[1])].concat());
+    session_message(50, &[&node[..], &session, &rules, last, &far].concat())
+}
+
+const V4: [u8; 9] = [1, 0, 0, 0, 7, 127, 0, 0, 1];
+
+#[test]
+fn what_differs_from_its_likes_is_judged_by_itself() -> Result<(), TestCaseError> {
+    let mut used = Index::new();
+    let refused = |last: &[u8]| {
+        let octets = request(last);
+        let mut index = Index::new();
+        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        validate(&view, Interfaces::N4).is_err()
+    };
+    prop_assert!(!refused(&pdr(9, 1, &[1, 0, 0, 0, 8, 127, 0, 0, 2])));
+    let cases = [
+        // An interface without a name, and an F-TEID without an address.
+        pdr(9, 200, &V4),
+        pdr(9, 0, &[0, 0, 0, 0, 7, 127, 0, 0, 1]),
+    ];
+    for case in cases {
+        prop_assert!(refused(&case));
+        for _ in 0..3 {
+            is_the_same(&request(&case), &mut used)?;
+            is_the_same(&request(&pdr(9, 1, &V4)), &mut used)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_kept_has_a_bound() -> Result<(), TestCaseError> {
+    let mut used = Index::new();
+    for length in 0..700usize {
+        let name = vec![b'a'; length % 300];
+        let pdi = tlv(2, &[tlv(20, &[0]), tlv(22, &name)].concat());
+        let rule = tlv(1, &[tlv(56, &[0, 1]), pdi].concat());
+        is_the_same(
+            &session_message(50, &[&rule[..], &rule, &rule].concat()),
+            &mut used,
+        )?;
+    }
+    Ok(())
+}
