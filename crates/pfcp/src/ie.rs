@@ -26,6 +26,7 @@ mod control;
 mod describe;
 pub mod descriptor;
 pub(crate) mod element;
+mod few;
 pub(crate) mod field;
 pub(crate) mod given;
 mod group;
@@ -78,6 +79,7 @@ pub use control::{
 };
 pub use descriptor::Interfaces;
 pub use element::Ie;
+pub use few::Few;
 pub use group::{
     AccessAvailabilityControlInformation, AccessAvailabilityControlInformationView,
     AccessAvailabilityReport, AccessAvailabilityReportView, AddMbsUnicastParameters,

@@ -6,6 +6,7 @@ mod number;
 mod session;
 mod view;
 
+use std::cell::RefCell;
 use std::fmt;
 
 use crate::error::Error;
@@ -90,7 +91,15 @@ impl Message {
     /// # Errors
     /// When the octets are not one well-formed message, or a mandatory element is missing.
     pub fn decode(octets: &[u8]) -> Result<Self, Error> {
-        MessageView::decode(octets, &mut Index::new())?.to_message()
+        let decode = |index: &mut Index| MessageView::decode(octets, index)?.to_message();
+        // What one message was like helps with the next; a long one leaves no large index behind.
+        let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
+            Ok(mut index) if octets.len() <= LONG => decode(&mut index),
+            _ => decode(&mut Index::new()),
+        };
+        INDEX
+            .try_with(with)
+            .unwrap_or_else(|_| decode(&mut Index::new()))
     }
 
     /// Appends the octets. A buffer that is cleared and used again needs no allocation.
@@ -225,6 +234,14 @@ impl Message {
         Ok(out)
     }
 }
+
+thread_local! {
+    /// The index of the messages that become owned values.
+    static INDEX: RefCell<Index> = const { RefCell::new(Index::new()) };
+}
+
+/// The octets of a message that has an index of its own.
+const LONG: usize = 8192;
 
 /// A message that no peer would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

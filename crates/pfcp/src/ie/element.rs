@@ -1,5 +1,5 @@
-use super::descriptor::Descriptor;
-use crate::error::Error;
+use super::descriptor::{Descriptor, Group};
+use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
 use crate::wire::{Index, Part, Writer};
 
@@ -56,6 +56,50 @@ pub trait Ie: Sized {
         }
         written
     }
+}
+
+/// How an owned value is made: in its place, from nothing to what a checked part says.
+pub(crate) trait Owned: Sized {
+    /// Makes a value in which nothing is set.
+    fn blank() -> Self;
+
+    /// Sets what a part says in a blank value.
+    fn fill(&mut self, part: Part<'_>) -> Result<(), Error>;
+}
+
+/// Fills a member of a group.
+#[inline]
+pub(crate) fn fill<T: Owned>(
+    value: &mut T,
+    group: Part<'_>,
+    member: Part<'_>,
+) -> Result<(), Error> {
+    value
+        .fill(member)
+        .map_err(|error| member.blame(error, group))
+}
+
+/// Fills all members of a group that are of the same row.
+pub(crate) fn fill_all<T: Owned>(
+    values: &mut Vec<T>,
+    group: Part<'_>,
+    first: Part<'_>,
+) -> Result<(), Error> {
+    let slot = first.slot();
+    let members = || group.parts().filter(|part| part.slot() == slot);
+    values.resize_with(group.count(slot), T::blank);
+    for (value, member) in values.iter_mut().zip(members()) {
+        fill(value, group, member)?;
+    }
+    Ok(())
+}
+
+/// Says which of the members is missing first.
+#[cold]
+pub(crate) fn lacking(group: &Group, slots: u64, part: Part<'_>) -> Error {
+    let member = group.members.get(slots.trailing_zeros() as usize);
+    let ie = member.map_or(IeType::RESERVED, |member| member.ie);
+    Error::new(part.offset(), ErrorKind::Missing(ie))
 }
 
 /// Appends one element.

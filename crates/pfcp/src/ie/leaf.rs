@@ -33,6 +33,19 @@ macro_rules! leaf_ie {
                 }
             }
         }
+
+        impl $crate::ie::element::Owned for $owned {
+            #[inline]
+            fn blank() -> Self {
+                Self::default()
+            }
+
+            #[inline]
+            fn fill(&mut self, part: $crate::wire::Part<'_>) -> Result<(), $crate::error::Error> {
+                *self = <Self as $crate::ie::Ie>::from_part(part)?;
+                Ok(())
+            }
+        }
     };
 }
 

@@ -2,9 +2,10 @@
 
 /// A table of members: `Type View = NUMBER "table" { field: Type presence kind [interfaces]; }`.
 ///
-/// Presence is `M`, `C` or `O`. Kind is `one` (always there), `opt`, `rare` (boxed) or `many`. A
-/// text at the end is the name that the table gives the member. `= message TYPE` makes the body
-/// of a message. Where release 17 has a member on other interfaces, they stand after `; R17`.
+/// Presence is `M`, `C` or `O`. Kind is `one` (always there), `opt`, `rare` (boxed), `many` or
+/// `few` (a list that is seldom there). A text at the end is the name that the table gives the
+/// member. `= message` makes the body of a message. Where release 17 has a member on other
+/// interfaces, they stand after `; R17`.
 macro_rules! group {
     (
         $(#[$doc:meta])* $name:ident $view:ident = message $table:literal { $($row:tt)* }
@@ -30,7 +31,8 @@ macro_rules! group {
 
             #[inline]
             fn from_part(part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
-                Self::from_parts(part)
+                let mut value = <Self as $crate::ie::element::Owned>::blank();
+                $crate::ie::element::Owned::fill(&mut value, part).map(|()| value)
             }
 
             #[inline]
@@ -95,30 +97,6 @@ macro_rules! group_struct {
 
             $($crate::ie::members::member_setter!($kind $field: $type);)*
 
-            pub(crate) fn from_parts(
-                part: $crate::wire::Part<'_>,
-            ) -> Result<Self, $crate::error::Error> {
-                $(let mut $field = $crate::ie::members::member_start!($kind);)*
-                for inner in part.parts() {
-                    if inner.slot() == $crate::ie::descriptor::NO_SLOT {
-                        continue;
-                    }
-                    let read: Result<(), $crate::error::Error> = match inner.ie() {
-                        $(<$type as $crate::ie::Ie>::TYPE => {
-                            <$type as $crate::ie::Ie>::from_part(inner).map(|value| {
-                                $crate::ie::members::member_set!($kind $field value, part inner);
-                            })
-                        })*
-                        _ => Ok(()),
-                    };
-                    read.map_err(|error| inner.blame(error, part))?;
-                }
-                Ok(Self {
-                    $($field: $crate::ie::members::member_finish!($kind $field $type, part),)*
-                    rest: $crate::ie::Rest::of(part),
-                })
-            }
-
             pub(crate) fn write_members(&self, out: &mut $crate::wire::Writer<'_>) {
                 if self.rest.is_empty() {
                     $($crate::ie::members::member_put!($kind self.$field, out);)*
@@ -134,6 +112,40 @@ macro_rules! group_struct {
                         _ => false,
                     }
                 });
+            }
+        }
+
+        impl $crate::ie::element::Owned for $name {
+            #[inline]
+            fn blank() -> Self {
+                Self {
+                    $($field: $crate::ie::members::member_blank!($kind $type),)*
+                    rest: $crate::ie::Rest::default(),
+                }
+            }
+
+            fn fill(&mut self, part: $crate::wire::Part<'_>) -> Result<(), $crate::error::Error> {
+                // The slots by the names of the fields.
+                $(
+                    #[expect(non_upper_case_globals, reason = "as the field")]
+                    const $field: u8 = $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE).0;
+                )*
+                const ALWAYS: u64 = 0 $(| $crate::ie::members::member_always!($kind $field))*;
+                let mut lacking = ALWAYS;
+                for inner in part.parts() {
+                    lacking &= !1u64.checked_shl(inner.slot().into()).unwrap_or(0);
+                    match inner.slot() {
+                        $(slot if slot == $field => {
+                            $crate::ie::members::member_fill!($kind self.$field, part inner);
+                        })*
+                        _ => {}
+                    }
+                }
+                if lacking != 0 {
+                    return Err($crate::ie::element::lacking(Self::GROUP, lacking, part));
+                }
+                self.rest = $crate::ie::Rest::of(part);
+                Ok(())
             }
         }
 
@@ -191,6 +203,7 @@ macro_rules! member_type {
     (opt $type:ty) => { Option<$type> };
     (rare $type:ty) => { Option<Box<$type>> };
     (many $type:ty) => { Vec<$type> };
+    (few $type:ty) => { $crate::ie::Few<$type> };
 }
 
 macro_rules! member_role {
@@ -231,6 +244,9 @@ macro_rules! member_many {
     (many) => {
         true
     };
+    (few) => {
+        true
+    };
     ($kind:ident) => {
         false
     };
@@ -244,6 +260,9 @@ macro_rules! member_setter {
             self.$field.extend(values.into_iter().map(Into::into));
             self
         }
+    };
+    (few $field:ident: $type:ty) => {
+        $crate::ie::members::member_setter!(many $field: $type);
     };
     (one $field:ident: $type:ty) => {
         #[doc = concat!("Sets the member `", stringify!($type), "`.")]
@@ -285,6 +304,9 @@ macro_rules! member_getter {
                 .filter_map(<$type as $crate::ie::Ie>::view)
         }
     };
+    ($life:lifetime $name:ident few $field:ident: $type:ty) => {
+        $crate::ie::members::member_getter!($life $name many $field: $type);
+    };
     ($life:lifetime $name:ident $kind:ident $field:ident: $type:ty) => {
         #[doc = concat!("Returns the member `", stringify!($type), "`.")]
         #[must_use]
@@ -292,48 +314,58 @@ macro_rules! member_getter {
         pub fn $field(self) -> Option<<$type as $crate::ie::Ie>::View<$life>> {
             const ROW: (u8, &$crate::ie::Member) =
                 $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE);
-            let part = self.0.filling(ROW.1, ROW.0).next()?;
+            let part = self.0.only(ROW.1, ROW.0)?;
             <$type as $crate::ie::Ie>::view(part)
         }
     };
 }
 
-macro_rules! member_start {
-    (many) => {
+macro_rules! member_blank {
+    (one $type:ty) => {
+        <$type as $crate::ie::element::Owned>::blank()
+    };
+    (many $type:ty) => {
         Vec::new()
     };
-    ($kind:ident) => {
+    (few $type:ty) => {
+        $crate::ie::Few::new()
+    };
+    ($kind:ident $type:ty) => {
         None
     };
 }
 
-macro_rules! member_set {
-    (many $field:ident $value:ident, $part:ident $inner:ident) => {
-        if $field.is_empty() {
-            $field.reserve_exact($part.count($inner.slot()));
-        }
-        $field.push($value)
+macro_rules! member_always {
+    (one $slot:expr) => {
+        1 << $slot
     };
-    (rare $field:ident $value:ident, $part:ident $inner:ident) => {
-        $field = Some(Box::new($value))
-    };
-    ($kind:ident $field:ident $value:ident, $part:ident $inner:ident) => {
-        $field = Some($value)
+    ($kind:ident $slot:expr) => {
+        0
     };
 }
 
-macro_rules! member_finish {
-    (one $field:ident $type:ty, $part:ident) => {
-        match $field {
-            Some(value) => value,
-            None => {
-                let kind = $crate::error::ErrorKind::Missing(<$type as $crate::ie::Ie>::TYPE);
-                return Err($crate::error::Error::new($part.offset(), kind));
-            }
+macro_rules! member_fill {
+    (one $field:expr, $part:ident $inner:ident) => {
+        $crate::ie::element::fill(&mut $field, $part, $inner)?
+    };
+    (opt $field:expr, $part:ident $inner:ident) => {
+        let value = $field.insert($crate::ie::element::Owned::blank());
+        $crate::ie::element::fill(value, $part, $inner)?
+    };
+    (rare $field:expr, $part:ident $inner:ident) => {
+        let value = $field.insert(Box::new($crate::ie::element::Owned::blank()));
+        $crate::ie::element::fill(&mut **value, $part, $inner)?
+    };
+    (many $field:expr, $part:ident $inner:ident) => {
+        // The first of them brings all.
+        if $field.is_empty() {
+            $crate::ie::element::fill_all(&mut $field, $part, $inner)?;
         }
     };
-    ($kind:ident $field:ident $type:ty, $part:ident) => {
-        $field
+    (few $field:expr, $part:ident $inner:ident) => {
+        if $field.is_empty() {
+            $crate::ie::element::fill_all($field.list(), $part, $inner)?;
+        }
     };
 }
 
@@ -351,7 +383,7 @@ macro_rules! member_put {
             $crate::ie::element::put(&**value, $out);
         }
     };
-    (many $value:expr, $out:ident) => {
+    ($list:ident $value:expr, $out:ident) => {
         for value in &$value {
             $crate::ie::element::put(value, $out);
         }
@@ -374,6 +406,9 @@ macro_rules! member_emit {
             None => false,
         }
     };
+    (few $value:expr, $occurrence:ident, $out:ident) => {
+        $crate::ie::members::member_emit!(many $value, $occurrence, $out)
+    };
     ($kind:ident $value:expr, $occurrence:ident, $out:ident) => {
         match &$value {
             Some(_) if $occurrence == 0 => {
@@ -386,7 +421,7 @@ macro_rules! member_emit {
 }
 
 pub(crate) use {
-    group, group_new, group_struct, member_before, member_emit, member_finish, member_getter,
-    member_many, member_presence, member_put, member_role, member_set, member_setter, member_start,
-    member_type,
+    group, group_new, group_struct, member_always, member_before, member_blank, member_emit,
+    member_fill, member_getter, member_many, member_presence, member_put, member_role,
+    member_setter, member_type,
 };

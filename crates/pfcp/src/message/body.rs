@@ -22,6 +22,7 @@ use super::session::{
     SessionReportResponseView,
 };
 use crate::error::Error;
+use crate::ie::element::Owned;
 use crate::ie::{Group, Rest};
 use crate::wire::{Part, Writer};
 
@@ -68,7 +69,8 @@ macro_rules! bodies {
             ) -> Result<Self, Error> {
                 match message_type {
                     $(MessageType::$constant => {
-                        $name::from_parts(part).map(|body| Self::$name(Box::new(body)))
+                        let mut body = Box::new($name::blank());
+                        body.fill(part).map(|()| Self::$name(body))
                     })*
                     _ => Ok(Self::Other(message_type, Rest::of(part))),
                 }

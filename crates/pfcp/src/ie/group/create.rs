@@ -43,15 +43,15 @@ group! {
         far_id: FarId, C opt [ALL];
         urr_ids: UrrId, C many [SXA SXB SXC N4];
         qer_ids: QerId, C many [SXB SXC N4 N4MB];
-        activate_predefined_rules: ActivatePredefinedRules, C many [SXB SXC N4];
+        activate_predefined_rules: ActivatePredefinedRules, C few [SXB SXC N4];
         activation_time: ActivationTime, O opt [SXB SXC N4];
         deactivation_time: DeactivationTime, O opt [SXB SXC N4];
         mar_id: MarId, C opt [N4];
         packet_replication_and_detection_carry_on_information:
             PacketReplicationAndDetectionCarryOnInformation, C opt [N4];
         ip_multicast_addressing_infos: IpMulticastAddressingInfo,
-            O many [N4] "IP Multicast Addressing Info";
-        ue_ip_address_pool_identity: UeIpAddressPoolIdentity, O opt [SXB N4];
+            O few [N4] "IP Multicast Addressing Info";
+        ue_ip_address_pool_identity: UeIpAddressPoolIdentity, O rare [SXB N4];
         multipath_applicable_indication: MultipathApplicableIndication, C opt [N4];
         transport_delay_reporting: TransportDelayReporting, C rare [N4];
         rat_type: RatType, O opt [N4];
@@ -63,27 +63,27 @@ group! {
     Pdi PdiView = PDI "7.5.2.2-2" {
         source_interface: SourceInterface, M one [ALL];
         local_f_teid: FTeid, O opt [SXA SXB N4] "Local F-TEID";
-        local_ingress_tunnel: LocalIngressTunnel, C opt [N4MB];
+        local_ingress_tunnel: LocalIngressTunnel, C rare [N4MB];
         network_instance: NetworkInstance, O opt [ALL];
         redundant_transmission_detection_parameters: RedundantTransmissionParameters,
             O rare [N4] "Redundant Transmission Detection Parameters";
         ue_ip_addresses: UeIpAddress, O many [SXB SXC N4];
         mapped_n6_ip_address: MappedN6IpAddress, O opt [N4];
-        n6_routing_information: N6RoutingInformation, O opt [N4];
-        traffic_endpoint_ids: TrafficEndpointId, C many [ALL];
+        n6_routing_information: N6RoutingInformation, O rare [N4];
+        traffic_endpoint_ids: TrafficEndpointId, C few [ALL];
         sdf_filters: SdfFilter, O many [SXB SXC N4 N4MB];
         application_id: ApplicationId, O opt [SXB SXC N4 N4MB];
         ethernet_pdu_session_information: EthernetPduSessionInformation, O opt [N4];
-        ethernet_packet_filters: EthernetPacketFilter, O many [N4];
-        qfis: Qfi, O many [N4];
-        framed_routes: FramedRoute, O many [SXB N4];
+        ethernet_packet_filters: EthernetPacketFilter, O few [N4];
+        qfis: Qfi, O few [N4];
+        framed_routes: FramedRoute, O few [SXB N4];
         framed_routing: FramedRouting, O opt [SXB N4];
-        framed_ipv6_routes: FramedIpv6Route, O many [SXB N4];
+        framed_ipv6_routes: FramedIpv6Route, O few [SXB N4];
         source_interface_type: TgppInterfaceType, C opt [SXA SXB N4 N4MB] "Source Interface Type";
         ip_multicast_addressing_infos: IpMulticastAddressingInfo,
-            O many [N4 N4MB] "IP Multicast Addressing Info";
-        dns_query_response_filters: DnsQueryResponseFilter, O many [N4];
-        mbs_session_identifier: MbsSessionIdentifier, C opt [N4];
+            O few [N4 N4MB] "IP Multicast Addressing Info";
+        dns_query_response_filters: DnsQueryResponseFilter, O few [N4];
+        mbs_session_identifier: MbsSessionIdentifier, C rare [N4];
         area_session_id: AreaSessionId, C opt [N4];
         protocol_description: ProtocolDescription, O rare [N4];
         expedited_transfer_indication: ExpeditedTransferIndication, O opt [N4];
@@ -96,12 +96,12 @@ group! {
         far_id: FarId, M one [ALL];
         apply_action: ApplyAction, M one [ALL];
         forwarding_parameters: ForwardingParameters, C opt [SXA SXB SXC N4];
-        duplicating_parameters: DuplicatingParameters, C many [SXA SXB];
+        duplicating_parameters: DuplicatingParameters, C few [SXA SXB];
         bar_id: BarId, O opt [SXA N4];
         redundant_transmission_forwarding_parameters: RedundantTransmissionForwardingParameters,
             C rare [ALL];
         mbs_multicast_parameters: MbsMulticastParameters, C rare [N4MB];
-        add_mbs_unicast_parameters: AddMbsUnicastParameters, C many [N4MB];
+        add_mbs_unicast_parameters: AddMbsUnicastParameters, C few [N4MB];
     }
 }
 
@@ -110,24 +110,24 @@ group! {
     ForwardingParameters ForwardingParametersView = FORWARDING_PARAMETERS "7.5.2.3-2" {
         destination_interface: DestinationInterface, M one [SXA SXB SXC N4];
         network_instance: NetworkInstance, O opt [SXA SXB SXC N4];
-        redirect_information: RedirectInformation, C opt [SXB SXC N4];
+        redirect_information: RedirectInformation, C rare [SXB SXC N4];
         outer_header_creation: OuterHeaderCreation, C opt [SXA SXB N4];
         transport_level_marking: TransportLevelMarking, C opt [SXA SXB N4];
-        extended_transport_level_markings: ExtendedTransportLevelMarking, C many [N4];
+        extended_transport_level_markings: ExtendedTransportLevelMarking, C few [N4];
         transport_level_marking_indications: TransportLevelMarkingIndications, C opt [N4];
-        forwarding_policy: ForwardingPolicy, C opt [SXB SXC N4];
-        metadata: Metadata, O opt [N4];
-        header_enrichment: HeaderEnrichment, O opt [SXB SXC N4];
+        forwarding_policy: ForwardingPolicy, C rare [SXB SXC N4];
+        metadata: Metadata, O rare [N4];
+        header_enrichment: HeaderEnrichment, O rare [SXB SXC N4];
         linked_traffic_endpoint_id: TrafficEndpointId,
             C opt [SXA SXB N4] "Linked Traffic Endpoint ID";
         proxying: Proxying, C opt [N4];
         destination_interface_type: TgppInterfaceType,
             C opt [SXA SXB N4] "Destination Interface Type";
-        data_network_access_identifier: DataNetworkAccessIdentifier, C opt [ALL];
-        ip_address_and_port_number_replacement: IpAddressAndPortNumberReplacement, C opt [N4];
-        n6_routing_information: N6RoutingInformation, O opt [N4];
-        header_handling_control_rules: HeaderHandlingControlRule, C many [N4];
-        on_path_n6_connection_information: OnPathN6ConnectionInformation, O opt [N4];
+        data_network_access_identifier: DataNetworkAccessIdentifier, C rare [ALL];
+        ip_address_and_port_number_replacement: IpAddressAndPortNumberReplacement, C rare [N4];
+        n6_routing_information: N6RoutingInformation, O rare [N4];
+        header_handling_control_rules: HeaderHandlingControlRule, C few [N4];
+        on_path_n6_connection_information: OnPathN6ConnectionInformation, O rare [N4];
     }
 }
 
@@ -158,25 +158,25 @@ group! {
         dropped_dl_traffic_threshold: DroppedDlTrafficThreshold, C opt [SXA N4];
         quota_validity_time: QuotaValidityTime, C opt [SXB N4];
         monitoring_time: MonitoringTime, O opt [SXA SXB SXC N4];
-        subsequent_volume_threshold: SubsequentVolumeThreshold, O opt [SXA SXB SXC N4];
+        subsequent_volume_threshold: SubsequentVolumeThreshold, O rare [SXA SXB SXC N4];
         subsequent_time_threshold: SubsequentTimeThreshold, O opt [SXA SXB SXC N4];
-        subsequent_volume_quota: SubsequentVolumeQuota, O opt [SXB SXC N4];
+        subsequent_volume_quota: SubsequentVolumeQuota, O rare [SXB SXC N4];
         subsequent_time_quota: SubsequentTimeQuota, O opt [SXB SXC N4];
         subsequent_event_threshold: SubsequentEventThreshold, O opt [SXB SXC N4];
         subsequent_event_quota: SubsequentEventQuota, O opt [SXB SXC N4];
         inactivity_detection_time: InactivityDetectionTime, C opt [SXB SXC N4];
-        linked_urr_ids: LinkedUrrId, C many [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        linked_urr_ids: LinkedUrrId, C few [SXB SXC N4 N4MB; R17 SXB SXC N4];
         measurement_information: MeasurementInformation, C opt [ALL];
         time_quota_mechanism: TimeQuotaMechanism, C opt [SXB];
-        aggregated_urrs: AggregatedUrrs, C many [SXB];
+        aggregated_urrs: AggregatedUrrs, C few [SXB];
         far_id_for_quota_action: FarId, C opt [SXB SXC N4] "FAR ID for Quota Action";
         ethernet_inactivity_timer: EthernetInactivityTimer, C opt [N4];
-        additional_monitoring_times: AdditionalMonitoringTime, O many [SXA SXB SXC N4];
+        additional_monitoring_times: AdditionalMonitoringTime, O few [SXA SXB SXC N4];
         number_of_reports: NumberOfReports, O opt [SXA SXB SXC N4];
         exempted_application_id_for_quota_actions: ApplicationId,
-            O many [SXB SXC N4] "Exempted Application ID for Quota Action";
+            O few [SXB SXC N4] "Exempted Application ID for Quota Action";
         exempted_sdf_filter_for_quota_actions: SdfFilter,
-            O many [SXB SXC N4] "Exempted SDF Filter for Quota Action";
+            O few [SXB SXC N4] "Exempted SDF Filter for Quota Action";
         user_plane_inactivity_timer: UserPlaneInactivityTimer, C opt [N4];
     }
 }

@@ -1,0 +1,133 @@
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::slice;
+use std::vec;
+
+/// Members of which there are seldom any: a list that is one pointer wide.
+///
+/// It reads and changes as a slice, and grows as a vector does.
+///
+/// ```
+/// use strowger_pfcp::ie::{Pdi, Qfi, SourceInterface};
+///
+/// let mut pdi = Pdi::new(SourceInterface::ACCESS).qfis([1, 2]);
+/// pdi.qfis.push(Qfi(9));
+/// assert_eq!(pdi.qfis.iter().map(|qfi| qfi.0).collect::<Vec<_>>(), [1, 2, 9]);
+/// ```
+#[derive(Clone)]
+#[expect(clippy::box_collection, reason = "a pointer takes a third of the room")]
+pub struct Few<T>(Option<Box<Vec<T>>>);
+
+impl<T> Few<T> {
+    /// Makes an empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Adds a value at the end.
+    pub fn push(&mut self, value: T) {
+        self.list().push(value);
+    }
+
+    /// Takes all values out.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    /// Returns the list that grows.
+    pub(crate) fn list(&mut self) -> &mut Vec<T> {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Deref for Few<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl<T> DerefMut for Few<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.0.as_deref_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
+}
+
+impl<T> Extend<T> for Few<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        for value in values {
+            self.push(value);
+        }
+    }
+}
+
+impl<T> FromIterator<T> for Few<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let mut few = Self::new();
+        few.extend(values);
+        few
+    }
+}
+
+impl<T> From<Vec<T>> for Few<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self((!values.is_empty()).then(|| Box::new(values)))
+    }
+}
+
+impl<T> From<Few<T>> for Vec<T> {
+    fn from(few: Few<T>) -> Self {
+        few.0.map_or_else(Self::new, |values| *values)
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = vec::IntoIter<T>;
+
+    fn into_iter(self) -> vec::IntoIter<T> {
+        Vec::from(self).into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Few<T> {
+    type Item = &'a T;
+    type IntoIter = slice::Iter<'a, T>;
+
+    fn into_iter(self) -> slice::Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Few<T> {
+    type Item = &'a mut T;
+    type IntoIter = slice::IterMut<'a, T>;
+
+    fn into_iter(self) -> slice::IterMut<'a, T> {
+        self.iter_mut()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Few<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Eq> Eq for Few<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for Few<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&**self).finish()
+    }
+}
