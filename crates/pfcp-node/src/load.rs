@@ -9,6 +9,7 @@ mod actor;
 mod figures;
 mod message;
 mod requests;
+mod trouble;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -66,6 +67,10 @@ pub struct LoadPlan {
     pub keep: bool,
     /// Modifications for each establishment: 0.5 is one for two.
     pub modifications: f64,
+    /// The share of datagrams, both ways, that the load itself loses: 0.05 is one in twenty.
+    pub loss: f64,
+    /// The share of its datagrams that the load lets the next one overtake.
+    pub reordering: f64,
     /// A file for what is asked and what is acknowledged, for [`Audit`](crate::Audit).
     pub ledger: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
@@ -103,6 +108,8 @@ impl LoadPlan {
             n1: 3,
             keep: false,
             modifications: 0.0,
+            loss: 0.0,
+            reordering: 0.0,
             ledger: None,
             chaos: None,
         }

@@ -17,6 +17,7 @@ use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
 use super::message::LoadMsg;
 use super::requests::{Sessions, answer};
+use super::trouble::Trouble;
 use super::{LoadFigures, LoadPlan, Pace};
 use crate::client::ClientError;
 use crate::ledger::Ledger;
@@ -93,6 +94,7 @@ pub(super) struct LoadActor {
     numbers: u64,
     ticking: bool,
     timer: Option<(Instant, TimerKey)>,
+    trouble: Trouble,
 }
 
 /// Lateness of our own timers, which wake at whole milliseconds, that is not charged to the peer.
@@ -130,6 +132,7 @@ impl Actor for LoadActor {
         let towards = local_towards(local.ip(), plan.to.ip());
         Ok(Self {
             sessions: Sessions::new(name, towards, plan.to.ip(), local.port()),
+            trouble: Trouble::of(&plan),
             sockets,
             plan,
             figures,
@@ -160,14 +163,19 @@ impl Actor for LoadActor {
         match message {
             LoadMsg::Received(batch) => {
                 for (peer, octets) in batch.iter() {
-                    self.protocol.handle_datagram(now, peer, octets);
+                    if !self.trouble.loses() {
+                        self.protocol.handle_datagram(now, peer, octets);
+                    }
                 }
             }
             LoadMsg::Due => {
                 self.timer = None;
                 self.protocol.handle_timeout(now);
             }
-            LoadMsg::Tick => self.ticking = false,
+            LoadMsg::Tick => {
+                self.ticking = false;
+                self.trouble.let_go(&self.sockets);
+            }
             LoadMsg::Begin(Ask { reply, .. }) => self.begin(now, reply),
             LoadMsg::Held(Ask { reply, .. }) => {
                 let held = |seid| self.remote.get(seid).map(|&remote| (*seid, remote));
@@ -212,8 +220,8 @@ impl LoadActor {
             ledger.lock().flush();
         }
         while let Some(transmit) = self.protocol.poll_transmit() {
-            // What the system does not take is sent again after T1, as if the network lost it.
-            let _ = self.sockets.send(0, transmit.peer, &transmit.octets);
+            let (peer, octets) = (transmit.peer, transmit.octets);
+            self.trouble.send(&self.sockets, peer, octets);
         }
         self.publish(now);
         if self.phase == Phase::Working && !self.ticking {
@@ -235,6 +243,7 @@ impl LoadActor {
     fn publish(&self, now: Instant) {
         let mut figures = self.figures.lock();
         figures.retransmitted = self.protocol.stats().retransmitted;
+        (figures.dropped, figures.overtaken) = self.trouble.injected;
         if self.phase == Phase::Working {
             figures.held = self.remote.len() as u64;
             figures.elapsed = now.saturating_duration_since(self.began);

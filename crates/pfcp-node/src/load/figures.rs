@@ -32,6 +32,10 @@ pub struct LoadFigures {
     pub held: u64,
     /// Requests that had to be sent again.
     pub retransmitted: u64,
+    /// Datagrams that the load itself lost.
+    pub dropped: u64,
+    /// Datagrams that the load itself let another one overtake.
+    pub overtaken: u64,
     /// Panics made in sessions.
     pub panics: u64,
     /// Modifications sent that name a PDR of their session.
@@ -62,6 +66,8 @@ impl LoadFigures {
             deleted: 0,
             held: 0,
             retransmitted: 0,
+            dropped: 0,
+            overtaken: 0,
             panics: 0,
             probes: 0,
             survived: 0,

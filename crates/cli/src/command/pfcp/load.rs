@@ -1,5 +1,7 @@
 //! `strowger pfcp load`: an SMF that loads a node.
 
+mod plot;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +24,7 @@ Examples:
   strowger pfcp load --to 127.0.0.1:8805 --rate 5000 --sessions 20000 --for 30s
   strowger pfcp load --to 127.0.0.1:8805 --in-flight 32 --for 10s --json | tail -n 1
   strowger pfcp load --to 127.0.0.1:8805 --sessions 100 --for 1s --keep
+  strowger pfcp load --to 127.0.0.1:8805 --for 30s --loss 5% --reorder 5% --plot latency.svg
   strowger pfcp load --to 127.0.0.1:8805 --for 5s --modify 0.5 --keep --ledger acknowledged
 
 Sessions are established at the rate until as many are held as wanted; then the oldest makes room
@@ -65,6 +68,15 @@ pub(crate) struct Args {
     /// The release to speak: R17 or R19.
     #[arg(long, value_name = "RELEASE", default_value_t = Release::default())]
     release: Release,
+    /// Loses this part of the datagrams, both ways: 5% or 0.05.
+    #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
+    loss: f64,
+    /// Lets this part of the datagrams be overtaken by the next one: 5% or 0.05.
+    #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
+    reorder: f64,
+    /// Draws latency by quantile as SVG.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Writes what is asked and what is acknowledged, for `strowger pfcp audit`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -96,6 +108,18 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads a part of something.
+fn part(text: &str) -> Result<f64, String> {
+    let part = match text.strip_suffix('%') {
+        Some(hundredths) => hundredths.trim().parse().map(|part: f64| part / 100.0),
+        None => text.parse(),
+    };
+    match part {
+        Ok(part) if (0.0..1.0).contains(&part) => Ok(part),
+        _ => Err("expected a part below one, such as 5% or 0.05".to_owned()),
+    }
+}
+
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -110,6 +134,11 @@ async fn load(args: &Args, output: &mut Output) -> Done {
     let figures = load_in(&system, args, &mut signals, output).await;
     system.shutdown(ORDERLY).await;
     let figures = figures?;
+    if let Some(path) = &args.plot {
+        let title = format!("{}: {} answers", args.to, figures.answered);
+        std::fs::write(path, plot::svg(&figures, &title))
+            .map_err(|error| Failure::file(path, &error))?;
+    }
     if args.json {
         output.json(&to_json(&figures))?;
     } else {
@@ -191,6 +220,7 @@ impl Args {
         (plan.t1, plan.n1) = (self.wait, self.tries);
         plan.keep = self.keep;
         plan.modifications = self.modify;
+        (plan.loss, plan.reordering) = (self.loss, self.reorder);
         plan.ledger.clone_from(&self.ledger);
         plan
     }
@@ -228,6 +258,9 @@ fn to_json(figures: &LoadFigures) -> Value {
         "p90_us": micros(figures, 0.9),
         "p99_us": micros(figures, 0.99),
         "p999_us": micros(figures, 0.999),
+        "p9999_us": micros(figures, 0.9999),
+        "dropped": figures.dropped,
+        "overtaken": figures.overtaken,
         "rate": (figures.rate() * 10.0).round() / 10.0,
         "seconds": (figures.elapsed.as_secs_f64() * 1e3).round() / 1e3,
         "causes": causes.collect::<Map<_, _>>(),
@@ -237,7 +270,13 @@ fn to_json(figures: &LoadFigures) -> Value {
 fn report(figures: &LoadFigures, output: &mut Output) -> Done {
     output.line("")?;
     let mut table = Table::new(["latency", "from due to answered"]);
-    for (name, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
+    for (name, quantile) in [
+        ("p50", 0.5),
+        ("p90", 0.9),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+        ("p99.99", 0.9999),
+    ] {
         table.row([name.to_owned(), latency::text(micros(figures, quantile))]);
     }
     table.row([
