@@ -97,3 +97,57 @@ fn messages_of_one_datagram_are_told_apart() {
         .collect();
     assert_eq!(follows, [true, false]);
 }
+
+/// An establishment, its answer, a modification of the session and a deletion of another.
+const CALL: &str = "\
+213200260000000000000000000001000039000d0200000000000000017f000002003c0005007f000002\n\
+2133002b00000000000000010000010000130001010039000d02000000000000002a7f000001003c0005007f000001\n\
+2134000c000000000000002a00000200\n\
+2136000c000000000000002b00000300\n";
+
+#[test]
+fn a_session_is_all_that_was_said_about_it() {
+    let ran = fed(
+        ["pfcp", "decode", "-", "--session", "0x2a", "--json"],
+        CALL.as_bytes(),
+    );
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+    let names: Vec<_> = ran
+        .objects()
+        .iter()
+        .map(|one| one["name"].clone())
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
+#[test]
+fn a_ladder_shows_who_said_what() {
+    let ran = fed(
+        ["pfcp", "decode", "-", "--ladder", "--session", "1"],
+        CALL.as_bytes(),
+    );
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+    assert!(
+        ran.out.contains("Session Establishment Response"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("Request accepted"), "{}", ran.out);
+    assert!(!ran.out.contains("Deletion"), "{}", ran.out);
+}
+
+#[test]
+fn a_filter_that_leaves_nothing_says_so() {
+    let ran = strowger([
+        "pfcp",
+        "decode",
+        "--hex",
+        HEARTBEAT,
+        "--type",
+        "establishment",
+    ]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("no message to show"), "{}", ran.err);
+    let ran = strowger(["pfcp", "decode", "--hex", HEARTBEAT, "--type", "gtp"]);
+    assert_eq!(ran.code, 2);
+}

@@ -1,5 +1,8 @@
 //! `strowger pfcp decode`: what is in a capture, for people and for scripts.
 
+mod calls;
+mod filter;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,12 +21,16 @@ use super::source::{self, Packet, Packets};
 use super::time::{iso, utc};
 use crate::exit::{Done, Failure};
 use crate::output::{Ink, Output};
+use calls::Calls;
+use filter::FilterArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   strowger pfcp decode n4.pcapng
   strowger pfcp decode n4.pcapng --json | jq -r .name | sort | uniq -c
   strowger pfcp decode n4.pcapng --check
+  strowger pfcp decode n4.pcapng --type establishment
+  strowger pfcp decode n4.pcapng --session 0x2a --ladder
   strowger pfcp decode --hex 2001000c00000100006000040a0b0c0d
   tcpdump -i lo -w - udp port 8805 | strowger pfcp decode -
 
@@ -46,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Encodes every message again from its values and compares; prints a summary only.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ladder")]
     check: bool,
     /// Says what a release does not have: R17 or R19.
     #[arg(long, value_name = "RELEASE")]
@@ -54,6 +61,11 @@ pub(crate) struct Args {
     /// Prints one object for each message.
     #[arg(long)]
     json: bool,
+    /// Draws who said what to whom in each session, instead of the messages.
+    #[arg(long)]
+    ladder: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
     #[command(flatten)]
     dictionary: DictionaryArgs,
 }
@@ -61,11 +73,29 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     let vendors = args.dictionary.read()?;
     let mut counts = Counts::default();
-    for packet in packets(args, &vendors)? {
-        let packet = packet?;
-        if is_pfcp(&packet, args.port) {
+    if args.ladder || args.filter.session.is_some() {
+        let calls = calls(args, &vendors)?;
+        if args.ladder {
+            let drawn = calls.draw(&args.filter, args.json, output)?;
+            return if drawn == 0 {
+                Err(nothing(args))
+            } else {
+                Ok(())
+            };
+        }
+        for packet in calls.of(args.filter.session.unwrap_or_default()) {
             datagram(args, &vendors, &packet, &mut counts, output)?;
         }
+    } else {
+        for packet in packets(args, &vendors)? {
+            let packet = packet?;
+            if is_pfcp(&packet, args.port) {
+                datagram(args, &vendors, &packet, &mut counts, output)?;
+            }
+        }
+    }
+    if counts.messages == 0 && args.filter.is_set() {
+        return Err(nothing(args));
     }
     if args.check {
         let summary = if args.json {
@@ -77,6 +107,35 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         return counts.verdict();
     }
     counts.readable()
+}
+
+/// The sessions of the input, each with those of its messages that pass.
+fn calls(args: &Args, vendors: &Dictionary) -> Done<Calls> {
+    let mut calls = Calls::default();
+    for packet in packets(args, vendors)? {
+        let packet = packet?;
+        if !is_pfcp(&packet, args.port) {
+            continue;
+        }
+        for frame in frames(&packet.octets).flatten() {
+            calls.take(&packet, &frame);
+        }
+    }
+    Ok(calls)
+}
+
+/// Says that no message is left.
+fn nothing(args: &Args) -> Failure {
+    let session = args
+        .filter
+        .session
+        .map(|seid| format!(" of session {seid}"));
+    let text = format!("no message{} to show", session.unwrap_or_default());
+    let hint = match args.ladder && args.filter.session.is_none() {
+        true => "a ladder has the messages of sessions; there are none",
+        false => "without --seid, --type and --session all messages are shown",
+    };
+    Failure::found(text).hint(hint)
 }
 
 fn packets(args: &Args, vendors: &Dictionary) -> Done<Packets> {
@@ -106,6 +165,10 @@ fn datagram(
 ) -> Done {
     let mut first = true;
     for frame in frames(&packet.octets) {
+        let filter = &args.filter;
+        if filter.is_set() && !frame.as_ref().is_ok_and(|frame| filter.passes(frame)) {
+            continue;
+        }
         counts.messages += 1;
         if !std::mem::take(&mut first) && !args.json && !args.check {
             output.line(output.paint(Ink::Faint, "in the same datagram:"))?;

@@ -1,0 +1,86 @@
+//! Which messages are printed.
+
+use strowger_pfcp::{Frame, MessageType, Seid};
+
+use super::calls::f_seid;
+
+/// What is not given does not matter.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct FilterArgs {
+    /// Only messages that name this SEID, in the header or as an F-SEID.
+    #[arg(long, value_name = "SEID", value_parser = seid)]
+    pub(super) seid: Option<Seid>,
+    /// Only messages of this type: a number, or a part of the name.
+    #[arg(long = "type", value_name = "TYPE", value_parser = message_types)]
+    pub(super) types: Option<Types>,
+    /// Only the messages of the session that has this SEID at one end.
+    #[arg(long, value_name = "SEID", value_parser = seid)]
+    pub(super) session: Option<Seid>,
+}
+
+/// Types of messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Types(Vec<MessageType>);
+
+impl FilterArgs {
+    /// Whether a message passes by itself; to which session it belongs is asked elsewhere.
+    pub(super) fn passes(&self, frame: &Frame<'_>) -> bool {
+        let kind = frame.header.message_type;
+        self.types
+            .as_ref()
+            .is_none_or(|types| types.0.contains(&kind))
+            && self
+                .seid
+                .is_none_or(|seid| frame.header.seid == Some(seid) || f_seid(frame) == Some(seid))
+    }
+
+    /// Whether anything is left out.
+    pub(super) fn is_set(&self) -> bool {
+        self.seid.is_some() || self.types.is_some() || self.session.is_some()
+    }
+}
+
+/// Reads a session's identifier, decimal or with 0x.
+fn seid(text: &str) -> Result<Seid, String> {
+    let read = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    read.map(Seid)
+        .map_err(|_| "expected a number of at most 64 bits, such as 42 or 0x2a".to_owned())
+}
+
+fn message_types(text: &str) -> Result<Types, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(Types(vec![MessageType(number)]));
+    }
+    let wanted = text.to_lowercase();
+    let named = |kind: &MessageType| {
+        let name = kind.name().map(str::to_lowercase);
+        name.is_some_and(|name| name.contains(&wanted))
+    };
+    let found: Vec<_> = (0..=u8::MAX).map(MessageType).filter(named).collect();
+    match found.is_empty() {
+        false => Ok(Types(found)),
+        true => Err("no message has this in its name; try `establishment` or `50`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_a_number_or_a_part_of_a_name() {
+        assert_eq!(message_types("50"), Ok(Types(vec![MessageType(50)])));
+        let both = Types(vec![MessageType(50), MessageType(51)]);
+        assert_eq!(message_types("Session Establishment"), Ok(both));
+        assert!(message_types("gtp").is_err());
+    }
+
+    #[test]
+    fn an_identifier_is_decimal_or_hexadecimal() {
+        assert_eq!(seid("42"), seid("0x2a"));
+        assert!(seid("2a").is_err());
+    }
+}
