@@ -118,10 +118,12 @@ fn finished(project: &Project) -> [Step<'_>; 6] {
     ]
 }
 
-/// What the tests of the runtime prove, and that they would notice if it did not hold.
-fn proofs(project: &Project) -> [Step<'_>; 4] {
+/// What the tests of the runtime and of the N4 node prove, and that they would notice if it did
+/// not hold.
+fn proofs(project: &Project) -> [Step<'_>; 5] {
     [
         simulate::step(project),
+        simulate::n4::step(project),
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
         Step::new("loom", "cargo xtask loom --weaken", || {
             loom::check(project, true).map(Some)

@@ -62,13 +62,17 @@ Usage: cargo xtask <VERB> [OPTIONS]
   simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)
+  simulate --n4            both roles of the N4 node over a bad network and a bad disk, with crashes
+                           of either; how often each fault struck (--seeds, --seed, --trace and
+                           --background as above)
   chaos                    kill a node with -9 under load, in recovery and in compaction, and
                            compare what it has then with what was acknowledged (--kills 50;
                            --seed 1; --json; --background; --binary FILE runs one that is built;
                            a run that was broken off goes on)
   torture                  bad input to a node with a thousand sessions, a table of what passed,
                            and its memory after it (--json; --binary FILE runs one that is built)
-  bugs [BUG...]            plant bugs in the runtime, one at a time; each must be found (--list)
+  bugs [BUG...]            plant bugs in the runtime and in the N4 node, one at a time; each must be
+                           found (--list)
   mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
                            no change may pass the tests (--file GLOB, --list, --short; a run that
                            was broken off goes on, --afresh starts again)

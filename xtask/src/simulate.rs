@@ -1,5 +1,7 @@
 //! `cargo xtask simulate`: the storm of the runtime's tests, for as many seeds as one likes.
 
+pub(crate) mod n4;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -21,13 +23,20 @@ struct Plan {
     seed: Option<u64>,
     trace: bool,
     background: bool,
+    n4: bool,
 }
 
 /// Runs the storm for seeds, or for one, and prints its trace if asked to.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let plan = Plan::parse(args)?;
     if plan.background {
-        return detach(project, plan.seeds);
+        return detach(project, args);
+    }
+    if plan.n4 {
+        return match plan.seed {
+            Some(seed) => n4::one(project, seed, plan.trace),
+            None => n4::all(project, plan.seeds),
+        };
     }
     let storm = binaries::storm(project)?;
     match plan.seed {
@@ -65,6 +74,7 @@ impl Plan {
             seed: None,
             trace: false,
             background: false,
+            n4: false,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -78,6 +88,7 @@ impl Plan {
                 "--seed" => plan.seed = Some(number()?),
                 "--trace" => plan.trace = true,
                 "--background" => plan.background = true,
+                "--n4" => plan.n4 = true,
                 other => return Err(format!("simulate does not know `{other}`")),
             }
         }
@@ -153,8 +164,13 @@ fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, St
 }
 
 /// Starts the verb again, apart from this terminal.
-fn detach(project: &Project, seeds: u64) -> Outcome {
-    let verb = ["simulate", "--seeds", &seeds.to_string()];
+fn detach(project: &Project, args: &[String]) -> Outcome {
+    let mut verb = vec!["simulate"];
+    verb.extend(
+        args.iter()
+            .map(String::as_str)
+            .filter(|arg| *arg != "--background"),
+    );
     step::background(project.root(), &folder(project)?, verb)
 }
 
