@@ -3,12 +3,13 @@
 mod actor;
 mod rules;
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::{ActorRef, ActorSystem, AskError, Recipient, StartError};
-use strowger_pfcp::association::{AssociationId, NodeName};
+use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
 use strowger_pfcp::endpoint::Network;
 use strowger_pfcp::ie::{Cause, CreatedPdr};
 use strowger_pfcp::message::{
@@ -44,6 +45,16 @@ pub struct ClientConfig {
     pub heartbeat: Duration,
     /// Who is told of session reports; they are answered either way.
     pub reports: Option<Recipient<SessionReport>>,
+    /// Who is told that a peer restarted: the sessions at it are no more.
+    pub restarts: Option<Recipient<PeerRestarted>>,
+}
+
+/// What tells one start of a client from another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) recovery: Recovery,
+    pub(crate) first_sequence: Sequence,
+    pub(crate) first_seid: Seid,
 }
 
 impl Default for ClientConfig {
@@ -61,6 +72,7 @@ impl Default for ClientConfig {
             n1: 3,
             heartbeat: Duration::from_secs(60),
             reports: None,
+            restarts: None,
         }
     }
 }
@@ -153,6 +165,15 @@ pub struct SessionReport {
     pub octets: Arc<[u8]>,
 }
 
+/// A peer restarted, and says so by its Recovery Time Stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerRestarted {
+    /// Which peer.
+    pub peer: SocketAddr,
+    /// Its time stamp now, in seconds since 1900.
+    pub recovery: u32,
+}
+
 /// A node in the SMF role, with a socket of its own.
 ///
 /// ```
@@ -191,6 +212,23 @@ impl Client {
     pub async fn bind(system: &ActorSystem, config: ClientConfig) -> Result<Self, ClientError> {
         let bound = Sockets::bind(&[config.listen], 65_535).await;
         let sockets = bound.map_err(|error| ClientError::Bind(Arc::new(error)))?;
+        let random = RandomState::new();
+        let identity = Identity {
+            recovery: recovery_now(),
+            // Whoever starts again at the same address repeats no number of before.
+            first_sequence: Sequence::new((random.hash_one(0) >> 40) as u32),
+            first_seid: Seid(1 + (random.hash_one(1) >> 16)),
+        };
+        Self::over(system, config, sockets, identity)
+    }
+
+    /// Starts the actor of a client that has its socket already.
+    pub(crate) fn over(
+        system: &ActorSystem,
+        config: ClientConfig,
+        sockets: Sockets,
+        identity: Identity,
+    ) -> Result<Self, ClientError> {
         let local = sockets.address(0);
         let name = match &config.node_id {
             None => local.ip().into(),
@@ -205,7 +243,7 @@ impl Client {
         let args = ClientArgs {
             sockets: Arc::new(sockets),
             name: name.clone(),
-            recovery: recovery_now(),
+            identity,
             config: Arc::new(config),
         };
         let actor = system.spawn::<ClientActor>(format!("smf-{local}"), args)?;

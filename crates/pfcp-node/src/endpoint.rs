@@ -15,6 +15,7 @@ mod peers;
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
@@ -112,6 +113,7 @@ impl Actor for Endpoint {
             told: (EndpointStats::default(), [0; Discard::ALL.len()]),
             shared,
         };
+        endpoint.shared.settle_all().await;
         endpoint.restore(cx);
         let waiting = std::mem::take(&mut *endpoint.shared.waiting.lock());
         for batch in waiting {
@@ -142,7 +144,7 @@ impl Actor for Endpoint {
         let now = cx.now().into_std();
         match message {
             EndpointMsg::Received(batch) => self.received(now, &batch),
-            EndpointMsg::Completed(completion) => self.completed(now, completion),
+            EndpointMsg::Completed(completion) => self.completed(now, completion).await,
             EndpointMsg::Due => {
                 self.timer = None;
                 self.protocol.handle_timeout(now);
@@ -155,7 +157,7 @@ impl Actor for Endpoint {
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Infallible> {
         match signal {
-            Signal::ChildEnded { key, .. } => self.supervisor_ended(&key, cx),
+            Signal::ChildEnded { key, .. } => self.supervisor_ended(&key, cx).await,
             Signal::TaskEnded { name } => {
                 // Reading failed; the socket is still bound and may recover.
                 if let Some(socket) = name.strip_prefix(READER).and_then(|at| at.parse().ok()) {
@@ -263,7 +265,15 @@ impl Endpoint {
             .iter_mut()
             .zip(discards_before)
             .for_each(|(count, before)| *count -= before);
-        self.shared.counters.told(news, grown);
+        let counters = &self.shared.counters;
+        counters.told(news, grown);
+        for (gauge, count) in [
+            (&counters.working, stats.working),
+            (&counters.pending, self.pending.len()),
+            (&counters.answers, stats.answers),
+        ] {
+            gauge.store(count as u64, Ordering::Relaxed);
+        }
     }
 
     /// Sees to it that a timer ends when the protocol wants to be called.

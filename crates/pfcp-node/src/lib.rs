@@ -10,9 +10,12 @@ mod endpoint;
 mod ledger;
 mod load;
 mod node;
+mod planted;
 mod pool;
 mod session;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod socket;
 mod store;
 mod tap;
@@ -21,7 +24,9 @@ mod torture;
 pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };
-pub use client::{Association, Client, ClientConfig, ClientError, Rules, Session, SessionReport};
+pub use client::{
+    Association, Client, ClientConfig, ClientError, PeerRestarted, Rules, Session, SessionReport,
+};
 pub use config::{ConfigError, Durability, Limits, NodeConfig, Pools, StoreConfig, Timers};
 pub use ledger::{Audit, AuditReport, Found, LedgerError};
 pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};

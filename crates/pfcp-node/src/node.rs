@@ -23,10 +23,10 @@ use crate::endpoint::Endpoint;
 use crate::pool::{Claim, Pool};
 use crate::session::{Drill, SessionMsg, rule_ids};
 use crate::shared::{Counters, Shared, get};
-use crate::socket::{BindError, Sockets};
+use crate::socket::{Batch, BindError, Sockets};
 use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
 use crate::tap::Tap;
-use kept::Kept;
+pub(crate) use kept::Kept;
 
 /// A PFCP node in the UPF role.
 ///
@@ -114,9 +114,34 @@ impl Node {
                 source,
             })?,
         };
-        let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
-        let pool = Arc::new(Pool::new(&config.pools, &addresses));
+        let pool = pool_of(&config, &sockets);
         let (kept, waiting) = Kept::open(&config, &sockets, &pool).await?;
+        let parts = Parts {
+            config,
+            name,
+            sockets,
+            tap,
+            pool,
+            kept,
+            waiting,
+        };
+        Self::assemble(system, parts).await
+    }
+
+    /// Starts the actors of a node whose parts are there.
+    pub(crate) async fn assemble(
+        system: &ActorSystem,
+        parts: Parts,
+    ) -> Result<NodeHandle, NodeError> {
+        let Parts {
+            config,
+            name,
+            sockets,
+            tap,
+            pool,
+            kept,
+            waiting,
+        } = parts;
         let shared = Arc::new(Shared {
             pool,
             recovery: kept.recovery,
@@ -125,6 +150,7 @@ impl Node {
             counters: Counters::default(),
             waiting: Mutex::new(waiting),
             next_seid: AtomicU64::new(kept.next_seid),
+            unsettled: Mutex::default(),
             config,
             name,
             sockets,
@@ -152,6 +178,24 @@ impl Node {
             supervisor,
         })
     }
+}
+
+/// What a node is made of.
+pub(crate) struct Parts {
+    pub(crate) config: NodeConfig,
+    pub(crate) name: NodeName,
+    pub(crate) sockets: Sockets,
+    pub(crate) tap: Tap,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) kept: Kept,
+    /// Datagrams that came before the endpoint was there.
+    pub(crate) waiting: Vec<Batch>,
+}
+
+/// The pools of a node that listens on these sockets.
+pub(crate) fn pool_of(config: &NodeConfig, sockets: &Sockets) -> Arc<Pool> {
+    let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
+    Arc::new(Pool::new(&config.pools, &addresses))
 }
 
 const SUPERVISOR: &str = "node";
@@ -261,6 +305,12 @@ pub struct NodeStats {
     pub repeated: u64,
     /// Kept answers that were pushed out early.
     pub evicted: u64,
+    /// Requests of peers that are being worked on now.
+    pub working: u64,
+    /// Those of them that a session has.
+    pub pending: u64,
+    /// Answers that are kept now, for requests that are repeated.
+    pub answers: u64,
     /// Datagrams that the system did not take.
     pub unsent: u64,
     /// What was discarded, by kind.
@@ -359,9 +409,18 @@ impl NodeHandle {
             datagrams: get(&counters.datagrams),
             repeated: get(&counters.repeated),
             evicted: get(&counters.evicted),
+            working: get(&counters.working),
+            pending: get(&counters.pending),
+            answers: get(&counters.answers),
             unsent: get(&counters.unsent),
             discarded: counters.discards(),
         }
+    }
+
+    /// What the simulation compares with its own books.
+    #[cfg(test)]
+    pub(crate) fn store_for_tests(&self) -> &dyn crate::store::Store {
+        self.shared.store.as_ref()
     }
 
     /// How the store is.

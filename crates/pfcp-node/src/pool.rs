@@ -180,6 +180,19 @@ impl Pool {
         }
     }
 
+    /// What all sessions hold, each in order.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> std::collections::BTreeMap<Seid, Vec<Claim>> {
+        let state = self.state.lock();
+        let held = state.held.iter().map(|(seid, claims)| {
+            let mut claims = claims.clone();
+            claims.sort_unstable();
+            claims.dedup();
+            (*seid, claims)
+        });
+        held.collect()
+    }
+
     /// What the session holds.
     #[cfg(test)]
     pub(crate) fn held(&self, session: Seid) -> Vec<Claim> {

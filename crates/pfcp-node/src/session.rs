@@ -17,8 +17,9 @@ use strowger_pfcp::session::{Change, Refusal, RuleSet};
 use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, Seid};
 
+use crate::planted::{Bug, planted};
 use crate::shared::{Shared, add};
-use crate::store::{self, Answer, Owner, SessionRecord};
+use crate::store::{self, Answer, Owner, SessionRecord, Ticket};
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
 
@@ -107,6 +108,8 @@ impl Actor for Session {
 
     async fn pre_start(args: SessionArgs, _: &mut Context<Self>) -> Result<Self, Infallible> {
         let SessionArgs { seid, shared } = args;
+        shared.settle(seid).await;
+        shared.unsettled.lock().remove(&seid);
         let live = shared.store.session(seid);
         if let Some(live) = &live {
             add(&shared.counters.restored);
@@ -157,7 +160,9 @@ impl Actor for Session {
             Task::Delete => self.delete(&frame, key).await,
         };
         if self.live.is_none() {
-            self.shared.pool.release(self.seid);
+            if !planted(Bug::AddressesLeak) {
+                self.shared.pool.release(self.seid);
+            }
             cx.stop();
         }
         reply.send(done);
@@ -295,6 +300,9 @@ impl Session {
     ) -> Result<Arc<[u8]>, Refusal> {
         let record = Arc::new(record);
         let put = store::Change::Put(Arc::clone(&record));
+        if planted(Bug::RefusedStays) {
+            self.live = Some(Arc::clone(&record));
+        }
         self.write(put, key, &answer).await?;
         self.live = Some(record);
         Ok(answer)
@@ -307,9 +315,23 @@ impl Session {
         key: Option<AnswerKey>,
         answer: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
+        let key = key.filter(|_| !planted(Bug::AnswerNotWritten));
         let answer = key.map(|key| store::Change::Answer(Answer::new(key, Arc::clone(answer))));
         let changes = [Some(change), answer].into_iter().flatten().collect();
-        let written = self.shared.store.write(changes).settled().await;
+        let ticket = self.shared.store.write(changes);
+        if planted(Bug::AnsweredBeforeWritten) {
+            drop(ticket);
+            return Ok(());
+        }
+        let written = match ticket {
+            Ticket::Settled(outcome) => outcome,
+            Ticket::Waiting(_) => {
+                self.shared.unsettled.lock().insert(self.seid);
+                let outcome = ticket.settled().await;
+                self.shared.unsettled.lock().remove(&self.seid);
+                outcome
+            }
+        };
         written.map_err(|refused| Refusal::new(refused.cause()))
     }
 

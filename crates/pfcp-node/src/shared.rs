@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{Discard, EndpointStats};
@@ -12,7 +13,7 @@ use strowger_pfcp::ie::Cause;
 use crate::config::NodeConfig;
 use crate::pool::Pool;
 use crate::socket::{Batch, Sockets};
-use crate::store::Store;
+use crate::store::{Refused, Store};
 use crate::tap::Tap;
 
 /// The parts of a node that survive restarts of its actors.
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) tap: Tap,
     pub(crate) counters: Counters,
     pub(crate) next_seid: AtomicU64,
+    /// Sessions whose last write is on its way. One that is ended meanwhile leaves it here.
+    pub(crate) unsettled: Mutex<FxHashSet<Seid>>,
     /// Datagrams that came before the endpoint was there.
     pub(crate) waiting: Mutex<Vec<Batch>>,
 }
@@ -38,6 +41,29 @@ impl Shared {
     /// An identifier that no session has had.
     pub(crate) fn new_seid(&self) -> Seid {
         Seid(self.next_seid.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Waits until what a session wrote before it was ended is there, or never will be.
+    pub(crate) async fn settle(&self, seid: Seid) {
+        let unsettled = self.unsettled.lock().contains(&seid);
+        if unsettled {
+            self.settle_writes().await;
+        }
+    }
+
+    /// Waits until all that was written by sessions which were ended is there, or never will be.
+    pub(crate) async fn settle_all(&self) {
+        let unsettled = !self.unsettled.lock().is_empty();
+        if unsettled {
+            self.settle_writes().await;
+        }
+    }
+
+    /// Writes are done in their order: nothing at all comes after all of them.
+    async fn settle_writes(&self) {
+        while self.store.write(Vec::new()).settled().await == Err(Refused::Busy) {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -57,6 +83,10 @@ pub(crate) struct Counters {
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    /// How many there are now: requests being worked on, those of them that a session has, answers.
+    pub(crate) working: AtomicU64,
+    pub(crate) pending: AtomicU64,
+    pub(crate) answers: AtomicU64,
 }
 
 #[derive(Debug)]

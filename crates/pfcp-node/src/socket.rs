@@ -39,8 +39,58 @@ fn hint(address: &SocketAddr, error: &io::Error) -> String {
 /// The sockets of an endpoint, shared by its incarnations.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    sockets: Vec<(SocketAddr, Arc<UdpSocket>)>,
+    sockets: Vec<(SocketAddr, Arc<Source>)>,
     limit: usize,
+}
+
+/// What datagrams come from and go to.
+#[derive(Debug)]
+enum Source {
+    Udp(UdpSocket),
+    /// The network of a simulation.
+    #[cfg(test)]
+    Wire(crate::simulation::Plug),
+}
+
+impl Source {
+    fn poll_recv_ready(&self, cx: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Udp(socket) => socket.poll_recv_ready(cx),
+            #[cfg(test)]
+            Self::Wire(plug) => plug.poll_ready(cx).map(Ok),
+        }
+    }
+
+    async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        match self {
+            Self::Udp(socket) => socket.recv_from(buffer).await,
+            #[cfg(test)]
+            Self::Wire(plug) => loop {
+                poll_fn(|cx| plug.poll_ready(cx)).await;
+                if let Some(received) = plug.take(buffer) {
+                    return Ok(received);
+                }
+            },
+        }
+    }
+
+    fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        match self {
+            Self::Udp(socket) => socket.try_recv_from(buffer),
+            #[cfg(test)]
+            Self::Wire(plug) => plug
+                .take(buffer)
+                .ok_or_else(|| ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn try_send_to(&self, octets: &[u8], peer: SocketAddr) -> io::Result<usize> {
+        match self {
+            Self::Udp(socket) => socket.try_send_to(octets, peer),
+            #[cfg(test)]
+            Self::Wire(plug) => plug.send(octets, peer),
+        }
+    }
 }
 
 /// Datagrams that one socket received, in one piece of memory.
@@ -63,9 +113,19 @@ impl Sockets {
             // Until the reactor has seen the socket once, `try_send_to` refuses: the first
             // datagram would wait for its retransmission.
             socket.writable().await.map_err(failed)?;
-            sockets.push((local, Arc::new(socket)));
+            sockets.push((local, Arc::new(Source::Udp(socket))));
         }
         Ok(Self { sockets, limit })
+    }
+
+    /// One socket that is plugged into the network of a simulation.
+    #[cfg(test)]
+    pub(crate) fn plugged(address: SocketAddr, plug: crate::simulation::Plug) -> Self {
+        let source = Arc::new(Source::Wire(plug));
+        Self {
+            sockets: vec![(address, source)],
+            limit: 65_535,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -167,7 +227,7 @@ impl Sockets {
 
 impl Batch {
     /// Waits for a datagram, and takes those that are there with it.
-    async fn receive(source: &UdpSocket, socket: usize, buffer: &mut [u8]) -> io::Result<Self> {
+    async fn receive(source: &Source, socket: usize, buffer: &mut [u8]) -> io::Result<Self> {
         let mut batch = Self::empty(socket);
         let (length, peer) = source.recv_from(buffer).await?;
         batch.push(peer, &buffer[..length]);
@@ -189,7 +249,7 @@ impl Batch {
     }
 
     /// Takes the datagrams that are there, as many as fit.
-    fn take(&mut self, source: &UdpSocket, buffer: &mut [u8]) {
+    fn take(&mut self, source: &Source, buffer: &mut [u8]) {
         while self.datagrams.len() < BATCH && self.octets.len() < BATCH_OCTETS {
             match source.try_recv_from(buffer) {
                 Ok((length, peer)) => self.push(peer, &buffer[..length]),

@@ -19,7 +19,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
@@ -71,10 +71,19 @@ impl Answer {
         let at = milliseconds_now();
         Self { key, octets, at }
     }
+
+    /// How long ago it was given.
+    pub(crate) fn age(&self) -> Duration {
+        Duration::from_millis(milliseconds_now().saturating_sub(self.at))
+    }
 }
 
 /// The present in milliseconds since 1970.
 pub(crate) fn milliseconds_now() -> u64 {
+    #[cfg(test)]
+    if let Some(simulated) = crate::simulation::wall() {
+        return simulated;
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
@@ -97,7 +106,7 @@ pub(crate) enum Change {
 impl Change {
     /// Says that it is refused when the disk is full. The others are done in any case, in memory
     /// if nowhere else, and written as soon as that is possible.
-    fn needs_room(&self) -> bool {
+    pub(crate) fn needs_room(&self) -> bool {
         matches!(self, Self::Put(_))
     }
 }
@@ -154,6 +163,9 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
 
     /// The answers that are kept, oldest first.
     fn answers(&self) -> Vec<Answer>;
+
+    /// The last answer to a request, if it is kept.
+    fn answer(&self, key: &AnswerKey) -> Option<Answer>;
 
     /// Writes changes, all or none, after all that was written before.
     fn write(&self, changes: Vec<Change>) -> Ticket;

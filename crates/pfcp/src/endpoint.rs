@@ -215,6 +215,12 @@ pub struct EndpointStats {
     pub retransmitted: u64,
     /// Requests of ours that were not answered.
     pub unanswered: u64,
+    /// Requests of ours that wait for an answer now.
+    pub waiting: usize,
+    /// Requests of peers that are being worked on now.
+    pub working: usize,
+    /// Answers that are kept now.
+    pub answers: usize,
 }
 
 /// Why a request of ours exists.
@@ -516,6 +522,9 @@ impl Endpoint {
         EndpointStats {
             repeated: self.answers.repeated(),
             evicted: self.answers.evicted(),
+            waiting: self.requests.len(),
+            working: self.answers.working(),
+            answers: self.answers.len() - self.answers.working(),
             ..self.stats
         }
     }

@@ -60,6 +60,7 @@ pub mod wire;
 mod error;
 #[cfg(feature = "serde")]
 mod json;
+mod planted;
 mod text;
 
 pub use compare::{Difference, Ignore, compare};

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger::{Accepts, Actor, Ask, Context, MailboxSpec, Reply, Request, TimerKey};
-use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
+use strowger_pfcp::association::{AssociationId, NodeName};
 use strowger_pfcp::endpoint::{
     Elements, Endpoint as Protocol, EndpointConfig, Event, Role, answer_header, message,
 };
@@ -15,7 +15,7 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{RequestId, Retransmission, TransactionId};
 use strowger_pfcp::{Frame, MessageType, Seid};
 
-use super::{ClientConfig, ClientError, SessionReport};
+use super::{ClientConfig, ClientError, Identity, PeerRestarted, SessionReport};
 use crate::socket::{Batch, Sockets};
 
 /// What every incarnation is made from.
@@ -23,7 +23,7 @@ use crate::socket::{Batch, Sockets};
 pub(super) struct ClientArgs {
     pub(super) sockets: Arc<Sockets>,
     pub(super) name: NodeName,
-    pub(super) recovery: Recovery,
+    pub(super) identity: Identity,
     pub(super) config: Arc<ClientConfig>,
 }
 
@@ -153,10 +153,11 @@ impl Actor for ClientActor {
         let ClientArgs {
             sockets,
             name,
-            recovery,
+            identity,
             config,
         } = args;
-        let mut protocol = EndpointConfig::new(Role::ControlPlane, name, recovery);
+        let mut protocol = EndpointConfig::new(Role::ControlPlane, name, identity.recovery);
+        protocol.first_sequence = identity.first_sequence;
         protocol.allowed.clone_from(&config.peers);
         protocol.retransmission = Retransmission {
             t1: config.t1,
@@ -173,7 +174,7 @@ impl Actor for ClientActor {
             releasing: FxHashMap::default(),
             waiting: FxHashMap::default(),
             sessions: FxHashMap::default(),
-            next_seid: 1,
+            next_seid: identity.first_seid.0,
             timer: None,
         })
     }
@@ -316,6 +317,7 @@ impl ClientActor {
                     reply.send(Ok(()));
                 }
             }
+            Event::PeerRestarted { association } => self.restarted(association),
             Event::Response {
                 request, octets, ..
             } => {
@@ -345,6 +347,21 @@ impl ClientActor {
                 tracing::warn!(kind = kind.name(), %peer, count, detail, "discarded");
             }
             _ => {}
+        }
+    }
+
+    /// Forgets the sessions of a peer that does not know them any more.
+    fn restarted(&mut self, association: AssociationId) {
+        let Some(up) = self.protocol.associations().get(association) else {
+            return;
+        };
+        let (peer, recovery) = (up.address, up.recovery.0);
+        self.sessions.retain(|_, (of, _)| *of != peer);
+        tracing::info!(%peer, recovery, "a peer restarted");
+        if let Some(restarts) = &self.config.restarts
+            && restarts.try_tell(PeerRestarted { peer, recovery }).is_err()
+        {
+            tracing::warn!(%peer, "nobody took the news of a restart");
         }
     }
 

@@ -14,6 +14,7 @@ use strowger_pfcp::{
 };
 
 use super::{Endpoint, Entry, Pending};
+use crate::planted::{Bug, planted};
 use crate::session::{Done, Outcome, SessionArgs, Task, Work, peer_seid, refusal_message};
 use crate::shared::add;
 use crate::store::Change;
@@ -187,34 +188,59 @@ impl Endpoint {
     }
 
     /// Gives a session's answer to its peer.
-    pub(super) fn completed(&mut self, now: Instant, completion: Completion<Done>) {
+    pub(super) async fn completed(&mut self, now: Instant, completion: Completion<Done>) {
         let Some(pending) = self.pending.remove(&completion.token) else {
             return;
         };
         let transaction = TransactionId::from_token(completion.token);
-        if !self.sessions.contains_key(&pending.seid) {
-            // The session was ended while it worked, and may have written since.
-            self.forget_stored(pending.seid);
-            return self.protocol.abandon(now, transaction);
-        }
-        match completion.result {
-            Ok(done) => {
-                let ended = match done.outcome {
-                    Outcome::Refused(_) => pending.establishes,
-                    Outcome::Deleted => true,
-                    Outcome::Established | Outcome::Modified => false,
-                };
-                if ended {
-                    self.forget(pending.seid);
-                }
-                self.protocol.respond(now, transaction, done.octets);
-            }
+        let done = match completion.result {
+            Ok(done) => done,
             Err(why) => {
+                if planted(Bug::DroppedStaysPending) {
+                    self.pending.insert(completion.token, pending);
+                }
                 add(&self.shared.counters.dropped);
                 tracing::warn!(session = %pending.seid, %why, "a session did not answer");
-                if pending.establishes {
-                    // Written or not, the peer does not know of it: its repetition makes another.
-                    self.end(pending.seid);
+                return self.dropped(now, transaction, pending).await;
+            }
+        };
+        if !self.sessions.contains_key(&pending.seid) {
+            // The session was ended while it worked, and may have written since.
+            return self.dropped(now, transaction, pending).await;
+        }
+        let ended = match done.outcome {
+            Outcome::Refused(_) => pending.establishes,
+            Outcome::Deleted => true,
+            Outcome::Established | Outcome::Modified => false,
+        };
+        if ended {
+            self.forget(pending.seid);
+        }
+        self.protocol.respond(now, transaction, done.octets);
+    }
+
+    /// A session dropped a request. What it has written of it is done, and answered so; if it has
+    /// written nothing, the peer's next repetition is worked on afresh.
+    async fn dropped(&mut self, now: Instant, transaction: TransactionId, pending: Pending) {
+        let seid = pending.seid;
+        self.shared.settle(seid).await;
+        let hold = self.protocol.config().answers.hold;
+        let key = self.protocol.answer_key(transaction);
+        let written = key.and_then(|key| self.shared.store.answer(&key));
+        let written = written.filter(|answer| answer.age() <= hold);
+        let known = self.sessions.contains_key(&seid);
+        let is_kept = known && self.shared.store.session(seid).is_some();
+        let deletes = MessageType::SESSION_DELETION_REQUEST;
+        match written {
+            Some(answer) if is_kept => self.protocol.respond(now, transaction, answer.octets),
+            Some(answer) if answer.key.message_type == deletes => {
+                self.forget(seid);
+                self.shared.pool.release(seid);
+                self.protocol.respond(now, transaction, answer.octets);
+            }
+            _ => {
+                if pending.establishes || !known {
+                    self.end(seid);
                 }
                 self.protocol.abandon(now, transaction);
             }
@@ -236,6 +262,7 @@ impl Endpoint {
     }
 
     fn forget(&mut self, seid: Seid) -> Option<Entry> {
+        self.shared.unsettled.lock().remove(&seid);
         let entry = self.sessions.remove(&seid)?;
         if let Some(members) = self.members.get_mut(&entry.association) {
             members.left();

@@ -10,6 +10,7 @@ use strowger_pfcp::association::{Association, AssociationId};
 
 use super::{Endpoint, EndpointMsg, Entry};
 use crate::association::Members;
+use crate::planted::{Bug, planted};
 use crate::session::SessionArgs;
 use crate::socket::local_towards;
 use crate::store::{Change, Owner, SessionRecord, milliseconds_now};
@@ -116,6 +117,9 @@ impl Endpoint {
 
     /// A peer that restarted knows none of its sessions.
     pub(super) fn peer_restarted(&mut self, association: AssociationId) {
+        if planted(Bug::RestartIgnored) {
+            return;
+        }
         let ended = self.end_all(association);
         let node = self
             .members
@@ -164,7 +168,7 @@ impl Endpoint {
     }
 
     /// A supervisor that was ended from outside is made again, with its sessions.
-    pub(super) fn supervisor_ended(&mut self, key: &str, cx: &mut Context<Self>) {
+    pub(super) async fn supervisor_ended(&mut self, key: &str, cx: &mut Context<Self>) {
         let ended = self
             .members
             .iter()
@@ -173,6 +177,8 @@ impl Endpoint {
             return;
         };
         let owner = Arc::clone(members.owner());
+        // What its sessions wrote last decides which of them there are.
+        self.shared.settle_all().await;
         self.members.remove(&association);
         self.sessions
             .retain(|_, entry| entry.association != association);

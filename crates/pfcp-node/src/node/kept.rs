@@ -16,11 +16,11 @@ use crate::socket::{Batch, Sockets};
 use crate::store::{Circumstances, Memory, Prepared, Store, StoreError};
 
 /// The store, and what the node is by it.
-pub(super) struct Kept {
-    pub(super) store: Box<dyn Store>,
-    pub(super) recovery: Recovery,
-    pub(super) seed: u64,
-    pub(super) next_seid: u64,
+pub(crate) struct Kept {
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) recovery: Recovery,
+    pub(crate) seed: u64,
+    pub(crate) next_seid: u64,
 }
 
 impl Kept {
@@ -71,7 +71,7 @@ impl Kept {
     }
 
     /// Lets all sessions hold their addresses before one of them is given to somebody else.
-    fn claim(&self, pool: &Pool) {
+    pub(crate) fn claim(&self, pool: &Pool) {
         for record in self.store.sessions(&|_| true) {
             if let Err(taken) = pool.replace(record.seid, claims(&record.rules)) {
                 tracing::warn!(session = %record.seid, ?taken, "two sessions have one address");

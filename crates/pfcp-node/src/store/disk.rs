@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::Recovery;
+use strowger_pfcp::transaction::AnswerKey;
 use tokio::sync::oneshot;
 
 use self::database::{Database, OpenFailure};
@@ -380,6 +381,10 @@ impl Store for Disk {
 
     fn answers(&self) -> Vec<Answer> {
         self.table.answers()
+    }
+
+    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
+        self.table.answer(key)
     }
 
     fn write(&self, changes: Vec<Change>) -> Ticket {

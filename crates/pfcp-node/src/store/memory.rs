@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
+use strowger_pfcp::transaction::AnswerKey;
 
 use super::{Answer, Change, Owner, SessionRecord, Store, StoreHealth, Ticket};
 
@@ -35,7 +36,7 @@ impl Memory {
     }
 
     /// Does what the changes say, in their order.
-    pub(super) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+    pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
         let mut tables = self.tables.lock();
         for change in changes {
             match change {
@@ -85,6 +86,12 @@ impl Store for Memory {
 
     fn answers(&self) -> Vec<Answer> {
         self.tables.lock().answers.iter().cloned().collect()
+    }
+
+    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
+        let tables = self.tables.lock();
+        let mut newest_first = tables.answers.iter().rev();
+        newest_first.find(|answer| answer.key == *key).cloned()
     }
 
     fn write(&self, changes: Vec<Change>) -> Ticket {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::message::MessageType;
+use crate::planted::{Bug, planted};
 use crate::wire::{Frame, Header, Sequence};
 
 /// Identifies a request that a peer sent and that waits for our answer; never used twice.
@@ -145,10 +146,10 @@ impl Answers {
                 self.repeated += 1;
                 let kept = entry.get_mut();
                 match &kept.state {
-                    State::Working => return Admission::Working,
+                    State::Working if !planted(Bug::WorkedOnTwice) => return Admission::Working,
                     State::Answered(octets) => return Admission::Again(Arc::clone(octets)),
                     State::Abandoned if full => return Admission::Full,
-                    State::Abandoned => {}
+                    State::Abandoned | State::Working => {}
                 }
                 kept.state = State::Working;
                 kept.id = id;
@@ -183,7 +184,11 @@ impl Answers {
         let kept = self.kept.get_mut(&key)?;
         self.octets += octets.len();
         kept.state = State::Answered(octets);
-        self.settled.push_back((now + self.limits.hold, key, id));
+        let hold = match planted(Bug::AnswerForgotten) {
+            true => Duration::ZERO,
+            false => self.limits.hold,
+        };
+        self.settled.push_back((now + hold, key, id));
         self.shrink();
         Some(key.peer)
     }
@@ -224,6 +229,9 @@ impl Answers {
         kept.abandoned += 1;
         if kept.abandoned >= self.limits.attempts {
             return Some(kept.header);
+        }
+        if planted(Bug::AbandonedForEver) {
+            return None;
         }
         kept.state = State::Abandoned;
         self.working.remove(&id);
@@ -285,6 +293,12 @@ impl Answers {
     #[must_use]
     pub fn len(&self) -> usize {
         self.kept.len()
+    }
+
+    /// Returns how many requests are being worked on.
+    #[must_use]
+    pub fn working(&self) -> usize {
+        self.working.len()
     }
 
     /// Says that no request is kept.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::message::MessageType;
+use crate::planted::{Bug, planted};
 use crate::wire::Sequence;
 
 /// Identifies a request that we sent; never used twice.
@@ -129,6 +130,9 @@ impl Requests {
             let sequence = self.next_sequence;
             self.next_sequence = sequence.next();
             if !self.waiting.contains_key(&(peer, sequence)) {
+                if planted(Bug::NumberUsedTwice) && self.next_id % 4 == 3 {
+                    self.next_sequence = sequence;
+                }
                 return Ok(sequence);
             }
         }

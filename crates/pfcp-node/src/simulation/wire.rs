@@ -1,0 +1,404 @@
+//! The network between the two roles: it loses, doubles, delays and overtakes, and looks at all
+//! that passes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Frame, IeType};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::dice::Dice;
+use super::platter::Platter;
+use super::world::SMF;
+use super::{Faults, N1, T1};
+
+/// What the network does to datagrams, in hundredths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Weather {
+    pub(super) loss: u64,
+    pub(super) doubling: u64,
+    /// The longest delay, in milliseconds.
+    pub(super) jitter: u64,
+}
+
+/// The network; cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Wire(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    dice: Dice,
+    weather: Weather,
+    ports: BTreeMap<SocketAddr, Arc<Port>>,
+    flying: BinaryHeap<Reverse<(Instant, u64, Flight)>>,
+    count: u64,
+    start: Instant,
+    book: Book,
+    faults: Faults,
+    wrong: Vec<String>,
+    digest: DefaultHasher,
+    trace: Option<Vec<String>>,
+    platter: Option<Arc<Platter>>,
+    /// Whether answers may be forgotten while their requests can still come.
+    forgetful: bool,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Flight {
+    from: SocketAddr,
+    to: SocketAddr,
+    octets: Vec<u8>,
+}
+
+/// What passed, by sender, sequence number and type.
+#[derive(Debug, Default)]
+struct Book {
+    /// Which incarnation of the user plane's answers counts: what it refused before it crashed,
+    /// or answered before it lost its store, it may answer otherwise now.
+    incarnation: u32,
+    losses: u32,
+    sent: BTreeMap<(SocketAddr, u32, u8, u32), Vec<u8>>,
+    /// Requests of the control plane: when each was first sent.
+    asked: BTreeMap<u32, Instant>,
+    answered: BTreeSet<u32>,
+    arrived: BTreeSet<u32>,
+    /// Requests that wait for no answer: they have one, or who sent them has crashed.
+    closed: BTreeSet<u32>,
+    last: Option<u32>,
+}
+
+/// Where a role is plugged in, in one of its lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Plug {
+    wire: Wire,
+    address: SocketAddr,
+    port: Arc<Port>,
+}
+
+#[derive(Debug, Default)]
+struct Port(Mutex<Inbox>);
+
+#[derive(Debug, Default)]
+struct Inbox {
+    waiting: VecDeque<(SocketAddr, Vec<u8>)>,
+    waker: Option<Waker>,
+}
+
+impl Wire {
+    pub(super) fn new(dice: Dice, forgetful: bool, trace: bool) -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(State {
+                dice,
+                weather: Weather::default(),
+                ports: BTreeMap::new(),
+                flying: BinaryHeap::new(),
+                count: 0,
+                start: Instant::now(),
+                book: Book::default(),
+                faults: Faults::default(),
+                wrong: Vec::new(),
+                digest: DefaultHasher::new(),
+                trace: trace.then(Vec::new),
+                platter: None,
+                forgetful,
+            }),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// Plugs a new life in where the last one was, which hears and says nothing any more.
+    pub(super) fn plug(&self, address: SocketAddr) -> Plug {
+        let port = Arc::new(Port::default());
+        self.0.state.lock().ports.insert(address, Arc::clone(&port));
+        Plug {
+            wire: self.clone(),
+            address,
+            port,
+        }
+    }
+
+    pub(super) fn unplug(&self, address: SocketAddr) {
+        let mut state = self.0.state.lock();
+        state.ports.remove(&address);
+        if address == SMF {
+            let book = &mut state.book;
+            book.closed = book.asked.keys().copied().collect();
+        }
+    }
+
+    /// Lets the network see what was written before it is answered.
+    pub(super) fn watch(&self, platter: &Arc<Platter>) {
+        self.0.state.lock().platter = Some(Arc::clone(platter));
+    }
+
+    pub(super) fn weather(&self, weather: Weather) {
+        self.0.state.lock().weather = weather;
+    }
+
+    /// Notes that the user plane may refuse what it accepted, or the other way round.
+    pub(super) fn forgets_refusals(&self) {
+        self.0.state.lock().book.incarnation += 1;
+    }
+
+    /// Notes that the user plane may have lost answers that it gave.
+    pub(super) fn forgets_answers(&self) {
+        self.0.state.lock().book.losses += 1;
+    }
+
+    pub(super) fn note(&self, text: impl FnOnce() -> String) {
+        self.0.state.lock().note(text);
+    }
+
+    pub(super) fn count(&self, fault: impl FnOnce(&mut Faults)) {
+        fault(&mut self.0.state.lock().faults);
+    }
+
+    /// Notes something that must not be.
+    pub(super) fn wrong(&self, text: String) {
+        let mut state = self.0.state.lock();
+        state.note(|| format!("WRONG: {text}"));
+        state.wrong.push(text);
+    }
+
+    /// Takes out what was found wrong, the faults, a digest of all that was sent, and the trace.
+    pub(super) fn finish(&self) -> (Vec<String>, Faults, u64, Vec<String>) {
+        let mut state = self.0.state.lock();
+        state.platter = None;
+        (
+            std::mem::take(&mut state.wrong),
+            std::mem::take(&mut state.faults),
+            state.digest.finish(),
+            state.trace.take().unwrap_or_default(),
+        )
+    }
+
+    /// Delivers what is due, for ever.
+    pub(super) async fn carry(self) {
+        loop {
+            let next = self.0.state.lock().deliver();
+            match next {
+                None => self.0.changed.notified().await,
+                Some(at) => {
+                    tokio::select! {
+                        biased;
+                        () = tokio::time::sleep_until(at) => {}
+                        () = self.0.changed.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn note(&mut self, text: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            let at = self.start.elapsed();
+            trace.push(format!("{:>9.3} {}", at.as_secs_f64(), text()));
+        }
+    }
+
+    fn send(&mut self, from: SocketAddr, to: SocketAddr, octets: &[u8]) {
+        self.book_sent(from, octets);
+        let at = self.start.elapsed();
+        (at, octets).hash(&mut self.digest);
+        let copies = match self.dice.percent(self.weather.doubling) {
+            true => 2,
+            false => 1,
+        };
+        self.faults.doubled += copies - 1;
+        for copy in 0..copies {
+            let lost = self.dice.percent(self.weather.loss);
+            let delay = self.dice.millis(self.weather.jitter + 1);
+            self.note(|| {
+                let fate = match (lost, copy) {
+                    (true, _) => "lost".to_owned(),
+                    (false, 0) => format!("+{} ms", delay.as_millis()),
+                    (false, _) => format!("doubled, +{} ms", delay.as_millis()),
+                };
+                format!("{from} > {to} {} ({fate})", told(octets))
+            });
+            if lost {
+                self.faults.lost += 1;
+                continue;
+            }
+            self.faults.delayed += u64::from(delay > T1 / 2);
+            self.count += 1;
+            let flight = Flight {
+                from,
+                to,
+                octets: octets.to_vec(),
+            };
+            let due = Instant::now() + delay;
+            let overtakes =
+                |other: &Reverse<(Instant, u64, Flight)>| other.0.0 > due && other.0.2.to == to;
+            self.faults.reordered += u64::from(self.flying.iter().any(overtakes));
+            self.flying.push(Reverse((due, self.count, flight)));
+        }
+    }
+
+    /// Checks that repetitions are identical, and counts them.
+    fn book_sent(&mut self, from: SocketAddr, octets: &[u8]) {
+        let Ok(frame) = Frame::decode(octets) else {
+            self.wrong.push(format!("{from} sends no message"));
+            return;
+        };
+        let (kind, sequence) = (frame.header.message_type, frame.header.sequence.get());
+        let book = &mut self.book;
+        if kind.is_request() && kind.is_session() {
+            let first = book.asked.insert(sequence, Instant::now());
+            match first {
+                Some(first) => {
+                    book.asked.insert(sequence, first);
+                    self.faults.retransmitted += 1;
+                }
+                None => {
+                    let wrapped = book.last.is_some_and(|last| sequence < last / 2);
+                    self.faults.wrapped += u64::from(wrapped && sequence < 1000);
+                    book.last = Some(sequence);
+                }
+            }
+        }
+        if !kind.is_request() && kind.is_session() {
+            book.answered.insert(sequence);
+        }
+        // A refusal need not survive a crash; an acceptance must.
+        let accepted = cause(&frame) == Some(Cause::REQUEST_ACCEPTED) && kind.is_session();
+        if let Some(platter) = self.platter.as_ref().filter(|_| accepted)
+            && !platter.has_written(sequence, kind.0 - 1)
+        {
+            let text = format!("{kind} {sequence} says accepted, and nothing was written");
+            self.note(|| format!("WRONG: {text}"));
+            self.wrong.push(text);
+        }
+        let book = &mut self.book;
+        let life = match (kind.is_request() && kind.is_session(), accepted) {
+            (true, _) => 0,
+            (false, true) => 1 + book.losses,
+            // As are the user plane's own requests, which start again from the first number.
+            (false, false) => 1_000_000 + book.incarnation,
+        };
+        let key = (from, sequence, kind.0, life);
+        let first = book.sent.entry(key).or_insert_with(|| octets.to_vec());
+        if first != octets && !(accepted && self.forgetful) {
+            let (before, now) = (told(first), told(octets));
+            let text = format!("{kind} {sequence} is repeated with other octets: {before}; {now}");
+            self.note(|| format!("WRONG: {text}"));
+            self.wrong.push(text);
+        }
+    }
+
+    /// Delivers what is due, and says when there is more.
+    fn deliver(&mut self) -> Option<Instant> {
+        loop {
+            let at = self.flying.peek()?.0.0;
+            if at > Instant::now() {
+                return Some(at);
+            }
+            let Reverse((_, _, flight)) = self.flying.pop()?;
+            self.book_arrived(&flight.octets);
+            let Some(port) = self.ports.get(&flight.to) else {
+                self.faults.nobody += 1;
+                continue;
+            };
+            let mut inbox = port.0.lock();
+            inbox.waiting.push_back((flight.from, flight.octets));
+            if let Some(waker) = inbox.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn book_arrived(&mut self, octets: &[u8]) {
+        let Ok(frame) = Frame::decode(octets) else {
+            return;
+        };
+        let (kind, sequence) = (frame.header.message_type, frame.header.sequence.get());
+        let book = &mut self.book;
+        let Some(&asked) = book.asked.get(&sequence).filter(|_| kind.is_session()) else {
+            return;
+        };
+        if kind.is_request() {
+            let again = !book.arrived.insert(sequence);
+            let working = !book.answered.contains(&sequence);
+            self.faults.repeated += u64::from(again);
+            self.faults.repeated_at_work += u64::from(again && working);
+        } else {
+            let late = !book.closed.insert(sequence) || asked.elapsed() > T1 * N1;
+            self.faults.late += u64::from(late);
+        }
+    }
+}
+
+impl Plug {
+    pub(crate) fn poll_ready(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut inbox = self.port.0.lock();
+        if !inbox.waiting.is_empty() {
+            return Poll::Ready(());
+        }
+        inbox.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    pub(crate) fn take(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let (from, octets) = self.port.0.lock().waiting.pop_front()?;
+        let length = octets.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&octets[..length]);
+        Some((length, from))
+    }
+
+    pub(crate) fn send(&self, octets: &[u8], to: SocketAddr) -> io::Result<usize> {
+        let mut state = self.wire.0.state.lock();
+        let plugged = state.ports.get(&self.address);
+        if !plugged.is_some_and(|port| Arc::ptr_eq(port, &self.port)) {
+            return Err(ErrorKind::NotConnected.into());
+        }
+        state.send(self.address, to, octets);
+        drop(state);
+        self.wire.0.changed.notify_one();
+        Ok(octets.len())
+    }
+}
+
+fn cause(frame: &Frame<'_>) -> Option<Cause> {
+    let found = frame.tlvs().flatten().find(|tlv| tlv.ie == IeType::CAUSE)?;
+    found.value.first().copied().map(Cause)
+}
+
+/// A message in a few words.
+fn told(octets: &[u8]) -> String {
+    let Ok(frame) = Frame::decode(octets) else {
+        return format!("{} octets", octets.len());
+    };
+    let mut digest = DefaultHasher::new();
+    octets.hash(&mut digest);
+    let header = &frame.header;
+    let kind = header.message_type.name().unwrap_or("?");
+    let seid = header.seid.map(|seid| format!(" {seid}"));
+    let cause = cause(&frame).map(|cause| format!(", {cause}"));
+    format!(
+        "{kind} {}{}{} [{:08x}]",
+        header.sequence,
+        seid.unwrap_or_default(),
+        cause.unwrap_or_default(),
+        digest.finish() >> 32
+    )
+}
+
+/// The longest delay after which a copy of a request still meets the answer that is kept.
+pub(super) const LONGEST: Duration = T1.saturating_sub(Duration::from_millis(50));
