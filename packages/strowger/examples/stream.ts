@@ -1,0 +1,25 @@
+// A stream to a reader that stops: the producer makes a window of items, no more, and leaves.
+import { ActorSystem } from "strowger";
+
+type Numbers = { count: { item: number } };
+
+const system = new ActorSystem();
+let made = 0;
+const numbers = system.spawn<Numbers>("numbers", () => ({
+  handle: {
+    *count() {
+      try {
+        for (;;) yield (made += 1);
+      } finally {
+        console.log("the producer left");
+      }
+    },
+  },
+}));
+
+for await (const n of numbers.stream("count", undefined, { window: 4 })) {
+  console.log(n);
+  if (n === 3) break;
+}
+await system.shutdown();
+console.log(made < 10);

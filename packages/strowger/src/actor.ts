@@ -1,0 +1,487 @@
+import { address, type Address } from "./address.js";
+import { cancelled, Delivery, onAbort, Question, Subscription } from "./delivery.js";
+import { badRequest, failed, MessageError } from "./error.js";
+import { Mailbox, refused } from "./mailbox.js";
+import type { Message } from "./message.js";
+import type {
+  ActorContext,
+  ActorInfo,
+  ActorRef,
+  AskOptions,
+  Call,
+  Exit,
+  Make,
+  Protocol,
+  SpawnOptions,
+  StreamOptions,
+  TellOptions,
+} from "./protocol.js";
+import type { Runnable } from "./scheduler.js";
+import type { Shared } from "./shared.js";
+import { ActorStream } from "./stream.js";
+import { Timer } from "./wheel.js";
+
+type AnyActor = {
+  readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
+  readonly otherwise?: (payload: unknown, call: Call) => unknown;
+  readonly postStop?: (exit: Exit) => void | Promise<void>;
+};
+type AnyMake = (context: ActorContext<never>) => AnyActor | Promise<AnyActor>;
+
+// The one place where a protocol's types are forgotten, and where they come back: the name that a
+// message has decides its types, and only the handler of that name is called with it.
+export function forgetful<P extends Protocol<P>>(make: Make<P>): AnyMake;
+export function forgetful(make: unknown): unknown {
+  return make;
+}
+export function typed<P>(cell: Cell): ActorRef<P>;
+export function typed(cell: unknown): unknown {
+  return cell;
+}
+
+/** An actor over all its incarnations: the mailbox, who handles, and what happens when it fails. */
+export class Cell implements Runnable {
+  readonly path: string;
+  readonly ended: Promise<Exit>;
+  readonly #shared: Shared;
+  readonly #make: AnyMake;
+  readonly #options: SpawnOptions;
+  readonly #parent: Cell | undefined;
+  readonly #mailbox: Mailbox;
+  readonly #children = new Map<string, Cell>();
+  readonly #streams = new Set<ActorStream>();
+  #state: ActorInfo["state"] = "starting";
+  #actor: AnyActor | undefined;
+  #incarnation = 0;
+  #isScheduled = false;
+  #current: Delivery | undefined;
+  #handled = 0;
+  #restarts = 0;
+  #failures: number[] = [];
+  #lastExit: Exit | undefined;
+  #stopSelf = false;
+  #retired: Promise<void> | undefined;
+  #finish!: (exit: Exit) => void;
+  #onIdle: (() => void) | undefined;
+
+  constructor(
+    shared: Shared,
+    path: string,
+    make: AnyMake,
+    options: SpawnOptions,
+    parent: Cell | undefined,
+  ) {
+    this.path = path;
+    this.#shared = shared;
+    this.#make = make;
+    this.#options = options;
+    this.#parent = parent;
+    this.#mailbox = new Mailbox(options.capacity ?? 1024, options.overflow ?? "wait",
+      (delivery, error) => this.#dead(delivery, error));
+    this.ended = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    shared.cells.set(path, this);
+    this.#start();
+  }
+
+  get address(): Address {
+    return address(this.path);
+  }
+
+  get isAlive(): boolean {
+    return this.#state !== "ended" && this.#state !== "stopping";
+  }
+
+  tell(type: string, payload?: unknown, options?: TellOptions): Promise<void> {
+    return this.#send(new Delivery(type, payload, undefined), options?.signal);
+  }
+
+  ask(type: string, payload?: unknown, options?: AskOptions): Promise<unknown> {
+    return this.askWith(type, payload, options, undefined);
+  }
+
+  stream(type: string, payload?: unknown, options?: StreamOptions): ActorStream {
+    return this.streamWith(type, payload, options, undefined);
+  }
+
+  /** Tells a message that came in an envelope. */
+  tellWith(message: Message): Promise<void> {
+    return this.#send(new Delivery(message.type, message.payload, message), undefined);
+  }
+
+  askWith(
+    type: string,
+    payload: unknown,
+    options: AskOptions | undefined,
+    message: Message | undefined,
+  ): Promise<unknown> {
+    const shared = this.#shared;
+    const deadlineMs = options?.deadlineMs ?? shared.deadlineMs;
+    const question = new Question(type, payload, message, shared.wheel, deadlineMs);
+    if (shared.isSampled()) question.askedAt = shared.clock.now();
+    if (options?.signal !== undefined) question.listen(options.signal);
+    if (!question.isOver) void this.#send(question, options?.signal);
+    return question.promise;
+  }
+
+  streamWith(
+    type: string,
+    payload: unknown,
+    options: StreamOptions | undefined,
+    message: Message | undefined,
+  ): ActorStream {
+    const { wheel } = this.#shared;
+    const stream = new ActorStream(options?.window ?? 64, wheel);
+    const subscription = new Subscription(type, payload, message, stream);
+    if (options?.deadlineMs !== undefined) wheel.add(stream, options.deadlineMs);
+    if (options?.signal !== undefined) {
+      stream.forget = onAbort(options.signal, () => stream.end(cancelled(type)));
+    }
+    if (!subscription.isOver) void this.#send(subscription, options?.signal);
+    return stream;
+  }
+
+  stop(): Promise<Exit> {
+    if (this.isAlive) void this.#end({ reason: "stopped" });
+    return this.ended;
+  }
+
+  info(): ActorInfo {
+    return {
+      address: this.address,
+      state: this.#state,
+      depth: this.#mailbox.depth,
+      capacity: this.#mailbox.capacity,
+      highWater: this.#mailbox.highWater,
+      handled: this.#handled,
+      dropped: this.#mailbox.dropped,
+      restarts: this.#restarts,
+      lastExit: this.#lastExit,
+      children: this.#children.size,
+    };
+  }
+
+  turn(budget: number): number {
+    let handled = 0;
+    while (handled < budget && this.#isReady()) {
+      const delivery = this.#mailbox.shift();
+      if (delivery === undefined) break;
+      handled += 1;
+      // Somebody who gave up while it waited has been told.
+      if (!delivery.isOver) this.#handle(delivery);
+      else this.#shared.dead(this, delivery, delivery.why ?? "cancelled");
+    }
+    return handled;
+  }
+
+  rest(): boolean {
+    if (this.#isReady() && this.#mailbox.depth > 0) return false;
+    this.#isScheduled = false;
+    return true;
+  }
+
+  #isReady(): boolean {
+    return this.#state === "running" && this.#current === undefined;
+  }
+
+  #send(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
+    if (!this.isAlive) {
+      const error = this.#shared.nobody(this.path);
+      this.#dead(delivery, error);
+      return refused(error);
+    }
+    const queued = this.#mailbox.push(delivery, signal);
+    if (!this.#isScheduled) this.#wake();
+    return queued;
+  }
+
+  #wake(): void {
+    if (this.#isScheduled || !this.#isReady() || this.#mailbox.depth === 0) return;
+    this.#isScheduled = true;
+    this.#shared.scheduler.schedule(this);
+  }
+
+  #handle(delivery: Delivery): void {
+    const actor = this.#actor;
+    if (actor === undefined) return;
+    this.#current = delivery;
+    let result: unknown;
+    try {
+      const { type } = delivery;
+      if (Object.hasOwn(actor.handle, type)) {
+        result = actor.handle[type]?.(delivery.payload, delivery);
+      } else if (actor.otherwise !== undefined) {
+        result = actor.otherwise(delivery.payload, delivery);
+      } else {
+        const names = Object.keys(actor.handle).join(", ");
+        throw badRequest(`${this.path} takes no ${JSON.stringify(type)}; it takes ${names}`);
+      }
+    } catch (thrown) {
+      this.#threw(delivery, thrown);
+      return;
+    }
+    if (!isThenable(result)) {
+      this.#done(delivery, result);
+      return;
+    }
+    const incarnation = this.#incarnation;
+    result.then(
+      (value) => {
+        if (incarnation !== this.#incarnation) return;
+        this.#done(delivery, value);
+        this.#wake();
+      },
+      (thrown: unknown) => {
+        if (incarnation !== this.#incarnation) return;
+        this.#threw(delivery, thrown);
+        this.#wake();
+      },
+    );
+  }
+
+  #done(delivery: Delivery, result: unknown): void {
+    this.#handled += 1;
+    if (delivery instanceof Subscription) this.#serve(delivery, result);
+    else delivery.answer(result);
+    if (delivery instanceof Question && delivery.askedAt >= 0) {
+      this.#shared.asked(delivery.askedAt);
+    }
+    this.#idle();
+  }
+
+  #threw(delivery: Delivery, thrown: unknown): void {
+    if (thrown instanceof MessageError) {
+      this.#handled += 1;
+      if (delivery.isOver || isTell(delivery)) this.#dead(delivery, thrown);
+      else delivery.refuse(thrown);
+      this.#idle();
+      return;
+    }
+    this.#shared.dead(this, delivery, "failed");
+    delivery.refuse(failed(`${this.path} failed at ${delivery.type}`, thrown));
+    this.#current = undefined;
+    this.#fail(thrown);
+    this.#onIdle?.();
+  }
+
+  #idle(): void {
+    this.#current = undefined;
+    this.#onIdle?.();
+    if (this.#stopSelf) {
+      this.#stopSelf = false;
+      this.#over({ reason: "stopped" });
+    }
+  }
+
+  #serve(subscription: Subscription, items: unknown): void {
+    const { stream } = subscription;
+    if (!isIterable(items)) {
+      stream.end(badRequest(`${subscription.type} is no stream`));
+      return;
+    }
+    const most = this.#options.streams ?? 1024;
+    if (this.#streams.size >= most) {
+      stream.end(new MessageError("full", `${this.path} has its ${most} streams`));
+      return;
+    }
+    const { onEnd } = stream;
+    this.#streams.add(stream);
+    stream.onEnd = (error) => {
+      this.#streams.delete(stream);
+      onEnd(error);
+    };
+    stream.start(items);
+  }
+
+  #start(): void {
+    this.#incarnation += 1;
+    const incarnation = this.#incarnation;
+    this.#state = "starting";
+    let actor: AnyActor | Promise<AnyActor>;
+    try {
+      actor = this.#make(this.#context(incarnation));
+    } catch (thrown) {
+      this.#fail(thrown);
+      return;
+    }
+    if (!isThenable(actor)) {
+      this.#run(actor);
+      return;
+    }
+    actor.then(
+      (made) => {
+        if (incarnation === this.#incarnation && this.#state === "starting") this.#run(made);
+        else void this.#after(made, { reason: "stopped" });
+      },
+      (thrown: unknown) => {
+        if (incarnation === this.#incarnation && this.#state === "starting") this.#fail(thrown);
+      },
+    );
+  }
+
+  #run(actor: AnyActor): void {
+    this.#actor = actor;
+    this.#state = "running";
+    this.#wake();
+  }
+
+  #context(incarnation: number): ActorContext<never> {
+    return {
+      self: typed<never>(this),
+      spawn: <C extends Protocol<C>>(key: string, make: Make<C>, options: SpawnOptions = {}) => {
+        if (incarnation !== this.#incarnation || !this.isAlive) {
+          throw this.#shared.nobody(this.path);
+        }
+        const child = this.#shared.spawn(`${this.path}/${key}`, forgetful(make), options, this);
+        if (child.isAlive) this.#children.set(key, child);
+        return typed<C>(child);
+      },
+      stop: () => {
+        if (incarnation !== this.#incarnation || this.#state !== "running") return;
+        if (this.#current === undefined) this.#over({ reason: "stopped" });
+        else this.#stopSelf = true;
+      },
+    };
+  }
+
+  #fail(error: unknown): void {
+    if (this.isAlive) this.#over({ reason: "failed", error });
+  }
+
+  /** One incarnation is over: there may be another. */
+  #over(exit: Exit): void {
+    const current = this.#current;
+    if (current !== undefined) {
+      // A child took this incarnation down in the middle of a message.
+      this.#current = undefined;
+      this.#shared.dead(this, current, "failed");
+      current.abort(failed(`${this.path} failed at ${current.type}`, exit.error));
+    }
+    const rule = this.#options.restart ?? "transient";
+    const again = rule === "permanent" || (rule === "transient" && exit.reason !== "stopped");
+    if (!again) {
+      void this.#end(exit);
+      return;
+    }
+    const now = this.#shared.clock.now();
+    const { restarts, withinMs } = this.#options.intensity ?? { restarts: 5, withinMs: 10_000 };
+    this.#failures = this.#failures.filter((at) => now - at < withinMs);
+    if (this.#failures.length >= restarts) {
+      void this.#end({ reason: "intensity", error: exit.error });
+      return;
+    }
+    this.#failures.push(now);
+    this.#state = "restarting";
+    this.#retired = this.#retire(exit);
+    void this.#retired.then(() => {
+      if (this.#state !== "restarting") return;
+      this.#shared.wheelAfter(this.#pause(), () => {
+        if (this.#state !== "restarting") return;
+        this.#restarts += 1;
+        this.#start();
+      });
+    });
+  }
+
+  /** Milliseconds before the next start: none at first, then more and more. */
+  #pause(): number {
+    const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 50, maxMs: 10_000 };
+    const before = this.#failures.length - 1;
+    return before === 0 ? 0 : Math.min(maxMs, initialMs * 2 ** (before - 1));
+  }
+
+  /** Ends what belongs to the incarnation: children, streams, and the value itself. */
+  async #retire(exit: Exit): Promise<void> {
+    this.#incarnation += 1;
+    this.#lastExit = exit;
+    const actor = this.#actor;
+    this.#actor = undefined;
+    const children = [...this.#children.values()].reverse();
+    for (const child of children) await child.stop();
+    const why = failed(`${this.path} has ended`, exit.error ?? exit.reason);
+    for (const stream of [...this.#streams]) stream.end(why);
+    if (actor !== undefined) await this.#after(actor, exit);
+  }
+
+  async #after(actor: AnyActor, exit: Exit): Promise<void> {
+    try {
+      await this.#shared.within(this.#shutdownMs(), actor.postStop?.(exit));
+    } catch (thrown) {
+      this.#shared.troubles.publish({ address: this.address, error: thrown });
+    }
+  }
+
+  /** Ends the actor for good. */
+  async #end(exit: Exit): Promise<void> {
+    this.#state = "stopping";
+    let last = exit;
+    if (this.#current !== undefined && !(await this.#finished())) {
+      last = { reason: "killed" };
+      const message = `${this.path} was killed: it did not end in time`;
+      this.#current?.abort(new MessageError("failed", message));
+      this.#current = undefined;
+    }
+    this.#mailbox.clear(this.#shared.nobody(this.path));
+    await this.#retired;
+    await this.#retire(last);
+    this.#state = "ended";
+    this.#shared.cells.delete(this.path);
+    this.#parent?.childEnded(this, last);
+    this.#finish(last);
+  }
+
+  childEnded(child: Cell, exit: Exit): void {
+    const key = child.path.slice(this.path.length + 1);
+    if (this.#children.get(key) === child) this.#children.delete(key);
+    if (exit.reason === "intensity") this.#fail(exit.error);
+  }
+
+  #finished(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const undo = this.#shared.wheelAfter(this.#shutdownMs(), () => resolve(false));
+      this.#onIdle = () => {
+        this.#onIdle = undefined;
+        undo();
+        resolve(true);
+      };
+    });
+  }
+
+  #shutdownMs(): number {
+    return this.#options.shutdownMs ?? 5000;
+  }
+
+  #dead(delivery: Delivery, error: MessageError): void {
+    this.#shared.dead(this, delivery, error.code);
+    if (!delivery.isOver) delivery.refuse(error);
+  }
+}
+
+/** A callback that is due after a while. */
+export class Alarm extends Timer {
+  readonly #callback: () => void;
+
+  constructor(callback: () => void) {
+    super();
+    this.#callback = callback;
+  }
+
+  expire(): void {
+    this.#callback();
+  }
+}
+
+function isTell(delivery: Delivery): boolean {
+  return !(delivery instanceof Question) && !(delivery instanceof Subscription);
+}
+
+function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === "object" && value !== null && "then" in value
+    && typeof value.then === "function";
+}
+
+function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+  return typeof value === "object" && value !== null
+    && (Symbol.asyncIterator in value || Symbol.iterator in value);
+}

@@ -1,0 +1,101 @@
+/** What kind of error it is; the table is in `docs/messages.md`. */
+export type ErrorCode = (typeof CODES)[number];
+
+/** An error as it travels: plain data. */
+export interface ErrorData {
+  readonly code: ErrorCode;
+  /** What is wrong, for people. */
+  readonly message: string;
+  /** Whether the same message may succeed later. */
+  readonly retryable: boolean;
+  /** More about it, as the code says. */
+  readonly details?: unknown;
+}
+
+const CODES = [
+  "unknown-target",
+  "bad-request",
+  "full",
+  "deadline",
+  "cancelled",
+  "refused",
+  "failed",
+  "protocol",
+  "idle",
+] as const;
+
+const RETRYABLE: ReadonlySet<string> = new Set(["full", "deadline", "idle"]);
+
+/** What {@link MessageError} takes besides code and message. */
+export interface ErrorOptions {
+  readonly retryable?: boolean;
+  readonly details?: unknown;
+  readonly cause?: unknown;
+}
+
+/**
+ * Why a message was not handled, or has no answer.
+ *
+ * A handler that throws one answers with it and goes on; whatever else it throws is a failure of
+ * the actor, which is restarted.
+ *
+ * @example
+ * throw new MessageError("refused", "the account is closed");
+ */
+export class MessageError extends Error {
+  override readonly name = "MessageError";
+  readonly code: ErrorCode;
+  readonly retryable: boolean;
+  readonly details: unknown;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryable = options.retryable ?? RETRYABLE.has(code);
+    this.details = options.details;
+  }
+
+  /** The error as data, to be sent or logged. */
+  toJSON(): ErrorData {
+    const { code, message, retryable, details } = this;
+    return details === undefined
+      ? { code, message, retryable }
+      : { code, message, retryable, details };
+  }
+}
+
+/**
+ * Reads an error that came as data; a code that nobody knows is taken for `failed`.
+ *
+ * @example
+ * parseError({ code: "full", message: "the mailbox is full", retryable: true }).code; // "full"
+ *
+ * @throws MessageError `bad-request` if it is none.
+ */
+export function parseError(data: unknown): MessageError {
+  if (!isRecord(data)) throw badRequest("an error is an object");
+  const { code, message, retryable, details } = data;
+  if (typeof code !== "string" || code === "") throw badRequest("an error has a code");
+  if (typeof message !== "string") throw badRequest("the message of an error is text");
+  if (typeof retryable !== "boolean") throw badRequest("retryable is true or false");
+  const known = CODES.find((each) => each === code) ?? "failed";
+  return new MessageError(known, message, { retryable, details });
+}
+
+/** What went wrong, as an error of ours: itself, or `failed` with it as the cause. */
+export function asMessageError(thrown: unknown): MessageError {
+  return thrown instanceof MessageError ? thrown : failed("the handler failed", thrown);
+}
+
+export function failed(what: string, cause: unknown): MessageError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new MessageError("failed", `${what}: ${why}`, { cause });
+}
+
+export function badRequest(message: string): MessageError {
+  return new MessageError("bad-request", message);
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,83 @@
+import type { Cell } from "./actor.js";
+import { forgetful } from "./actor.js";
+import { type Address, parseAddress, pathOf } from "./address.js";
+import { asMessageError, badRequest, type MessageError } from "./error.js";
+import { createErrorResponse, createResponse, type Message } from "./message.js";
+import type { AnyProtocol, Call, Exit, SpawnOptions } from "./protocol.js";
+import type { Shared } from "./shared.js";
+
+/** Handles messages of any type in their envelopes; what it returns is the answer. */
+export type MessageHandler = (message: Message, call: Call) => unknown;
+
+/** Brings messages in envelopes to actors, by their address. */
+export class Router {
+  readonly #shared: Shared;
+
+  /** @internal */
+  constructor(shared: Shared) {
+    this.#shared = shared;
+  }
+
+  /**
+   * Starts an actor that gets whole envelopes; the result ends it.
+   *
+   * @throws MessageError `refused` if somebody is there already.
+   */
+  register(at: Address, handler: MessageHandler, options: SpawnOptions = {}): () => Promise<Exit> {
+    const make = forgetful<AnyProtocol>(() => ({
+      handle: {},
+      otherwise: (_payload, call) => {
+        if (call.message === undefined) throw badRequest(`${at} takes messages in envelopes`);
+        return handler(call.message, call);
+      },
+    }));
+    const cell = this.#shared.spawn(pathOf(at), make, options, undefined);
+    return () => cell.stop();
+  }
+
+  /** Queues a message; resolves when it is queued. */
+  async tell(message: Message): Promise<void> {
+    const cell = this.#find(message);
+    if (cell instanceof Error) {
+      this.#shared.deadAt(message.to, message.type, message.payload, cell.code);
+      throw cell;
+    }
+    await cell.tellWith(message);
+  }
+
+  /**
+   * Asks, and returns the answer in an envelope; errors are in it as well.
+   *
+   * The message needs a `from`, to which the answer is addressed.
+   */
+  async ask(message: Message, options: { readonly signal?: AbortSignal } = {}): Promise<Message> {
+    if (message.from === undefined) throw badRequest(`message ${message.id} has no sender`);
+    try {
+      const cell = this.#find(message);
+      if (cell instanceof Error) throw cell;
+      const { deadlineMs } = message;
+      const how = deadlineMs === undefined ? options : { ...options, deadlineMs };
+      const answer = await cell.askWith(message.type, message.payload, how, message);
+      return createResponse(message, answer);
+    } catch (thrown) {
+      return createErrorResponse(message, asMessageError(thrown));
+    }
+  }
+
+  /** Asks for items. */
+  stream(
+    message: Message,
+    options: { readonly signal?: AbortSignal; readonly window?: number } = {},
+  ): AsyncIterableIterator<unknown> {
+    const cell = this.#find(message);
+    if (cell instanceof Error) throw cell;
+    const { deadlineMs } = message;
+    const how = deadlineMs === undefined ? options : { ...options, deadlineMs };
+    return cell.streamWith(message.type, message.payload, how, message);
+  }
+
+  #find(message: Message): Cell | MessageError {
+    const { path } = parseAddress(message.to);
+    return this.#shared.cells.get(path) ?? this.#shared.nobody(path);
+  }
+}

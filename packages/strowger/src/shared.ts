@@ -1,0 +1,102 @@
+import { Alarm, Cell } from "./actor.js";
+import { address, type Address } from "./address.js";
+import type { Clock } from "./clock.js";
+import type { Delivery } from "./delivery.js";
+import { type ErrorCode, MessageError } from "./error.js";
+import { Histogram } from "./histogram.js";
+import type { DeadLetter, SpawnOptions } from "./protocol.js";
+import { Scheduler } from "./scheduler.js";
+import { Topic } from "./topic.js";
+import { TimerWheel } from "./wheel.js";
+
+/** Something that an actor threw where nobody could be told. */
+export interface Trouble {
+  readonly address: Address;
+  readonly error: unknown;
+}
+
+/** One question in so many is timed: two looks at a clock cost as much as a message. */
+const SAMPLE = 16;
+
+/** What all actors of a system have in common. */
+export class Shared {
+  readonly cells = new Map<string, Cell>();
+  readonly scheduler = new Scheduler();
+  readonly wheel: TimerWheel;
+  readonly deadLetters = new Topic<DeadLetter>();
+  readonly troubles = new Topic<Trouble>();
+  readonly latency = new Histogram();
+  readonly clock: Clock;
+  readonly deadlineMs: number;
+  deadCount = 0;
+  isClosed = false;
+  #asks = 0;
+
+  constructor(clock: Clock, deadlineMs: number) {
+    this.clock = clock;
+    this.deadlineMs = deadlineMs;
+    this.wheel = new TimerWheel(clock);
+  }
+
+  spawn(
+    path: string,
+    make: ConstructorParameters<typeof Cell>[2],
+    options: SpawnOptions,
+    parent: Cell | undefined,
+  ): Cell {
+    address(path);
+    if (this.isClosed) throw new MessageError("refused", "the system is shut down");
+    if (this.cells.has(path)) {
+      throw new MessageError("refused", `there is an actor at ${path} already`);
+    }
+    return new Cell(this, path, make, options, parent);
+  }
+
+  isSampled(): boolean {
+    this.#asks += 1;
+    return this.#asks % SAMPLE === 0;
+  }
+
+  asked(at: number): void {
+    // Nanoseconds, so that the histogram's steps are fine enough.
+    this.latency.record((this.clock.now() - at) * 1e6);
+  }
+
+  nobody(path: string): MessageError {
+    return new MessageError("unknown-target", `nobody is at ${path}`, { details: { path } });
+  }
+
+  dead(cell: Cell, delivery: Delivery, code: ErrorCode): void {
+    this.deadAt(cell.address, delivery.type, delivery.payload, code);
+  }
+
+  deadAt(to: Address, type: string, payload: unknown, code: ErrorCode): void {
+    this.deadCount += 1;
+    if (this.deadLetters.subscribers > 0) this.deadLetters.publish({ to, type, payload, code });
+  }
+
+  /** Calls back after so many milliseconds, at once if none; the result takes it back. */
+  wheelAfter(ms: number, callback: () => void): () => void {
+    if (ms <= 0) {
+      callback();
+      return () => {};
+    }
+    const alarm = new Alarm(callback);
+    this.wheel.add(alarm, ms);
+    return () => this.wheel.remove(alarm);
+  }
+
+  /** Waits for a promise, but no longer than that. */
+  async within(ms: number, promise: void | Promise<void>): Promise<void> {
+    if (promise === undefined) return;
+    let undo = (): void => {};
+    const late = new Promise<void>((resolve) => {
+      undo = this.wheelAfter(ms, resolve);
+    });
+    try {
+      await Promise.race([promise, late]);
+    } finally {
+      undo();
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import { Inlet, Outlet } from "./credit.js";
+import { asMessageError, MessageError } from "./error.js";
+import { Ring } from "./ring.js";
+import { Timer, type TimerWheel } from "./wheel.js";
+
+type Waiting = {
+  readonly resolve: (result: IteratorResult<unknown, undefined>) => void;
+  readonly reject: (error: MessageError) => void;
+};
+
+const DONE: IteratorResult<unknown, undefined> = { done: true, value: undefined };
+
+/**
+ * Items from an actor to one reader.
+ *
+ * The reader grants credit, the pump makes items while there is some: a reader that stops reading
+ * stops the producer, with at most a window of items between them.
+ */
+export class ActorStream extends Timer implements AsyncIterableIterator<unknown, undefined> {
+  /** Called once, when no more items will be made. */
+  onEnd: (error: MessageError | undefined) => void = () => {};
+  /** Gives back what the end needs no more, such as a listener. */
+  forget: () => void = () => {};
+  readonly #wheel: TimerWheel;
+  readonly #inlet: Inlet;
+  readonly #outlet = new Outlet();
+  readonly #items = new Ring<unknown>();
+  readonly #waiting = new Ring<Waiting>();
+  #source: AsyncIterator<unknown> | Iterator<unknown> | undefined;
+  #isPumping = false;
+  #isEnded = false;
+  #error: MessageError | undefined;
+
+  constructor(window: number, wheel: TimerWheel) {
+    super();
+    this.#wheel = wheel;
+    this.#inlet = new Inlet(window);
+    this.#outlet.grant(this.#inlet.first);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    if (this.#items.length > 0) {
+      const value = this.#items.shift();
+      this.#grant();
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.#error !== undefined) {
+      const error = this.#error;
+      this.#error = undefined;
+      return Promise.reject(error);
+    }
+    if (this.#isEnded) return Promise.resolve(DONE);
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  /** The reader has enough: the producer is told, and what waits is dropped. */
+  return(): Promise<IteratorResult<unknown, undefined>> {
+    this.end(new MessageError("cancelled", "the reader stopped reading"));
+    while (this.#items.length > 0) this.#items.shift();
+    this.#error = undefined;
+    return Promise.resolve(DONE);
+  }
+
+  /** Takes items from here while there is credit. */
+  start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
+    const source =
+      Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+    this.#source = source;
+    if (this.#isEnded) this.#leave();
+    else this.#pump();
+  }
+
+  /** Ends after the items that are there, with an error if there is one. */
+  end(error: MessageError | undefined): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#error = error;
+    this.#wheel.remove(this);
+    this.forget();
+    for (let reader = this.#waiting.shift(); reader; reader = this.#waiting.shift()) {
+      if (this.#error === undefined) {
+        reader.resolve(DONE);
+      } else {
+        reader.reject(this.#error);
+        this.#error = undefined;
+      }
+    }
+    this.onEnd(error);
+    // A generator that is at work is told by its signal, and left when it yields.
+    if (!this.#isPumping) this.#leave();
+  }
+
+  expire(): void {
+    this.end(new MessageError("deadline", "the stream did not end within its deadline"));
+  }
+
+  #grant(): void {
+    this.#outlet.grant(this.#inlet.take());
+    if (!this.#isPumping && this.#source !== undefined && !this.#isEnded) this.#pump();
+  }
+
+  #pump(): void {
+    if (this.#outlet.credit === 0) return;
+    this.#isPumping = true;
+    this.#produce().then(
+      () => this.#pumped(undefined),
+      (thrown: unknown) => this.#pumped(asMessageError(thrown)),
+    );
+  }
+
+  async #produce(): Promise<void> {
+    const source = this.#source;
+    while (source !== undefined && !this.#isEnded && this.#outlet.send()) {
+      const result = await source.next();
+      if (result.done === true) {
+        this.#source = undefined;
+        this.end(undefined);
+        return;
+      }
+      if (!this.#isEnded) this.#deliver(result.value);
+    }
+  }
+
+  #pumped(error: MessageError | undefined): void {
+    this.#isPumping = false;
+    if (error !== undefined) {
+      this.#source = undefined;
+      this.end(error);
+    } else if (this.#isEnded) {
+      this.#leave();
+    } else {
+      // Credit that came between the last look and now.
+      this.#pump();
+    }
+  }
+
+  #deliver(value: unknown): void {
+    const reader = this.#waiting.shift();
+    if (reader === undefined) {
+      this.#items.push(value);
+      return;
+    }
+    reader.resolve({ done: false, value });
+    this.#outlet.grant(this.#inlet.take());
+  }
+
+  #leave(): void {
+    const source = this.#source;
+    this.#source = undefined;
+    if (source?.return === undefined) return;
+    // The reader has gone: what the producer says on its way out has nobody to go to.
+    Promise.resolve(source.return()).catch(() => {});
+  }
+}

@@ -1,0 +1,230 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ActorSystem, type DeadLetter, MessageError } from "../src/index.js";
+import { VirtualClock } from "../src/testing.js";
+
+type Counter = { add: { payload: number; reply: number }; fail: {}; hold: { reply: string } };
+
+/** A counter that can be held at a message. */
+function counter(gate: { open: () => void } = { open: () => {} }) {
+  return () => {
+    let count = 0;
+    return {
+      handle: {
+        add: (by: number) => (count += by),
+        fail: () => {
+          throw new Error("on purpose");
+        },
+        hold: () => new Promise<string>((resolve) => (gate.open = () => resolve("held"))),
+      },
+    };
+  };
+}
+
+function setup() {
+  const clock = new VirtualClock();
+  const system = new ActorSystem({ clock });
+  const dead: DeadLetter[] = [];
+  system.deadLetters.listen((letter) => dead.push(letter));
+  return { clock, system, dead, codes: () => dead.map((letter) => letter.code) };
+}
+
+test("an ask gets the answer of its message", async () => {
+  const { system } = setup();
+  const ref = system.spawn<Counter>("counter", counter());
+  assert.equal(await ref.ask("add", 2), 2);
+  assert.equal(await ref.ask("add", 3), 5);
+});
+
+test("messages of one sender are handled in order, one at a time", async () => {
+  const { system } = setup();
+  const seen: string[] = [];
+  const ref = system.spawn<{ note: { payload: number } }>("notes", () => ({
+    handle: {
+      note: async (n) => {
+        seen.push(`begin ${n}`);
+        await Promise.resolve();
+        seen.push(`end ${n}`);
+      },
+    },
+  }));
+  await Promise.all([ref.tell("note", 1), ref.tell("note", 2)]);
+  await ref.ask("note", 3);
+  assert.deepEqual(seen, ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]);
+});
+
+test("an ask without an answer ends at its deadline, and the handler is told", async () => {
+  const { clock, system } = setup();
+  let signal: AbortSignal | undefined;
+  const ref = system.spawn<{ wait: { reply: string } }>("slow", () => ({
+    handle: {
+      wait: (_, call) => {
+        signal = call.signal;
+        return new Promise<string>(() => {});
+      },
+    },
+  }));
+  const asked = ref.ask("wait", undefined, { deadlineMs: 100 });
+  let ended = false;
+  const outcome = assert.rejects(asked, { code: "deadline", retryable: true });
+  void outcome.then(() => (ended = true));
+  await clock.advance(99);
+  assert.equal(ended, false);
+  assert.equal(signal?.aborted, false);
+  await clock.advance(30);
+  await outcome;
+  assert.equal(signal?.aborted, true);
+});
+
+test("an ask that says nothing has the deadline of the system", async () => {
+  const { clock, system } = setup();
+  const ref = system.spawn<Counter>("counter", counter());
+  const outcome = assert.rejects(ref.ask("hold"), { code: "deadline" });
+  await clock.advance(5030);
+  await outcome;
+});
+
+test("a late answer is dropped", async () => {
+  const { clock, system } = setup();
+  const gate = { open: () => {} };
+  const ref = system.spawn<Counter>("counter", counter(gate));
+  const outcome = assert.rejects(ref.ask("hold", undefined, { deadlineMs: 10 }));
+  await clock.advance(50);
+  await outcome;
+  gate.open();
+  assert.equal(await ref.ask("add", 1), 1);
+});
+
+test("a cancelled ask is not handled if it waited", async () => {
+  const { clock, system, codes } = setup();
+  const gate = { open: () => {} };
+  const ref = system.spawn<Counter>("counter", counter(gate));
+  const held = ref.ask("hold");
+  const abort = new AbortController();
+  const asked = ref.ask("add", 7, { signal: abort.signal });
+  await clock.settle();
+  abort.abort();
+  await assert.rejects(asked, { code: "cancelled" });
+  gate.open();
+  assert.equal(await held, "held");
+  assert.equal(await ref.ask("add", 1), 1);
+  assert.deepEqual(codes(), ["cancelled"]);
+});
+
+test("an ask with a signal that was aborted before is not queued", async () => {
+  const { system } = setup();
+  const ref = system.spawn<Counter>("counter", counter());
+  const asked = ref.ask("add", 1, { signal: AbortSignal.abort() });
+  await assert.rejects(asked, { code: "cancelled" });
+  assert.equal(ref.info().depth, 0);
+});
+
+test("a message error answers and leaves the actor as it is", async () => {
+  const { system } = setup();
+  const ref = system.spawn<{ pay: { reply: number } }>("till", () => ({
+    handle: {
+      pay: () => {
+        throw new MessageError("refused", "no money", { details: { short: 3 } });
+      },
+    },
+  }));
+  await assert.rejects(ref.ask("pay"), { code: "refused", details: { short: 3 } });
+  assert.equal(ref.info().restarts, 0);
+});
+
+test("an unknown type is a bad request that names what there is", async () => {
+  const { system } = setup();
+  system.spawn<Counter>("counter", counter());
+  const ref = system.find("counter");
+  for (const type of ["sub", "constructor", "__proto__"]) {
+    const asked = ref?.ask(type, undefined);
+    assert.ok(asked !== undefined);
+    await assert.rejects(asked, { code: "bad-request", message: /it takes add, fail, hold/ });
+  }
+});
+
+test("nobody at a path is an unknown target and a dead letter", async () => {
+  const { system, codes } = setup();
+  const ref = system.spawn<Counter>("counter", counter());
+  assert.deepEqual(await ref.stop(), { reason: "stopped" });
+  await assert.rejects(ref.tell("add", 1), { code: "unknown-target" });
+  await assert.rejects(ref.ask("add", 1), { code: "unknown-target" });
+  void ref.tell("add", 2);
+  assert.deepEqual(codes(), ["unknown-target", "unknown-target", "unknown-target"]);
+});
+
+test("stop overtakes what waits, and what waits is not handled", async () => {
+  const { clock, system, codes } = setup();
+  const gate = { open: () => {} };
+  const ref = system.spawn<Counter>("counter", counter(gate));
+  const held = ref.ask("hold");
+  await clock.settle();
+  const waiting = assert.rejects(ref.ask("add", 1), { code: "unknown-target" });
+  const stopped = ref.stop();
+  gate.open();
+  assert.equal(await held, "held");
+  await waiting;
+  assert.deepEqual(await stopped, { reason: "stopped" });
+  assert.deepEqual(codes(), ["unknown-target"]);
+});
+
+test("an actor that does not end in time is killed", async () => {
+  const { clock, system } = setup();
+  const ref = system.spawn<Counter>("counter", counter(), { shutdownMs: 100 });
+  const held = assert.rejects(ref.ask("hold"), { code: "failed" });
+  await clock.settle();
+  const stopped = ref.stop();
+  await clock.advance(150);
+  assert.deepEqual(await stopped, { reason: "killed" });
+  await held;
+});
+
+test("a path has one actor, and is free when that has ended", async () => {
+  const { system } = setup();
+  const ref = system.spawn<Counter>("counter", counter());
+  assert.throws(() => system.spawn<Counter>("counter", counter()), { code: "refused" });
+  assert.throws(() => system.spawn<Counter>("../counter", counter()), { code: "bad-request" });
+  await ref.stop();
+  assert.ok(system.spawn<Counter>("counter", counter()).isAlive);
+});
+
+test("actors that talk for ever leave turns to the event loop", async () => {
+  const system = new ActorSystem();
+  let goesOn = true;
+  const ref = system.spawn<{ again: {} }>("loop", (context) => ({
+    handle: {
+      again: () => {
+        if (goesOn) void context.self.tell("again");
+      },
+    },
+  }));
+  void ref.tell("again");
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  goesOn = false;
+  await system.shutdown();
+});
+
+test("asks in a loop leave turns to the event loop", async () => {
+  const system = new ActorSystem();
+  const ref = system.spawn<Counter>("counter", counter());
+  let hadTurn = false;
+  setImmediate(() => (hadTurn = true));
+  for (let asks = 0; !hadTurn; asks += 1) {
+    assert.ok(asks < 100_000);
+    await ref.ask("add", 1);
+  }
+  await system.shutdown();
+});
+
+test("statistics count, and have percentiles of what was asked", async () => {
+  const system = new ActorSystem();
+  const ref = system.spawn<Counter>("counter", counter());
+  for (let asks = 0; asks < 160; asks += 1) await ref.ask("add", 1);
+  const { actors, depth, deadLetters, askNs } = system.stats();
+  assert.deepEqual([actors, depth, deadLetters, askNs.count], [1, 0, 0, 10]);
+  assert.ok(askNs.p50 > 0 && askNs.p50 <= askNs.p99 && askNs.p99 <= askNs.max);
+  assert.equal(ref.info().handled, 160);
+  await system.shutdown();
+  assert.throws(() => system.spawn<Counter>("late", counter()), { code: "refused" });
+});

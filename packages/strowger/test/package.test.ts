@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Runs a program to its end and returns what it printed, line by line. */
+function run(program: string, args: readonly string[], cwd: string): string[] {
+  const out = execFileSync(program, args, { cwd, encoding: "utf8", timeout: 120_000 });
+  return out.trim().split("\n");
+}
+
+for (const [example, printed] of [
+  ["counter", ["3", "1", "1"]],
+  ["ask", ["paid 20", "refused false", "deadline true"]],
+  ["stream", ["1", "2", "3", "the producer left", "true"]],
+  ["pipeline", ['{"a":3,"rose":3,"is":2,"end":1}']],
+] as const) {
+  test(`the example ${example} prints what it says`, () => {
+    assert.deepEqual(run(process.execPath, [`dist/examples/${example}.js`], root), printed);
+  });
+}
+
+test("a fresh project installs the package, and the first example compiles and runs", () => {
+  const folder = mkdtempSync(join(tmpdir(), "strowger-"));
+  try {
+    const pack = ["pack", "--ignore-scripts", "--silent", "--pack-destination", folder];
+    const [archive] = run("npm", pack, root).slice(-1);
+    assert.ok(archive !== undefined);
+    const project = join(folder, "project");
+    mkdirSync(project);
+    writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+    run("npm", ["install", "--offline", "--silent", join(folder, archive)], project);
+    const example = /```ts\n(.*?)```/s.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1];
+    assert.ok(example !== undefined);
+
+    writeFileSync(join(project, "first.ts"), example);
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const flags = ["--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"];
+    const types = ["--typeRoots", join(root, "node_modules/@types")];
+    run("node", [tsc, ...flags, ...types, "first.ts"], project);
+    assert.deepEqual(run(process.execPath, ["first.js"], project), ["42", "0", "40", "42"]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

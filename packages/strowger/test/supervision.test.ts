@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ActorSystem, type Exit } from "../src/index.js";
+import { VirtualClock } from "../src/testing.js";
+
+type Fragile = { add: { payload: number; reply: number }; fail: {} };
+
+function setup() {
+  const clock = new VirtualClock();
+  return { clock, system: new ActorSystem({ clock }) };
+}
+
+function fragile(exits: Exit[] = []) {
+  return () => {
+    let count = 0;
+    return {
+      handle: {
+        add: (by: number) => (count += by),
+        fail: () => {
+          throw new Error("on purpose");
+        },
+      },
+      postStop: (exit: Exit) => void exits.push(exit),
+    };
+  };
+}
+
+test("a failure fails the ask, and the next incarnation begins anew", async () => {
+  const { clock, system } = setup();
+  const exits: Exit[] = [];
+  const ref = system.spawn<Fragile>("fragile", fragile(exits));
+  await ref.ask("add", 5);
+  await assert.rejects(ref.ask("fail"), { code: "failed", message: /on purpose/ });
+  await clock.settle();
+  assert.equal(await ref.ask("add", 1), 1);
+  assert.deepEqual([ref.info().restarts, exits[0]?.reason], [1, "failed"]);
+});
+
+test("a failure loses nothing that waits", async () => {
+  const { clock, system } = setup();
+  const ref = system.spawn<Fragile>("fragile", fragile());
+  void ref.tell("fail");
+  const asked = [ref.ask("add", 1), ref.ask("add", 2)];
+  await clock.settle();
+  assert.deepEqual(await Promise.all(asked), [1, 3]);
+});
+
+test("restarts after the first wait longer and longer", async () => {
+  const { clock, system } = setup();
+  const backoff = { initialMs: 100, maxMs: 150 };
+  const ref = system.spawn<Fragile>("fragile", fragile(), { backoff });
+  for (const [restarts, pause] of [[1, 0], [2, 100], [3, 150], [4, 150]] as const) {
+    void ref.tell("fail");
+    await clock.settle();
+    if (pause > 0) {
+      assert.equal(ref.info().state, "restarting");
+      await clock.advance(pause - 1);
+      assert.equal(ref.info().restarts, restarts - 1);
+      await clock.advance(26);
+    }
+    assert.deepEqual([ref.info().restarts, ref.info().state], [restarts, "running"]);
+  }
+});
+
+test("an actor that fails too often ends", async () => {
+  const { clock, system } = setup();
+  const intensity = { restarts: 2, withinMs: 1000 };
+  const options = { intensity, backoff: { initialMs: 0, maxMs: 0 } };
+  const ref = system.spawn<Fragile>("fragile", fragile(), options);
+  for (let times = 0; times < 3; times += 1) void ref.tell("fail");
+  await clock.settle();
+  const { reason, error } = await ref.ended;
+  assert.equal(reason, "intensity");
+  assert.match(String(error), /on purpose/);
+});
+
+test("failures that are long ago do not count", async () => {
+  const { clock, system } = setup();
+  const ref = system.spawn<Fragile>("fragile", fragile(), {
+    intensity: { restarts: 1, withinMs: 1000 },
+  });
+  for (let times = 1; times <= 3; times += 1) {
+    void ref.tell("fail");
+    await clock.advance(1001);
+    assert.equal(ref.info().restarts, times);
+  }
+});
+
+test("a temporary actor is not started again, a permanent one always", async () => {
+  const { clock, system } = setup();
+  const once = system.spawn<Fragile>("once", fragile(), { restart: "temporary" });
+  void once.tell("fail");
+  assert.equal((await once.ended).reason, "failed");
+  const leaving = ({ stop }: { readonly stop: () => void }) => ({ handle: { leave: stop } });
+  const always = system.spawn<{ leave: {} }>("always", leaving, { restart: "permanent" });
+  await always.ask("leave");
+  await clock.settle();
+  assert.deepEqual([always.info().restarts, always.isAlive], [1, true]);
+});
+
+test("children end before their parent, and a stop reaches all", async () => {
+  const { system } = setup();
+  const ended: string[] = [];
+  const leaf = (name: string) => () => ({ handle: {}, postStop: () => void ended.push(name) });
+  const parent = system.spawn("parent", (context) => {
+    context.spawn("a", leaf("a"));
+    context.spawn("b", leaf("b"));
+    return leaf("parent")();
+  });
+  assert.ok(system.find("parent/a")?.isAlive);
+  await parent.stop();
+  assert.deepEqual(ended, ["b", "a", "parent"]);
+  assert.equal(system.stats().actors, 0);
+});
+
+test("a child that fails too often fails its parent, which starts it again", async () => {
+  const { clock, system } = setup();
+  const parent = system.spawn("parent", (context) => {
+    context.spawn<Fragile>("child", fragile(), { intensity: { restarts: 0, withinMs: 1000 } });
+    return { handle: {} };
+  });
+  void system.find("parent/child")?.tell("fail", undefined);
+  await clock.settle();
+  assert.equal(parent.info().restarts, 1);
+  assert.equal(parent.info().children, 1);
+  assert.equal(await system.find("parent/child")?.ask("add", 4), 4);
+});
+
+test("a parent that its child takes down fails what it was asked", async () => {
+  const { clock, system } = setup();
+  const parent = system.spawn<{ hold: {} }>("parent", (context) => {
+    context.spawn<Fragile>("child", fragile(), { intensity: { restarts: 0, withinMs: 1000 } });
+    return { handle: { hold: () => new Promise<void>(() => {}) } };
+  });
+  const asked = assert.rejects(parent.ask("hold"), { code: "failed" });
+  await clock.settle();
+  void system.find("parent/child")?.tell("fail", undefined);
+  await clock.settle();
+  await asked;
+  assert.equal(parent.info().state, "running");
+});
+
+test("messages wait until an actor that starts slowly has started", async () => {
+  const { clock, system } = setup();
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  const ref = system.spawn<{ get: { reply: number } }>("slow", async () => {
+    await opened;
+    return { handle: { get: () => 7 } };
+  });
+  const asked = ref.ask("get");
+  await clock.settle();
+  assert.deepEqual([ref.info().state, ref.info().depth], ["starting", 1]);
+  open();
+  assert.equal(await asked, 7);
+});
+
+test("what a postStop throws is told, and ends nothing else", async () => {
+  const { system } = setup();
+  const troubles: string[] = [];
+  system.troubles.listen(({ address, error }) => troubles.push(`${address} ${String(error)}`));
+  const ref = system.spawn("sore", () => ({
+    handle: {},
+    postStop: () => {
+      throw new Error("ouch");
+    },
+  }));
+  await ref.stop();
+  assert.deepEqual(troubles, ["@(sore) Error: ouch"]);
+});
