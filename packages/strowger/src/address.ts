@@ -20,6 +20,7 @@ const PATH = new RegExp(`^${KEY}(?:/${KEY}){0,${DEEPEST - 1}}$(?!\\n)`);
 
 /** Addresses that were checked before; emptied when full, so that it stays small. */
 const known = new Map<string, Address>();
+const parsed = new Map<string, ParsedAddress>();
 const KNOWN = 4096;
 
 /**
@@ -52,8 +53,17 @@ export function address(path: string): Address {
  * @throws MessageError `bad-request` if it is no address.
  */
 export function parseAddress(text: string): ParsedAddress {
+  const found = parsed.get(text);
+  if (found !== undefined) return found;
   const path = pathOf(text);
-  return { address: address(path), path, keys: path.split("/") };
+  const made = Object.freeze({
+    address: address(path),
+    path,
+    keys: Object.freeze(path.split("/")),
+  });
+  if (parsed.size >= KNOWN) parsed.clear();
+  parsed.set(text, made);
+  return made;
 }
 
 /** The path in an address; it is checked. */
