@@ -57,6 +57,24 @@ const WEAKENINGS: &[Weakening] = &[
         to: "store(false, Ordering::Relaxed)",
     },
     Weakening {
+        name: "a value is shown with the slot that is full",
+        file: "schedule/strand/slot.rs",
+        from: "slot.state.store(FULL, Ordering::Release)",
+        to: "slot.state.store(FULL, Ordering::Relaxed)",
+    },
+    Weakening {
+        name: "who looks for a value sees what was put in",
+        file: "schedule/strand/slot.rs",
+        from: "if slot.state.load(Ordering::Acquire) != FULL {",
+        to: "if slot.state.load(Ordering::Relaxed) != FULL {",
+    },
+    Weakening {
+        name: "who waits for a value is woken",
+        file: "schedule/strand/slot.rs",
+        from: "if now & WAITS != 0 {",
+        to: "if now & WAITS == 8 {",
+    },
+    Weakening {
         name: "a wake during the turn is noted",
         file: "schedule/strand.rs",
         from: "self.0.state = State::Woken",

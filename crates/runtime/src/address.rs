@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::mailbox::{Mailbox, Refused, System};
 use crate::metric::Count;
 use crate::path::Path;
 use crate::recipient::{Recipient, Turn};
-use crate::reply::{self, Answer, Ask, Request, Unanswered};
+use crate::reply::{self, Ask, Request, Unanswered};
 use crate::ring::{self, Asking};
 use crate::supervision::DynamicRef;
 
@@ -281,7 +280,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<Ask<R>>,
     {
-        let (reply, answer) = reply::slot();
+        let (reply, mut answer) = reply::slot();
         let sent = self.0.send_here(Ask { request, reply });
         if let Ok(number) = sent {
             let mut result = answer.take();
@@ -301,44 +300,53 @@ impl<M: Send + 'static> ActorRef<M> {
                 return result.map_err(AskError::from);
             }
         }
+        let mut sending = pin!(self.send_in_turn(sent));
         // Until it is in the mailbox, it comes after all that is.
-        let placed = AtomicU64::new(u64::MAX);
-        let exchange = async {
-            let sent = match sent {
-                Err(SendError::Full(ask)) if self.0.mailbox.spec().waits() => {
-                    self.deliver(ask, None).await
-                }
-                sent => sent,
-            };
-            match sent {
-                Ok(number) => {
-                    placed.store(number, Ordering::Relaxed);
-                    let mut asked = Asked {
-                        mailbox: &self.0.mailbox,
-                        number: Some(number),
-                    };
-                    let result = wait_for(&answer).await;
-                    asked.number = None;
-                    result
-                }
-                Err(SendError::Closed(_)) => Err(AskError::Closed),
-                Err(SendError::Full(_)) => Err(AskError::Full),
-                Err(SendError::Draining(_)) => Err(AskError::Draining),
-                Err(SendError::Expired(_)) => Err(AskError::TimedOut),
-            }
+        let mut asked = Asked {
+            mailbox: &self.0.mailbox,
+            number: None,
         };
-        let mut exchange = pin!(exchange);
         // The clock is read, and the deadline set, only if the first poll is not the last.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
         let mut asking = Asking::new(&self.0.node);
         poll_fn(|cx| {
-            if let Poll::Ready(result) = exchange.as_mut().poll(cx) {
-                return Poll::Ready(result);
+            if asked.number.is_none()
+                && let Poll::Ready(sent) = sending.as_mut().poll(cx)
+            {
+                asked.number = Some(sent?);
             }
-            asking.pending(placed.load(Ordering::Relaxed), || answer.open())?;
+            if asked.number.is_some()
+                && let Poll::Ready(result) = answer.poll(cx)
+            {
+                asked.number = None;
+                return Poll::Ready(result.map_err(AskError::from));
+            }
+            asking.pending(asked.number.unwrap_or(u64::MAX), || answer.open())?;
             deadline.poll(cx).map(|()| Err(AskError::TimedOut))
         })
         .await
+    }
+
+    /// Waits for room for a request, if there was none and that is the rule; returns its number.
+    async fn send_in_turn<R: Request>(
+        &self,
+        sent: Result<u64, SendError<Ask<R>>>,
+    ) -> Result<u64, AskError>
+    where
+        M: Accepts<Ask<R>>,
+    {
+        let sent = match sent {
+            Err(SendError::Full(ask)) if self.0.mailbox.spec().waits() => {
+                self.deliver(ask, None).await
+            }
+            sent => sent,
+        };
+        sent.map_err(|refused| match refused {
+            SendError::Closed(_) => AskError::Closed,
+            SendError::Full(_) => AskError::Full,
+            SendError::Draining(_) => AskError::Draining,
+            SendError::Expired(_) => AskError::TimedOut,
+        })
     }
 
     /// An address for messages of one type only.
@@ -404,10 +412,6 @@ impl<M> Drop for Asked<'_, M> {
             self.mailbox.abandon(number);
         }
     }
-}
-
-async fn wait_for<T>(answer: &Answer<T>) -> Result<T, AskError> {
-    poll_fn(|cx| answer.poll(cx)).await.map_err(AskError::from)
 }
 
 /// Before a task runs what it waits for: now and then, others come first. A dispatcher that the

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
-use crate::schedule::strand::Lock;
+use crate::schedule::strand::{self, Giver, Taker};
 
 /// A message that is answered.
 ///
@@ -64,7 +65,7 @@ pub struct Completion<T> {
 pub struct Reply<T>(Target<T>);
 
 enum Target<T> {
-    Slot(Arc<Slot<T>>),
+    Slot(Giver<Result<T, Unanswered>, Arc<Open>>),
     Lane { sink: Arc<dyn Sink<T>>, token: u64 },
     Done,
 }
@@ -87,7 +88,11 @@ impl<T> Reply<T> {
 
     fn settle(&mut self, result: Result<T, Unanswered>) {
         match mem::replace(&mut self.0, Target::Done) {
-            Target::Slot(slot) => slot.settle(result),
+            Target::Slot(slot) => {
+                if let Some(waker) = slot.put(result, |open| open.close()) {
+                    waker.wake();
+                }
+            }
             Target::Lane { sink, token } => sink.complete(Completion { token, result }),
             Target::Done => {}
         }
@@ -151,99 +156,68 @@ impl<T> fmt::Debug for Lane<T> {
     }
 }
 
-/// Where one who asks waits for the answer.
-struct Slot<T>(Lock<State<T>>);
-
-enum State<T> {
-    Empty(Option<Waker>),
-    Settled(Result<T, Unanswered>),
-    Gone,
-}
-
-impl<T> Slot<T> {
-    fn settle(&self, result: Result<T, Unanswered>) {
-        let mut state = self.0.lock();
-        match &mut *state {
-            State::Empty(waker) => {
-                let waker = waker.take();
-                *state = State::Settled(result);
-                drop(state);
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-            }
-            State::Settled(_) | State::Gone => drop(state),
-        }
-    }
-}
-
 /// Whether an answer is still to come, without its type.
-pub(crate) trait Open: Send + Sync {
-    fn is_open(&self) -> bool;
-}
+#[derive(Debug)]
+pub(crate) struct Open(AtomicBool);
 
-impl<T: Send> Open for Slot<T> {
-    fn is_open(&self) -> bool {
-        matches!(*self.0.lock(), State::Empty(_))
+impl Open {
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn close(&self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
-/// The waiting side of a slot. Dropping it discards the answer.
-pub(crate) struct Answer<T>(Arc<Slot<T>>);
+/// The waiting side of a reply. Dropping it discards the answer.
+pub(crate) struct Answer<T> {
+    slot: Taker<Result<T, Unanswered>, Arc<Open>>,
+    open: Option<Arc<Open>>,
+}
 
 /// Makes a reply and the place where its answer arrives.
+#[inline]
 pub(crate) fn slot<T>() -> (Reply<T>, Answer<T>) {
-    let slot = Arc::new(Slot(Lock::new(State::Empty(None))));
-    (Reply(Target::Slot(Arc::clone(&slot))), Answer(slot))
-}
-
-impl<T: Send + 'static> Answer<T> {
-    /// The place where the answer arrives.
-    pub(crate) fn open(&self) -> Arc<dyn Open> {
-        Arc::<Slot<T>>::clone(&self.0)
-    }
+    let (giver, slot) = strand::slot();
+    (Reply(Target::Slot(giver)), Answer { slot, open: None })
 }
 
 impl<T> Answer<T> {
+    /// Says whether the answer is still to come, from now on.
+    pub(crate) fn open(&mut self) -> Arc<Open> {
+        if let Some(open) = &self.open {
+            return Arc::clone(open);
+        }
+        let open = Arc::new(Open(AtomicBool::new(true)));
+        if !self.slot.watch(Arc::clone(&open)) {
+            open.close();
+        }
+        self.open = Some(Arc::clone(&open));
+        open
+    }
+
     /// The answer, if it is there already.
-    pub(crate) fn take(&self) -> Option<Result<T, Unanswered>> {
-        let mut state = self.0.0.lock();
-        if !matches!(&*state, State::Settled(_)) {
-            return None;
-        }
-        match mem::replace(&mut *state, State::Gone) {
-            State::Settled(result) => Some(result),
-            State::Empty(_) | State::Gone => None,
-        }
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Result<T, Unanswered>> {
+        self.slot.take()
     }
 
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
-        let mut state = self.0.0.lock();
-        match mem::replace(&mut *state, State::Gone) {
-            State::Settled(result) => Poll::Ready(result),
-            State::Empty(_) => {
-                *state = State::Empty(Some(cx.waker().clone()));
-                Poll::Pending
-            }
-            State::Gone => Poll::Ready(Err(Unanswered::Dropped)),
-        }
-    }
-}
-
-impl<T> Drop for Answer<T> {
-    fn drop(&mut self) {
-        let answer = mem::replace(&mut *self.0.0.lock(), State::Gone);
-        drop(answer);
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
+        let answer = self.slot.poll(cx.waker());
+        answer.map(|answer| answer.unwrap_or(Err(Unanswered::Dropped)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use parking_lot::Mutex;
 
     use super::*;
 
-    fn poll<T>(answer: &Answer<T>) -> Poll<Result<T, Unanswered>> {
+    fn poll<T>(answer: &mut Answer<T>) -> Poll<Result<T, Unanswered>> {
         answer.poll(&Context::from_waker(Waker::noop()))
     }
 
@@ -258,28 +232,28 @@ mod tests {
 
     #[test]
     fn an_answer_arrives_once() {
-        let (reply, answer) = slot();
-        assert_eq!(poll(&answer), Poll::Pending);
+        let (reply, mut answer) = slot();
+        assert_eq!(poll(&mut answer), Poll::Pending);
         reply.send(7);
-        assert_eq!(poll(&answer), Poll::Ready(Ok(7)));
+        assert_eq!(poll(&mut answer), Poll::Ready(Ok(7)));
     }
 
     #[test]
     fn dropping_a_reply_is_an_answer() {
-        let (reply, answer) = slot::<u32>();
+        let (reply, mut answer) = slot::<u32>();
         drop(reply);
-        assert_eq!(poll(&answer), Poll::Ready(Err(Unanswered::Dropped)));
+        assert_eq!(poll(&mut answer), Poll::Ready(Err(Unanswered::Dropped)));
     }
 
     #[test]
     fn a_reply_that_a_panic_drops_says_so() {
-        let (reply, answer) = slot::<u32>();
+        let (reply, mut answer) = slot::<u32>();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _reply = reply;
             std::panic::resume_unwind(Box::new(()));
         }));
         assert!(panicked.is_err());
-        assert_eq!(poll(&answer), Poll::Ready(Err(Unanswered::Panicked)));
+        assert_eq!(poll(&mut answer), Poll::Ready(Err(Unanswered::Panicked)));
     }
 
     #[test]
@@ -298,6 +272,18 @@ mod tests {
         reply.send(Arc::clone(&payload));
         drop(answer);
         assert_eq!(Arc::strong_count(&payload), 1);
+    }
+
+    #[test]
+    fn who_watches_knows_of_the_answer_before_it_is_there() {
+        let (reply, mut answer) = slot();
+        assert_eq!(poll(&mut answer), Poll::Pending);
+        let open = answer.open();
+        assert!(open.is_open() && Arc::ptr_eq(&open, &answer.open()));
+        assert_eq!(poll(&mut answer), Poll::Pending);
+        reply.send(7);
+        assert!(!open.is_open());
+        assert_eq!(poll(&mut answer), Poll::Ready(Ok(7)));
     }
 
     #[test]

@@ -43,7 +43,7 @@ struct Wait {
     number: u64,
     /// What the actor that waits had begun when the wait began.
     floor: u64,
-    answer: Arc<dyn Open>,
+    answer: Arc<Open>,
 }
 
 impl fmt::Debug for Waits {
@@ -78,7 +78,7 @@ impl<'a> Asking<'a> {
     pub(crate) fn pending(
         &mut self,
         number: u64,
-        answer: impl FnOnce() -> Arc<dyn Open>,
+        answer: impl FnOnce() -> Arc<Open>,
     ) -> Result<(), AskError> {
         let shared = &self.on.shared;
         let from = Current::with(&INSIDE, |node| {
@@ -103,7 +103,7 @@ impl<'a> Asking<'a> {
         &mut self,
         from: Option<ActorId>,
         number: u64,
-        answer: impl FnOnce() -> Arc<dyn Open>,
+        answer: impl FnOnce() -> Arc<Open>,
     ) -> Result<(), AskError> {
         self.forget();
         let shared = &self.on.shared;

@@ -8,7 +8,7 @@ pub(crate) use checked::*;
 
 #[cfg(not(strowger_loom))]
 mod plain {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
     /// Gives way to other threads in a loop that waits for one of them.
     pub(crate) fn relax(round: u32) {
@@ -51,7 +51,7 @@ mod plain {
 #[cfg(strowger_loom)]
 mod checked {
     pub(crate) use loom::cell::{MutPtr, UnsafeCell};
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
     pub(crate) fn relax(_round: u32) {
         loom::thread::yield_now();

@@ -26,6 +26,7 @@
 //! 5. What a turn works on borrows the life and the owner. It is in a buffer of its own
 //!    ([`scratch`]), and dropped before either: before the life is asked for the next thing to do.
 //!    While it is there, it is also in the body, and nothing but it touches the life.
+//! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot)).
 
 #![allow(
     unsafe_code,
@@ -38,6 +39,7 @@ mod lock;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod scratch;
+mod slot;
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -55,6 +57,7 @@ pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
 use lock::Guard;
 pub(crate) use lock::Lock;
+pub(crate) use slot::{Giver, Taker, slot};
 
 /// What a strand is about.
 pub(crate) trait Rest {

@@ -197,7 +197,7 @@ impl SupervisorRef {
         &self,
         message: impl FnOnce(Reply<T>) -> SupervisorMsg,
     ) -> Result<T, ChildError> {
-        let (reply, answer) = reply::slot();
+        let (reply, mut answer) = reply::slot();
         self.0
             .tell(message(reply))
             .await

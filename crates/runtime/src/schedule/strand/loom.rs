@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::future::{Future, poll_fn, ready};
+use std::future::{Future, Ready as Done, poll_fn};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
 
 use ::loom::model;
 use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Held, Host, Life, Lock, Mark, Ready, Rest, Step, Strand, abandon, start};
+use super::{Held, Host, Life, Lock, Mark, Ready, Rest, Step, Strand, abandon, slot, start};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -108,7 +108,8 @@ impl Life<Toy> for Until {
         _: &'a Toy,
         message: &mut Option<Infallible>,
     ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a>> {
-        message.take().map(|message| ready(match message {}))
+        let none = |message| -> Done<_> { match message {} };
+        message.take().map(none)
     }
 
     fn exit(failure: Infallible) -> Exit {
@@ -249,5 +250,69 @@ fn what_is_abandoned_ends_once_whoever_wakes_it() {
             1,
             "a strand that is over keeps nothing"
         );
+    });
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_value_arrives_whenever_it_is_looked_for_and_wakes_who_waits() {
+    model(|| {
+        let (giver, mut taker) = slot();
+        let told = Arc::new(AtomicUsize::new(0));
+        let tell = thread::spawn(move || {
+            let tell = |told: &Arc<AtomicUsize>| told.store(1, Ordering::Relaxed);
+            giver
+                .put(Box::new(7), tell)
+                .into_iter()
+                .for_each(Waker::wake);
+        });
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let first = taker.poll(&waker);
+        let watched = first.is_pending() && taker.watch(Arc::clone(&told));
+        let value = match first {
+            Poll::Ready(value) => value,
+            Poll::Pending => {
+                let mut value = None;
+                if let Poll::Ready(there) = taker.poll(&waker) {
+                    value = there;
+                }
+                tell.join().expect("no panic");
+                if value.is_none() {
+                    assert_eq!(bell.0.load(Ordering::Relaxed), 1, "it waits to the end");
+                    value = taker.take();
+                }
+                assert_eq!(told.load(Ordering::Relaxed), usize::from(watched));
+                value
+            }
+        };
+        assert_eq!(value.as_deref(), Some(&7));
+        assert!(taker.take().is_none(), "there was one");
+    });
+}
+
+#[test]
+fn a_value_that_nobody_waits_for_goes_with_the_slot() {
+    model(|| {
+        let value = Arc::new(());
+        let (giver, mut taker) = slot::<Arc<()>, ()>();
+        let given = Arc::clone(&value);
+        let put = thread::spawn(move || {
+            giver.put(given, |()| {}).into_iter().for_each(Waker::wake);
+        });
+        if taker.poll(Waker::noop()).is_pending() {
+            drop(taker);
+        }
+        put.join().expect("no panic");
+        assert_eq!(Arc::strong_count(&value), 1);
     });
 }

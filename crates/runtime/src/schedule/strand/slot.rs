@@ -1,0 +1,223 @@
+//! A place for one value, on its way from one who has it to one who waits.
+//!
+//! ```text
+//!           wait
+//!   Empty <------> Waits ---- put ----> Taken ---> Full
+//!     |  \                                         ^
+//!     |   +----------------- put ------------------+
+//!     +-- leave --> Left
+//! ```
+//!
+//! Both sides hold a pointer, and nobody counts. The value is the giver's until the slot is `Full`,
+//! after which the giver touches nothing, and the taker frees the slot. Where the taker has `Left`
+//! first, that touches nothing any more, and the giver frees the slot. The waker is the taker's
+//! while the slot is `Empty`, and the giver's once it took a slot that waits.
+//!
+//! A slot that is watched has something that must be told before it is full: it is put in once,
+//! while the slot is `Empty`, and never taken out. The way to `Full` leads through `Taken` then.
+
+use std::ptr::NonNull;
+use std::task::{Poll, Waker};
+
+use crate::sync::{AtomicU8, Ordering, UnsafeCell, relax};
+
+const EMPTY: u8 = 0;
+const WAITS: u8 = 1;
+const TAKEN: u8 = 2;
+const FULL: u8 = 3;
+const LEFT: u8 = 4;
+/// Beside `EMPTY` or `WAITS`.
+const WATCHED: u8 = 8;
+
+struct Slot<T, W> {
+    state: AtomicU8,
+    value: UnsafeCell<Option<T>>,
+    waker: UnsafeCell<Option<Waker>>,
+    watch: UnsafeCell<Option<W>>,
+}
+
+/// The side that puts the value in, which it has to.
+pub(crate) struct Giver<T, W>(NonNull<Slot<T, W>>);
+
+/// The side that takes it out.
+pub(crate) struct Taker<T, W>(NonNull<Slot<T, W>>);
+
+// SAFETY: the states say who touches what, one thread at a time.
+unsafe impl<T: Send, W: Send> Send for Giver<T, W> {}
+// SAFETY: nothing can be done with a reference to it.
+unsafe impl<T: Send, W: Send> Sync for Giver<T, W> {}
+// SAFETY: as for the giver.
+unsafe impl<T: Send, W: Send> Send for Taker<T, W> {}
+// SAFETY: nothing can be done with a reference to it.
+unsafe impl<T: Send, W: Send> Sync for Taker<T, W> {}
+
+/// Makes an empty slot.
+#[inline]
+pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
+    let slot = Box::new(Slot {
+        state: AtomicU8::new(EMPTY),
+        value: UnsafeCell::new(None),
+        waker: UnsafeCell::new(None),
+        watch: UnsafeCell::new(None),
+    });
+    let slot = NonNull::from(Box::leak(slot));
+    (Giver(slot), Taker(slot))
+}
+
+impl<T, W> Giver<T, W> {
+    /// Puts the value in, and tells who watches; returns whom to wake.
+    pub(crate) fn put(self, value: T, tell: impl FnOnce(&W)) -> Option<Waker> {
+        // SAFETY: the slot is there until it is full, or we free it.
+        let slot = unsafe { self.0.as_ref() };
+        // SAFETY: the value is ours.
+        let full = |place: *mut Option<T>| unsafe { *place = Some(value) };
+        slot.value.get_mut().with(full);
+        loop {
+            let now = slot.state.load(Ordering::Acquire);
+            if now == LEFT {
+                // SAFETY: the taker touches nothing any more.
+                unsafe { free(self.0) };
+                return None;
+            }
+            let next = if now == EMPTY { FULL } else { TAKEN };
+            let moved = slot
+                .state
+                .compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed);
+            if moved.is_err() {
+                continue;
+            }
+            if next == FULL {
+                return None;
+            }
+            if now & WATCHED != 0 {
+                // SAFETY: what is there is not written again.
+                let watch = |watch: *mut Option<W>| unsafe { (*watch).as_ref().map(tell) };
+                slot.watch.get_mut().with(watch);
+            }
+            let mut waker = None;
+            if now & WAITS != 0 {
+                // SAFETY: we took a slot that waits, so the waker is ours.
+                let take = |place: *mut Option<Waker>| unsafe { (*place).take() };
+                waker = slot.waker.get_mut().with(take);
+            }
+            slot.state.store(FULL, Ordering::Release);
+            return waker;
+        }
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_ref_mut,
+    reason = "what the taker may touch, nobody else may meanwhile"
+)]
+impl<T, W> Taker<T, W> {
+    fn slot(&self) -> &Slot<T, W> {
+        // SAFETY: the slot is there until we leave it.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The value, if it is there.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<T> {
+        let slot = self.slot();
+        if slot.state.load(Ordering::Acquire) != FULL {
+            return None;
+        }
+        // SAFETY: the slot is full, so the value is ours.
+        let take = |value: *mut Option<T>| unsafe { (*value).take() };
+        slot.value.get_mut().with(take)
+    }
+
+    /// The value, or nothing if it was taken before. The waker is woken when it comes.
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Option<T>> {
+        let Some(was) = self.reclaim() else {
+            return Poll::Ready(self.take());
+        };
+        let slot = self.slot();
+        let waker = waker.clone();
+        // SAFETY: the slot is empty, so this is ours.
+        let old = |place: *mut Option<Waker>| unsafe { (*place).replace(waker) };
+        let old = slot.waker.get_mut().with(old);
+        let empty = was & !WAITS;
+        let waits =
+            slot.state
+                .compare_exchange(empty, empty | WAITS, Ordering::AcqRel, Ordering::Relaxed);
+        drop(old);
+        if waits.is_ok() {
+            return Poll::Pending;
+        }
+        self.until_full();
+        Poll::Ready(self.take())
+    }
+
+    /// Has someone told before the slot is full. Once; false if that comes too late.
+    pub(crate) fn watch(&mut self, watch: W) -> bool {
+        let Some(was) = self.reclaim() else {
+            return false;
+        };
+        let slot = self.slot();
+        debug_assert_eq!(was & WATCHED, 0, "it is watched once");
+        // SAFETY: the slot is empty and not watched, so this is ours.
+        let put = |place: *mut Option<W>| unsafe { *place = Some(watch) };
+        slot.watch.get_mut().with(put);
+        let watched =
+            slot.state
+                .compare_exchange(EMPTY, was | WATCHED, Ordering::AcqRel, Ordering::Relaxed);
+        watched.is_ok()
+    }
+
+    /// Makes the slot empty if it waits, and says whether it did; nothing once it is full.
+    fn reclaim(&self) -> Option<u8> {
+        let state = &self.slot().state;
+        let now = state.load(Ordering::Acquire);
+        if now & !WATCHED == EMPTY {
+            return Some(now);
+        }
+        if now & !WATCHED == WAITS {
+            let empty = now & !WAITS;
+            let moved = state.compare_exchange(now, empty, Ordering::AcqRel, Ordering::Relaxed);
+            if moved.is_ok() {
+                return Some(now);
+            }
+        }
+        self.until_full();
+        None
+    }
+
+    /// Waits for the giver, which has taken the slot and is about to fill it, or did.
+    fn until_full(&self) {
+        let mut round = 0;
+        while self.slot().state.load(Ordering::Acquire) != FULL {
+            relax(round);
+            round = round.saturating_add(1);
+        }
+    }
+}
+
+impl<T, W> Drop for Taker<T, W> {
+    #[inline]
+    fn drop(&mut self) {
+        let state = &self.slot().state;
+        if state.load(Ordering::Acquire) != FULL
+            && let Some(was) = self.reclaim()
+        {
+            let empty = was & !WAITS;
+            let left = state.compare_exchange(empty, LEFT, Ordering::AcqRel, Ordering::Relaxed);
+            if left.is_ok() {
+                return;
+            }
+            self.until_full();
+        }
+        // SAFETY: it is full, so the giver touches nothing any more.
+        unsafe { free(self.0) };
+    }
+}
+
+/// Frees a slot.
+///
+/// # Safety
+/// It is from `slot`, and nobody else touches it any more.
+unsafe fn free<T, W>(slot: NonNull<Slot<T, W>>) {
+    // SAFETY: it was made from a box.
+    drop(unsafe { Box::from_raw(slot.as_ptr()) });
+}
