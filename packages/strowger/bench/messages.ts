@@ -92,7 +92,10 @@ async function all(subject: Subject): Promise<void> {
 
 const to = address("tools/files");
 let made = 0;
-const plain = (pattern: string) => ({ id: `p-${(made += 1)}`, pattern, to, type: "add", payload: 1 });
+const plain = (pattern: string) => {
+  made += 1;
+  return { id: `p-${made}`, pattern, to, type: "add", payload: 1 };
+};
 for (const pattern of ["tell", "ask"] as const) {
   await row(`create_${pattern}`, "strowger", 1, () => {
     const message = createMessage({ pattern, to, type: "add", payload: 1 });
