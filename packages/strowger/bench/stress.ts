@@ -6,7 +6,8 @@ import { Histogram } from "../src/histogram.js";
 const [seconds = 60, rate = 50_000] = process.argv.slice(2).map(Number);
 if (!(seconds > 0 && rate > 0)) throw new Error("npm run stress -- SECONDS RATE");
 
-const subject = strowger();
+// Room for what comes in a second, so that a pause of the machine is seen as latency.
+const subject = strowger(rate);
 const latency = new Histogram();
 const begun = performance.now();
 const total = Math.floor(seconds * rate);

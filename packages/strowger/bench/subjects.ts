@@ -18,13 +18,13 @@ export interface Subject {
 
 const RING = 10;
 
-export function strowger(): Subject {
+export function strowger(capacity = 1024): Subject {
   type Counter = { add: { reply: number } };
   const system = new ActorSystem();
   const counter = system.spawn<Counter>("counter", () => {
     let count = 0;
     return { handle: { add: () => (count += 1) } };
-  });
+  }, { capacity });
   let arrived: (hops: number) => void = () => {};
   let total = 0;
   type Ring = { pass: { payload: number } };

@@ -87,6 +87,20 @@ export function asMessageError(thrown: unknown): MessageError {
   return thrown instanceof MessageError ? thrown : failed("the handler failed", thrown);
 }
 
+/**
+ * Makes an error without a stack: refusing has to cost less than handling, or a system that is
+ * asked for too much does nothing but refuse.
+ */
+export function stackless(make: () => MessageError): MessageError {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
 export function failed(what: string, cause: unknown): MessageError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new MessageError("failed", `${what}: ${why}`, { cause });

@@ -1,5 +1,5 @@
 import { cancelled, type Delivery, onAbort } from "./delivery.js";
-import { MessageError } from "./error.js";
+import { MessageError, stackless } from "./error.js";
 import type { Overflow } from "./protocol.js";
 import { Ring } from "./ring.js";
 
@@ -129,7 +129,7 @@ export class Mailbox {
 
   #full(): MessageError {
     const details = { capacity: this.capacity };
-    return new MessageError("full", "the mailbox is full", { details });
+    return stackless(() => new MessageError("full", "the mailbox is full", { details }));
   }
 }
 

@@ -2,7 +2,7 @@ import { Alarm, Cell } from "./actor.js";
 import { address, type Address } from "./address.js";
 import type { Clock } from "./clock.js";
 import type { Delivery } from "./delivery.js";
-import { type ErrorCode, MessageError } from "./error.js";
+import { type ErrorCode, MessageError, stackless } from "./error.js";
 import { Histogram } from "./histogram.js";
 import type { DeadLetter, SpawnOptions } from "./protocol.js";
 import { Scheduler } from "./scheduler.js";
@@ -63,7 +63,8 @@ export class Shared {
   }
 
   nobody(path: string): MessageError {
-    return new MessageError("unknown-target", `nobody is at ${path}`, { details: { path } });
+    const text = `nobody is at ${path}`;
+    return stackless(() => new MessageError("unknown-target", text, { details: { path } }));
   }
 
   dead(cell: Cell, delivery: Delivery, code: ErrorCode): void {

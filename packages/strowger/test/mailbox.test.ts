@@ -47,6 +47,14 @@ test("fail refuses what has no room", async () => {
   assert.deepEqual([seen, ref.info().highWater], [[0, 1, 2], 3]);
 });
 
+test("a refusal has no stack, which would cost more than handling", async () => {
+  const { ref } = setup("fail");
+  for (let n = 0; n < 3; n += 1) await ref.tell("note", n);
+  const error: unknown = await ref.tell("note", 3).catch((thrown: unknown) => thrown);
+  assert.ok(error instanceof Error);
+  assert.doesNotMatch(error.stack ?? "", /\n\s+at /);
+});
+
 test("wait lets senders wait in turn, and refuses more of them than there are places", async () => {
   const { clock, ref, seen, open } = setup("wait");
   const queued: number[] = [];
