@@ -39,6 +39,8 @@ export function typed(cell: unknown): unknown {
   return cell;
 }
 
+const NEVER: readonly number[] = [];
+
 /** An actor over all its incarnations: the mailbox, who handles, and what happens when it fails. */
 export class Cell implements Runnable {
   readonly path: string;
@@ -48,8 +50,9 @@ export class Cell implements Runnable {
   readonly #options: SpawnOptions;
   readonly #parent: Cell | undefined;
   readonly #mailbox: Mailbox;
-  readonly #children = new Map<string, Cell>();
-  readonly #streams = new Set<ActorStream>();
+  // Made when needed: most actors have neither, and an empty map is larger than an actor.
+  #children: Map<string, Cell> | undefined;
+  #streams: Set<ActorStream> | undefined;
   #state: ActorInfo["state"] = "starting";
   #actor: AnyActor | undefined;
   #incarnation = 0;
@@ -57,7 +60,7 @@ export class Cell implements Runnable {
   #current: Delivery | undefined;
   #handled = 0;
   #restarts = 0;
-  #failures: number[] = [];
+  #failures: readonly number[] = NEVER;
   #lastExit: Exit | undefined;
   #stopSelf = false;
   #retired: Promise<void> | undefined;
@@ -158,7 +161,7 @@ export class Cell implements Runnable {
       dropped: this.#mailbox.dropped,
       restarts: this.#restarts,
       lastExit: this.#lastExit,
-      children: this.#children.size,
+      children: this.#children?.size ?? 0,
     };
   }
 
@@ -281,14 +284,16 @@ export class Cell implements Runnable {
       return;
     }
     const most = this.#options.streams ?? 1024;
-    if (this.#streams.size >= most) {
+    this.#streams ??= new Set();
+    const streams = this.#streams;
+    if (streams.size >= most) {
       stream.end(new MessageError("full", `${this.path} has its ${most} streams`));
       return;
     }
     const { onEnd } = stream;
-    this.#streams.add(stream);
+    streams.add(stream);
     stream.onEnd = (error) => {
-      this.#streams.delete(stream);
+      streams.delete(stream);
       onEnd(error);
     };
     stream.start(items);
@@ -334,7 +339,7 @@ export class Cell implements Runnable {
           throw this.#shared.nobody(this.path);
         }
         const child = this.#shared.spawn(`${this.path}/${key}`, forgetful(make), options, this);
-        if (child.isAlive) this.#children.set(key, child);
+        if (child.isAlive) (this.#children ??= new Map()).set(key, child);
         return typed<C>(child);
       },
       stop: () => {
@@ -371,7 +376,7 @@ export class Cell implements Runnable {
       void this.#end({ reason: "intensity", error: exit.error });
       return;
     }
-    this.#failures.push(now);
+    this.#failures = [...this.#failures, now];
     this.#state = "restarting";
     this.#retired = this.#retire(exit);
     void this.#retired.then(() => {
@@ -397,10 +402,10 @@ export class Cell implements Runnable {
     this.#lastExit = exit;
     const actor = this.#actor;
     this.#actor = undefined;
-    const children = [...this.#children.values()].reverse();
+    const children = [...(this.#children?.values() ?? [])].reverse();
     for (const child of children) await child.stop();
     const why = failed(`${this.path} has ended`, exit.error ?? exit.reason);
-    for (const stream of [...this.#streams]) stream.end(why);
+    for (const stream of [...(this.#streams ?? [])]) stream.end(why);
     if (actor !== undefined) await this.#after(actor, exit);
   }
 
@@ -433,7 +438,7 @@ export class Cell implements Runnable {
 
   childEnded(child: Cell, exit: Exit): void {
     const key = child.path.slice(this.path.length + 1);
-    if (this.#children.get(key) === child) this.#children.delete(key);
+    if (this.#children?.get(key) === child) this.#children.delete(key);
     if (exit.reason === "intensity") this.#fail(exit.error);
   }
 
