@@ -27,6 +27,7 @@ mod test;
 mod tidy;
 mod tools;
 mod torture;
+mod typescript;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::term;
 use crate::tools;
+use crate::typescript;
 
 const FIXTURES_PROVE: &str = "captures by others decode, agree with tshark and encode to the same \
                               octets; the facts of the specification agree with ours";
@@ -16,6 +17,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
     let mut surroundings = Vec::new();
     let mut tally = Tally::default();
     let mut doc_tally = Tally::default();
+    let mut in_typescript = 0;
     // All targets leave doctests out; without that flag cargo runs them where there is a library.
     let suites: &[&str] = if args.is_empty() {
         &["--workspace", "--all-targets"]
@@ -35,12 +37,17 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
         steps.push(Step::new("doctests", step::shown(&doctests()), || {
             doc_tally.run(doctests())
         }));
+        steps.push(Step::new("typescript", "npm test", || {
+            let (passed, said) = typescript::test(project)?;
+            in_typescript = passed;
+            Ok(Some(said))
+        }));
     }
     let result = step::run_all(steps, true);
     for line in &surroundings {
         term::note(line);
     }
-    let total = tally.passed + doc_tally.passed;
+    let total = tally.passed + doc_tally.passed + in_typescript;
     let failed = tally.failed + doc_tally.failed;
     let said = format!("{total} passed, {failed} failed");
     term::line(&format!("tests: {said}"));
