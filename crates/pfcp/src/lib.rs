@@ -39,9 +39,10 @@
 //! | [`transaction`] | requests repeated, answers kept |
 //! | [`association`] | peers, and when they restarted |
 //! | [`session`] | the rules that a peer has set up |
+//! | [`usage`] | what passes a session, counted and reported |
 //! | [`endpoint`] | all of these as one node |
 //!
-//! The last four are the state machines of the protocol, also without I/O: time is an argument,
+//! The last five are the state machines of the protocol, also without I/O: time is an argument,
 //! `handle_*` takes in, `poll_*` gives out.
 
 #![forbid(unsafe_code)]
@@ -53,6 +54,7 @@ pub mod ie;
 pub mod message;
 pub mod session;
 pub mod transaction;
+pub mod usage;
 pub mod validate;
 pub mod vendor;
 pub mod wire;

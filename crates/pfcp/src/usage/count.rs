@@ -1,0 +1,172 @@
+//! What is counted, and the marks that counts reach.
+
+use std::time::{Duration, Instant};
+
+use crate::ie::{
+    CreateUrr, SubsequentVolumeQuota, SubsequentVolumeThreshold, VolumeQuota, VolumeThreshold,
+};
+
+/// The time of day of an [`Instant`].
+///
+/// Reports and rules tell times in seconds since 1900; machines without a clock are told once what
+/// time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    at: Instant,
+    since_1900: Duration,
+}
+
+impl Epoch {
+    /// Says that at `now`, so much time has passed since the start of 1900.
+    #[must_use]
+    pub const fn new(now: Instant, since_1900: Duration) -> Self {
+        Self {
+            at: now,
+            since_1900,
+        }
+    }
+
+    /// Returns the seconds since 1900, as elements have them: they wrap in 2036.
+    #[must_use]
+    pub fn seconds(&self, at: Instant) -> u32 {
+        let since = match at.checked_duration_since(self.at) {
+            Some(later) => self.since_1900 + later,
+            None => self.since_1900.saturating_sub(self.at - at),
+        };
+        u32::try_from(since.as_secs() & u64::from(u32::MAX)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns when it is so many seconds since 1900; `None` when that is before `now`.
+    #[must_use]
+    pub fn instant(&self, now: Instant, seconds: u32) -> Option<Instant> {
+        let ahead = seconds.wrapping_sub(self.seconds(now));
+        let passed = now.saturating_duration_since(self.at) + self.since_1900;
+        let fraction = Duration::from_nanos(passed.subsec_nanos().into());
+        // A time that seems to be more than half of all times ahead is behind.
+        let after = Duration::from_secs(ahead.into()).checked_sub(fraction)?;
+        (ahead < 1 << 31).then(|| now + after)
+    }
+}
+
+/// Octets and packets, each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) uplink: u64,
+    pub(super) downlink: u64,
+    pub(super) uplink_packets: u64,
+    pub(super) downlink_packets: u64,
+}
+
+impl Volume {
+    pub(super) const fn total(self) -> u64 {
+        self.uplink.saturating_add(self.downlink)
+    }
+}
+
+/// What a rule has counted since something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) volume: Volume,
+    pub(super) time: Duration,
+    pub(super) events: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, volume: Volume, events: u64) {
+        let sum = &mut self.volume;
+        for (count, more) in [
+            (&mut sum.uplink, volume.uplink),
+            (&mut sum.downlink, volume.downlink),
+            (&mut sum.uplink_packets, volume.uplink_packets),
+            (&mut sum.downlink_packets, volume.downlink_packets),
+            (&mut self.events, events),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
+}
+
+/// Octets that counts may reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Octets {
+    total: Option<u64>,
+    uplink: Option<u64>,
+    downlink: Option<u64>,
+}
+
+impl Octets {
+    fn reached(self, volume: Volume) -> bool {
+        let over = |mark: Option<u64>, count| mark.is_some_and(|mark| count >= mark);
+        over(self.total, volume.total())
+            || over(self.uplink, volume.uplink)
+            || over(self.downlink, volume.downlink)
+    }
+}
+
+macro_rules! octets {
+    ($($name:ident)*) => { $(
+        impl From<&$name> for Octets {
+            fn from(value: &$name) -> Self {
+                Self {
+                    total: value.total_volume,
+                    uplink: value.uplink_volume,
+                    downlink: value.downlink_volume,
+                }
+            }
+        }
+    )* };
+}
+
+octets! { VolumeThreshold VolumeQuota SubsequentVolumeThreshold SubsequentVolumeQuota }
+
+/// Marks of all three kinds: the thresholds of a rule, or its quotas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) volume: Option<Octets>,
+    pub(super) time: Option<Duration>,
+    pub(super) events: Option<u64>,
+}
+
+impl Marks {
+    pub(super) fn thresholds(urr: &CreateUrr) -> Self {
+        Self {
+            volume: urr.volume_threshold.as_ref().map(Octets::from),
+            time: urr.time_threshold.map(|time| seconds(time.0)),
+            events: urr.event_threshold.map(|events| events.0.into()),
+        }
+    }
+
+    pub(super) fn quotas(urr: &CreateUrr) -> Self {
+        Self {
+            volume: urr.volume_quota.as_ref().map(Octets::from),
+            time: urr.time_quota.map(|time| seconds(time.0)),
+            events: urr.event_quota.map(|events| events.0.into()),
+        }
+    }
+
+    /// Says that there is no mark.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.volume.is_none() && self.time.is_none() && self.events.is_none()
+    }
+
+    pub(super) fn volume_reached(&self, counts: &Counts) -> bool {
+        self.volume.is_some_and(|mark| mark.reached(counts.volume))
+    }
+
+    pub(super) fn time_reached(&self, counts: &Counts) -> bool {
+        self.time.is_some_and(|mark| counts.time >= mark)
+    }
+
+    pub(super) fn events_reached(&self, counts: &Counts) -> bool {
+        self.events.is_some_and(|mark| counts.events >= mark)
+    }
+
+    /// Says that one of them is reached.
+    pub(super) fn reached(&self, counts: &Counts) -> bool {
+        self.volume_reached(counts) || self.time_reached(counts) || self.events_reached(counts)
+    }
+}
+
+pub(super) fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}
