@@ -72,9 +72,8 @@ pub struct RuleSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     id: RuleId,
-    /// Where its element starts; its value starts four octets later.
+    /// Where its element starts: its type, its length, its value.
     start: u32,
-    end: u32,
 }
 
 /// What a request makes of a session.
@@ -231,7 +230,8 @@ impl RuleSet {
     }
 
     fn at(&self, entry: &Entry) -> Rule<'_> {
-        let value = &self.octets[entry.start as usize + 4..entry.end as usize];
+        let (head, rest) = self.octets[entry.start as usize..].split_at(4);
+        let value = &rest[..usize::from(u16::from_be_bytes([head[2], head[3]]))];
         Rule {
             id: entry.id,
             value,
@@ -307,8 +307,7 @@ impl RuleSet {
 impl Entry {
     fn of(id: RuleId, tlv: &Tlv<'_>) -> Option<Self> {
         let start = u32::try_from(tlv.offset).ok()?;
-        let end = u32::try_from(tlv.value_offset() + tlv.value.len()).ok()?;
-        Some(Self { id, start, end })
+        Some(Self { id, start })
     }
 }
 

@@ -102,14 +102,9 @@ impl<'a> Draft<'a> {
         }
         let mut index = Vec::with_capacity(self.rules.len());
         for (id, value) in &self.rules {
-            let start = octets.len();
+            let start = u32::try_from(octets.len()).map_err(|_| too_much())?;
             put(&mut octets, id.kind.create(), value).map_err(|refusal| refusal.rule(*id))?;
-            let place = |at| u32::try_from(at).map_err(|_| too_much());
-            index.push(Entry {
-                id: *id,
-                start: place(start)?,
-                end: place(octets.len())?,
-            });
+            index.push(Entry { id: *id, start });
         }
         Ok(RuleSet {
             octets: octets.into(),
