@@ -11,7 +11,7 @@ use std::time::Duration;
 use strowger::{ActorRef, ActorSystem, AskError, Recipient, StartError};
 use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
 use strowger_pfcp::endpoint::Network;
-use strowger_pfcp::ie::{Cause, CreatedPdr};
+use strowger_pfcp::ie::{Cause, CreatedPdr, PfcpsdrspFlags};
 use strowger_pfcp::message::{
     Body, SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
     SessionEstablishmentResponse, SessionModificationRequest, SessionModificationResponse,
@@ -172,6 +172,16 @@ pub struct PeerRestarted {
     pub peer: SocketAddr,
     /// Its time stamp now, in seconds since 1900.
     pub recovery: u32,
+}
+
+impl SessionReport {
+    /// Reads the report.
+    ///
+    /// # Errors
+    /// When a member is missing or malformed.
+    pub fn message(&self) -> Result<Message, Error> {
+        Message::decode(&self.octets)
+    }
 }
 
 /// A node in the SMF role, with a socket of its own.
@@ -336,7 +346,7 @@ impl Association {
                 })
             }
             Err(error) => {
-                client.actor.ask(Forget { seid }).await?;
+                client.actor.ask(Forget::now(seid)).await?;
                 Err(error)
             }
         }
@@ -436,11 +446,12 @@ impl Session {
             .association
             .send(message_type, self.remote, &body)
             .await?;
-        self.association
-            .client
-            .actor
-            .ask(Forget { seid: self.seid })
-            .await?;
+        let client = &self.association.client;
+        let mut forget = Forget::now(self.seid);
+        if reports_follow(&answer) {
+            forget.after = client.patience;
+        }
+        client.actor.ask(forget).await?;
         match answer.body {
             Body::SessionDeletionResponse(answer) => {
                 let offending = answer.offending_ie.as_ref().map(|offending| offending.ie());
@@ -449,6 +460,16 @@ impl Session {
             _ => Err(ClientError::NoAnswer { peer }),
         }
     }
+}
+
+/// Says that reports about a deleted session may still come, TS 29.244 §7.5.7.
+fn reports_follow(answer: &Message) -> bool {
+    let Body::SessionDeletionResponse(answer) = &answer.body else {
+        return false;
+    };
+    let pending = |flags: PfcpsdrspFlags| flags.contains(PfcpsdrspFlags::PURU);
+    answer.pfcpsdrsp_flags.is_some_and(pending)
+        || answer.additional_usage_reports_information.is_some()
 }
 
 fn established(

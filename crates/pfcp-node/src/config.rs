@@ -4,10 +4,12 @@
 //! default configuration as a file, with a comment for each key.
 
 mod networks;
+mod policy;
 mod release;
 mod size;
 mod span;
 mod store;
+mod traffic;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,8 +18,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger_pfcp::Release;
 use strowger_pfcp::endpoint::Network;
+use strowger_pfcp::usage::UsageLimits;
 
+pub use policy::{OnFailure, PolicyConfig, PolicyKind};
 pub use store::{Durability, StoreConfig};
+pub use traffic::{DataPathConfig, DataPathKind};
 
 /// The configuration of a node; [`Default`] is a node on the loopback.
 ///
@@ -57,6 +62,10 @@ pub struct NodeConfig {
     pub pools: Pools,
     /// Where the node keeps what has to survive.
     pub store: StoreConfig,
+    /// Where the traffic comes from that sessions count.
+    pub data_path: DataPathConfig,
+    /// Who is asked about sessions.
+    pub policy: PolicyConfig,
 }
 
 /// How much a node takes in. Beyond a limit the answer is a cause, never a crash.
@@ -78,6 +87,11 @@ pub struct Limits {
     pub response_cache: usize,
     /// The most octets that the rules of one session may take.
     pub session_octets: usize,
+    /// The most usage reports of one session that wait for the peer; beyond it reports grow instead
+    /// of becoming more.
+    pub usage_reports: usize,
+    /// The most packets of one session that are buffered.
+    pub buffered_packets: usize,
 }
 
 /// Times of the protocol, TS 29.244 §6.4 and §6.2.2.
@@ -159,6 +173,36 @@ pub enum ConfigError {
         /// The greatest possible value.
         most: u64,
     },
+    /// A number of the model of traffic is too small or too large.
+    #[error("`data_path.{key}` is {value}; it must be from {least} to {most}")]
+    DataPath {
+        /// The key.
+        key: &'static str,
+        /// What it is set to.
+        value: u64,
+        /// The least possible value.
+        least: u64,
+        /// The greatest possible value.
+        most: u64,
+    },
+    /// A time is too short or too long.
+    #[error("`{key}` is {value:?}; it must be from {least} to {most}")]
+    Span {
+        /// The key.
+        key: &'static str,
+        /// What it is set to.
+        value: Duration,
+        /// The least possible value.
+        least: &'static str,
+        /// The greatest possible value.
+        most: &'static str,
+    },
+    /// A cap is set, and nobody would look at it.
+    #[error("`policy.{key}` is set, but `policy.kind` is \"none\": \"qos-cap\" reads it")]
+    PolicyKey {
+        /// The key.
+        key: &'static str,
+    },
     /// A feature has no such name.
     #[error("`features` has \"{0}\", which this node does not have; it has \"ftup\" and \"ueip\"")]
     UnknownFeature(String),
@@ -185,6 +229,8 @@ impl NodeConfig {
             ("transactions", limits.transactions),
             ("response_cache", limits.response_cache),
             ("session_octets", limits.session_octets),
+            ("usage_reports", limits.usage_reports),
+            ("buffered_packets", limits.buffered_packets),
         ] {
             if value == 0 {
                 return Err(ConfigError::ZeroLimit { key });
@@ -198,12 +244,27 @@ impl NodeConfig {
             return Err(ConfigError::UnknownFeature(name.clone()));
         }
         self.store.check()?;
+        self.data_path.check()?;
+        self.policy.check()?;
         self.timers.check()
     }
 
     /// Whether a feature is offered to peers.
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.features.iter().any(|feature| feature == name)
+    }
+
+    /// The bounds and times of usage reporting.
+    pub(crate) fn usage_limits(&self) -> UsageLimits {
+        let span = self.timers.t1.saturating_mul(self.timers.n1);
+        UsageLimits {
+            waiting: self.limits.usage_reports,
+            // The transactions say what became of a request; this is for when nobody says it.
+            patience: span * 2 + Duration::from_secs(1),
+            retry: self.timers.t1,
+            buffer: self.limits.buffered_packets as u64,
+            ..UsageLimits::default()
+        }
     }
 
     /// The value of the element UP Function Features.
@@ -287,6 +348,8 @@ impl Default for NodeConfig {
             timers: Timers::default(),
             pools: Pools::default(),
             store: StoreConfig::default(),
+            data_path: DataPathConfig::default(),
+            policy: PolicyConfig::default(),
         }
     }
 }
@@ -301,6 +364,8 @@ impl Default for Limits {
             transactions: 65_536,
             response_cache: 65_536,
             session_octets: 64 * 1024,
+            usage_reports: 64,
+            buffered_packets: 1024,
         }
     }
 }

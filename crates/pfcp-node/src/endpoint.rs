@@ -11,6 +11,7 @@
 
 mod dispatch;
 mod peers;
+mod report;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -27,7 +28,9 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::endpoint::{
     Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, Role,
 };
-use strowger_pfcp::transaction::{AnswerLimits, Retransmission};
+use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
+
+pub(crate) use report::Outgoing;
 
 use crate::association::Members;
 use crate::session::{Done, SessionMsg};
@@ -46,6 +49,14 @@ pub(crate) enum EndpointMsg {
     Due,
     /// More sessions of the store are to be started.
     Start,
+    /// A session has something to report.
+    Report(Outgoing),
+}
+
+impl Accepts<Outgoing> for EndpointMsg {
+    fn wrap(outgoing: Outgoing) -> Self {
+        Self::Report(outgoing)
+    }
 }
 
 impl Accepts<Batch> for EndpointMsg {
@@ -70,6 +81,8 @@ pub(crate) struct Endpoint {
     sessions: FxHashMap<Seid, Entry>,
     /// Requests that a session works on, by the token of their reply.
     pending: FxHashMap<u64, Pending>,
+    /// Session reports that wait for their answers.
+    reports: FxHashMap<RequestId, Seid>,
     timer: Option<(Instant, TimerKey)>,
     /// Sessions of the store whose actors are still to be started.
     unstarted: Vec<Seid>,
@@ -107,6 +120,7 @@ impl Actor for Endpoint {
             members: FxHashMap::default(),
             sessions: FxHashMap::default(),
             pending: FxHashMap::default(),
+            reports: FxHashMap::default(),
             timer: None,
             unstarted: Vec::new(),
             news: Vec::new(),
@@ -114,6 +128,7 @@ impl Actor for Endpoint {
             shared,
         };
         endpoint.shared.settle_all().await;
+        *endpoint.shared.endpoint.lock() = Some(cx.me());
         endpoint.restore(cx);
         let waiting = std::mem::take(&mut *endpoint.shared.waiting.lock());
         for batch in waiting {
@@ -133,6 +148,7 @@ impl Actor for Endpoint {
             EndpointMsg::Completed(_) => "the answer of a session".into(),
             EndpointMsg::Due => "a timer of the protocol".into(),
             EndpointMsg::Start => "sessions of the store to be started".into(),
+            EndpointMsg::Report(_) => "the report of a session".into(),
         }
     }
 
@@ -150,6 +166,7 @@ impl Actor for Endpoint {
                 self.protocol.handle_timeout(now);
             }
             EndpointMsg::Start => self.start_some(cx),
+            EndpointMsg::Report(outgoing) => self.report(now, &outgoing),
         }
         self.settle(cx).await;
         Ok(())
@@ -234,6 +251,10 @@ impl Endpoint {
             }
             Event::PeerRestarted { association } => self.peer_restarted(association),
             Event::AssociationReleased { association } => self.association_released(&association),
+            Event::Response {
+                request, octets, ..
+            } => self.reported(request, Some(octets)),
+            Event::RequestFailed { request, .. } => self.reported(request, None),
             Event::PeerSilent { association } => {
                 if let Some(association) = self.protocol.associations().get(association) {
                     let (node, address) = (&association.node, association.address);

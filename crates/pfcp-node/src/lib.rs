@@ -6,11 +6,13 @@ mod association;
 mod capture;
 mod client;
 mod config;
+mod data_path;
 mod endpoint;
 mod ledger;
 mod load;
 mod node;
 mod planted;
+mod policy;
 mod pool;
 mod session;
 mod shared;
@@ -27,12 +29,18 @@ pub use capture::{
 pub use client::{
     Association, Client, ClientConfig, ClientError, PeerRestarted, Rules, Session, SessionReport,
 };
-pub use config::{ConfigError, Durability, Limits, NodeConfig, Pools, StoreConfig, Timers};
+pub use config::{
+    ConfigError, DataPathConfig, DataPathKind, Durability, Limits, NodeConfig, OnFailure,
+    PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
+};
+pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, Span, TrafficModel};
 pub use ledger::{Audit, AuditReport, Found, LedgerError};
 pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 pub use node::{
-    AssociationInfo, Node, NodeError, NodeHandle, NodeStats, SessionFilter, SessionInfo, StateLost,
+    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeStats, SessionFilter, SessionInfo,
+    StateLost, UsageStats,
 };
+pub use policy::{Deciding, Policy, PolicyStats, QosCap, QosCaps, Question, QuestionKind, Verdict};
 pub use socket::BindError;
 pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};
 pub use torture::{

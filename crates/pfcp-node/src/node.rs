@@ -1,6 +1,7 @@
 //! A node: started from a configuration, asked about through a handle.
 
 mod kept;
+mod parts;
 mod waiting;
 
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +21,7 @@ use strowger_pfcp::ie::Cause;
 use crate::association::{key_of, session_key};
 use crate::config::{ConfigError, NodeConfig};
 use crate::endpoint::Endpoint;
+use crate::policy::{PolicyActor, PolicyStats};
 use crate::pool::{Claim, Pool};
 use crate::session::{Drill, SessionMsg, rule_ids};
 use crate::shared::{Counters, Shared, get};
@@ -27,6 +29,7 @@ use crate::socket::{Batch, BindError, Sockets};
 use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
 use crate::tap::Tap;
 pub(crate) use kept::Kept;
+pub use parts::NodeParts;
 
 /// A PFCP node in the UPF role.
 ///
@@ -100,6 +103,18 @@ impl Node {
     /// # Errors
     /// When the configuration cannot be used, or an address cannot be listened on.
     pub async fn start(system: &ActorSystem, config: NodeConfig) -> Result<NodeHandle, NodeError> {
+        Self::start_with(system, config, NodeParts::default()).await
+    }
+
+    /// Starts a node with parts of the caller's own.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used, or an address cannot be listened on.
+    pub async fn start_with(
+        system: &ActorSystem,
+        config: NodeConfig,
+        given: NodeParts,
+    ) -> Result<NodeHandle, NodeError> {
         config.check()?;
         let name = match config.name() {
             name if name.parse::<IpAddr>().is_ok() => name.parse().ok().map(IpAddr::into),
@@ -124,6 +139,7 @@ impl Node {
             pool,
             kept,
             waiting,
+            given,
         };
         Self::assemble(system, parts).await
     }
@@ -141,6 +157,7 @@ impl Node {
             pool,
             kept,
             waiting,
+            given,
         } = parts;
         let shared = Arc::new(Shared {
             pool,
@@ -151,19 +168,28 @@ impl Node {
             waiting: Mutex::new(waiting),
             next_seid: AtomicU64::new(kept.next_seid),
             unsettled: Mutex::default(),
+            endpoint: Mutex::default(),
+            data_path: given.data_path(&config),
+            meters: Mutex::default(),
+            policy: given.desk(&config),
             config,
             name,
             sockets,
             tap,
         });
         // A datagram that ends the endpoint again and again must not end the node with it.
-        let supervisor = Supervisor::new(Strategy::OneForOne)
+        let mut supervisor = Supervisor::new(Strategy::OneForOne)
             .intensity(1000, Duration::from_secs(1))
             .backoff(Backoff::new(
                 Duration::from_millis(10),
                 Duration::from_secs(1),
-            ))
-            .child(ChildSpec::new::<Endpoint>(ENDPOINT, Arc::clone(&shared)));
+            ));
+        if shared.policy.is_some() {
+            let policy = ChildSpec::new::<PolicyActor>(POLICY, Arc::clone(&shared));
+            supervisor = supervisor.child(policy);
+        }
+        let endpoint = ChildSpec::new::<Endpoint>(ENDPOINT, Arc::clone(&shared));
+        let supervisor = supervisor.child(endpoint);
         let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
         if let Some(loss) = shared.store.health().loss {
             let recovery = shared.recovery.0;
@@ -190,6 +216,7 @@ pub(crate) struct Parts {
     pub(crate) kept: Kept,
     /// Datagrams that came before the endpoint was there.
     pub(crate) waiting: Vec<Batch>,
+    pub(crate) given: NodeParts,
 }
 
 /// The pools of a node that listens on these sockets.
@@ -199,6 +226,7 @@ pub(crate) fn pool_of(config: &NodeConfig, sockets: &Sockets) -> Arc<Pool> {
 }
 
 const SUPERVISOR: &str = "node";
+const POLICY: &str = "policy";
 const ENDPOINT: &str = "n4";
 
 /// The present as a Recovery Time Stamp: seconds since 1900.
@@ -315,6 +343,32 @@ pub struct NodeStats {
     pub unsent: u64,
     /// What was discarded, by kind.
     pub discarded: Vec<(Discard, u64)>,
+    /// What was counted and reported.
+    pub usage: UsageStats,
+    /// How the policy was asked and answered; all zero without one.
+    pub policy: PolicyStats,
+}
+
+/// Counters of traffic and reports since the node started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UsageStats {
+    /// Sessions that count, buffer or watch traffic now.
+    pub metered: usize,
+    /// Octets that passed, by the model of traffic.
+    pub forwarded: u64,
+    /// Octets that were buffered.
+    pub buffered: u64,
+    /// Octets that rules, gates, quotas or a full buffer stopped.
+    pub dropped: u64,
+    /// Session Report Requests that were made, repetitions apart.
+    pub requests: u64,
+    /// Of those, the ones that were not answered, or with a cause that asks for patience.
+    pub unanswered: u64,
+    /// Usage reports that peers have: in requests that they answered, and in our answers.
+    pub reports: u64,
+    /// Usage reports that peers refused.
+    pub refused: u64,
 }
 
 impl NodeHandle {
@@ -414,6 +468,20 @@ impl NodeHandle {
             answers: get(&counters.answers),
             unsent: get(&counters.unsent),
             discarded: counters.discards(),
+            usage: UsageStats {
+                metered: self.shared.meters.lock().len(),
+                forwarded: get(&counters.forwarded),
+                buffered: get(&counters.buffered),
+                dropped: get(&counters.dropped_octets),
+                requests: get(&counters.reports_sent),
+                unanswered: get(&counters.reports_unanswered),
+                reports: get(&counters.usage_reports),
+                refused: get(&counters.usage_refused),
+            },
+            policy: match &self.shared.policy {
+                Some(desk) => desk.stats(),
+                None => PolicyStats::default(),
+            },
         }
     }
 

@@ -167,6 +167,7 @@ impl Pool {
             state.holders.insert(claim, session);
         }
         if !claims.is_empty() {
+            claims.shrink_to_fit();
             state.held.insert(session, claims);
         }
         Ok(())

@@ -6,10 +6,13 @@
 
 mod answer;
 mod choose;
+mod decide;
+mod meter;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
@@ -18,10 +21,14 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, Seid};
 
 use crate::planted::{Bug, planted};
+use crate::policy::QuestionKind;
 use crate::shared::{Shared, add};
 use crate::store::{self, Answer, Owner, SessionRecord, Ticket};
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
+pub(crate) use meter::Kept;
+
+use meter::{Metered, Resumed};
 
 /// What every incarnation of a session is made from.
 #[derive(Clone, Debug)]
@@ -44,7 +51,8 @@ pub(crate) struct Work {
 /// What the peer asks for.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    Establish(Arc<Owner>),
+    /// For this peer, which has so many sessions, this one included.
+    Establish(Arc<Owner>, usize),
     Modify,
     Delete,
 }
@@ -69,9 +77,18 @@ pub(crate) enum Outcome {
 /// What a session takes.
 #[derive(Debug)]
 pub(crate) enum SessionMsg {
-    Work(Work),
-    Drill(Drill),
+    // Boxes, so that the mailbox of an idle session is small.
+    Work(Box<Work>),
+    Drill(Box<Drill>),
+    /// The time has come that the counting asked for.
+    Due,
+    /// A report was answered, or not.
+    Reported(Box<Reported>),
 }
+
+/// The outcome of a session report: the whole answer, if there was one.
+#[derive(Debug)]
+pub(crate) struct Reported(pub(crate) Option<Arc<[u8]>>);
 
 /// Makes the handler panic with these words: a drill of supervision.
 #[derive(Debug)]
@@ -79,13 +96,19 @@ pub(crate) struct Drill(pub(crate) String);
 
 impl Accepts<Work> for SessionMsg {
     fn wrap(work: Work) -> Self {
-        Self::Work(work)
+        Self::Work(Box::new(work))
     }
 }
 
 impl Accepts<Drill> for SessionMsg {
     fn wrap(drill: Drill) -> Self {
-        Self::Drill(drill)
+        Self::Drill(Box::new(drill))
+    }
+}
+
+impl Accepts<Reported> for SessionMsg {
+    fn wrap(reported: Reported) -> Self {
+        Self::Reported(Box::new(reported))
     }
 }
 
@@ -96,6 +119,8 @@ pub(crate) struct Session {
     shared: Arc<Shared>,
     /// Absent until the establishment was accepted.
     live: Option<Arc<SessionRecord>>,
+    /// Absent as long as nothing is to be counted.
+    metered: Option<Box<Metered>>,
 }
 
 impl Actor for Session {
@@ -106,7 +131,7 @@ impl Actor for Session {
     /// A peer that does not wait for answers gets Cause 74 beyond this.
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(16).overflow(Overflow::Fail);
 
-    async fn pre_start(args: SessionArgs, _: &mut Context<Self>) -> Result<Self, Infallible> {
+    async fn pre_start(args: SessionArgs, cx: &mut Context<Self>) -> Result<Self, Infallible> {
         let SessionArgs { seid, shared } = args;
         shared.settle(seid).await;
         shared.unsettled.lock().remove(&seid);
@@ -118,20 +143,31 @@ impl Actor for Session {
         } else {
             shared.pool.release(seid);
         }
-        Ok(Self { seid, shared, live })
+        let now = cx.now().into_std();
+        let metered = Self::meter_for(&shared, seid, live.as_ref(), now, Resumed::Yes);
+        let mut session = Self {
+            seid,
+            shared,
+            live,
+            metered,
+        };
+        session.settle(now, cx).await;
+        Ok(session)
     }
 
     fn describe(message: &SessionMsg) -> Cow<'static, str> {
         match message {
             SessionMsg::Work(work) => {
                 let task = match work.task {
-                    Task::Establish(_) => "an establishment",
+                    Task::Establish(..) => "an establishment",
                     Task::Modify => "a modification",
                     Task::Delete => "a deletion",
                 };
                 format!("{task}, {} octets", work.octets.len()).into()
             }
             SessionMsg::Drill(_) => "a drill".into(),
+            SessionMsg::Due => "a timer of the counting".into(),
+            SessionMsg::Reported(_) => "the answer to a report".into(),
         }
     }
 
@@ -140,24 +176,38 @@ impl Actor for Session {
         message: SessionMsg,
         cx: &mut Context<Self>,
     ) -> Result<(), Infallible> {
+        let now = cx.now().into_std();
+        self.advance(now);
+        match message {
+            SessionMsg::Work(work) => self.work(now, *work, cx).await,
+            // Unlike panic!, this says nothing on the terminal: a drill is no news.
+            SessionMsg::Drill(drill) => std::panic::resume_unwind(Box::new(drill.0)),
+            SessionMsg::Due => self.timer_ended(),
+            SessionMsg::Reported(reported) => self.reported(now, reported.0.as_deref()),
+        }
+        self.settle(now, cx).await;
+        Ok(())
+    }
+}
+
+impl Session {
+    async fn work(&mut self, now: Instant, work: Work, cx: &mut Context<Self>) {
         let Work {
             task,
             octets,
             key,
             reply,
-        } = match message {
-            SessionMsg::Work(work) => work,
-            // Unlike panic!, this says nothing on the terminal: a drill is no news.
-            SessionMsg::Drill(Drill(words)) => std::panic::resume_unwind(Box::new(words)),
-        };
+        } = work;
         let Ok(frame) = Frame::decode(&octets) else {
             // The endpoint cut the message out; if it is none after all, nobody is answered.
-            return Ok(());
+            return;
         };
         let done = match task {
-            Task::Establish(owner) => self.establish(&frame, key, &owner).await,
-            Task::Modify => self.modify(&frame, key).await,
-            Task::Delete => self.delete(&frame, key).await,
+            Task::Establish(owner, count) => {
+                self.establish(now, &frame, key, (&owner, count)).await
+            }
+            Task::Modify => self.modify(now, &frame, key).await,
+            Task::Delete => self.delete(now, &frame, key).await,
         };
         if self.live.is_none() {
             if !planted(Bug::AddressesLeak) {
@@ -166,20 +216,17 @@ impl Actor for Session {
             cx.stop();
         }
         reply.send(done);
-        Ok(())
     }
-}
 
-impl Session {
     async fn establish(
         &mut self,
+        now: Instant,
         frame: &Frame<'_>,
         key: Option<AnswerKey>,
-        owner: &Arc<Owner>,
+        owner: (&Arc<Owner>, usize),
     ) -> Done {
         let peer_seid = peer_seid(frame);
-        let attempt = self.accept(frame, owner, peer_seid);
-        let committed = match attempt {
+        let committed = match self.accept(frame, owner, peer_seid).await {
             Ok((record, created)) => {
                 let octets = answer::established(frame, &self.shared, &record, &created);
                 self.commit(record, key, octets.into()).await
@@ -188,6 +235,7 @@ impl Session {
         };
         match committed {
             Ok(octets) => {
+                self.metered_commit(now, None);
                 add(&self.shared.counters.established);
                 let outcome = Outcome::Established;
                 Done { octets, outcome }
@@ -197,13 +245,20 @@ impl Session {
     }
 
     /// Makes the session that a request asks for, without keeping it.
-    fn accept(
+    async fn accept(
         &self,
         frame: &Frame<'_>,
-        owner: &Arc<Owner>,
+        (owner, count): (&Arc<Owner>, usize),
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         let Change { rules, created } = RuleSet::establish(frame, &mut self.choice())?;
+        let asked = decide::Asked {
+            kind: QuestionKind::Establish,
+            owner,
+            sessions: count,
+            before: None,
+        };
+        let (rules, _) = self.decided(rules, asked).await?;
         self.hold(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
@@ -214,12 +269,19 @@ impl Session {
         Ok((record, created))
     }
 
-    async fn modify(&mut self, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
+    async fn modify(&mut self, now: Instant, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
-        let committed = match self.change(frame, &live) {
-            Ok((record, created)) => {
+        let mut metered = None;
+        let committed = match self.change(frame, &live).await {
+            Ok((record, mut created, by_policy)) => {
+                let by_policy = by_policy.as_deref().and_then(|by| Frame::decode(by).ok());
+                let requests: Vec<&Frame<'_>> = [frame].into_iter().chain(&by_policy).collect();
+                metered = self.metered_change(now, &record.rules, &requests);
+                if let Some((_, finals)) = &metered {
+                    created.extend_from_slice(&finals.elements);
+                }
                 let octets = answer::modified(frame, &record, &created);
                 self.commit(record, key, octets.into()).await
             }
@@ -227,6 +289,7 @@ impl Session {
         };
         match committed {
             Ok(octets) => {
+                self.metered_commit(now, metered);
                 add(&self.shared.counters.modified);
                 let outcome = Outcome::Modified;
                 Done { octets, outcome }
@@ -241,12 +304,19 @@ impl Session {
     }
 
     /// Makes what the session would be after a modification.
-    fn change(
+    async fn change(
         &self,
         frame: &Frame<'_>,
         live: &SessionRecord,
-    ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
+    ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         let Change { rules, created } = live.rules.modify(frame, &mut self.choice())?;
+        let asked = decide::Asked {
+            kind: QuestionKind::Modify,
+            owner: &live.owner,
+            sessions: 0,
+            before: Some(&live.rules),
+        };
+        let (rules, by_policy) = self.decided(rules, asked).await?;
         self.hold(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
@@ -254,19 +324,21 @@ impl Session {
             owner: Arc::clone(&live.owner),
             rules,
         };
-        Ok((record, created))
+        Ok((record, created, by_policy))
     }
 
-    async fn delete(&mut self, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
+    async fn delete(&mut self, now: Instant, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
-        let octets: Arc<[u8]> = answer::deleted(frame, &live).into();
+        let finals = self.finals(now);
+        let octets: Arc<[u8]> = answer::deleted(frame, &live, &finals).into();
         let removal = store::Change::Remove(self.seid);
         if let Err(refusal) = self.write(removal, key, &octets).await {
             return self.refuse(frame, Some(live.peer_seid), &refusal);
         }
         self.live = None;
+        self.metered_end(&live, finals).await;
         add(&self.shared.counters.deleted);
         let outcome = Outcome::Deleted;
         Done { octets, outcome }

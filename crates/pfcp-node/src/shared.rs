@@ -4,14 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use strowger::ActorRef;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{Discard, EndpointStats};
 use strowger_pfcp::ie::Cause;
 
 use crate::config::NodeConfig;
+use crate::data_path::DataPath;
+use crate::endpoint::EndpointMsg;
+use crate::policy::Desk;
 use crate::pool::Pool;
+use crate::session::Kept;
 use crate::socket::{Batch, Sockets};
 use crate::store::{Refused, Store};
 use crate::tap::Tap;
@@ -35,6 +40,12 @@ pub(crate) struct Shared {
     pub(crate) unsettled: Mutex<FxHashSet<Seid>>,
     /// Datagrams that came before the endpoint was there.
     pub(crate) waiting: Mutex<Vec<Batch>>,
+    /// Who sends what sessions report.
+    pub(crate) endpoint: Mutex<Option<ActorRef<EndpointMsg>>>,
+    pub(crate) data_path: Arc<dyn DataPath>,
+    /// What sessions have counted.
+    pub(crate) meters: Mutex<FxHashMap<Seid, Kept>>,
+    pub(crate) policy: Option<Desk>,
 }
 
 impl Shared {
@@ -78,6 +89,18 @@ pub(crate) struct Counters {
     /// Answers that were not sent because the actor dropped the request.
     pub(crate) dropped: AtomicU64,
     pub(crate) unsent: AtomicU64,
+    /// Session reports that were sent, repetitions apart.
+    pub(crate) reports_sent: AtomicU64,
+    /// Session reports that were not answered.
+    pub(crate) reports_unanswered: AtomicU64,
+    /// Usage reports that peers have.
+    pub(crate) usage_reports: AtomicU64,
+    /// Usage reports that peers refused.
+    pub(crate) usage_refused: AtomicU64,
+    /// Octets of traffic, by what became of them.
+    pub(crate) forwarded: AtomicU64,
+    pub(crate) buffered: AtomicU64,
+    pub(crate) dropped_octets: AtomicU64,
     causes: CauseCounters,
     discards: [AtomicU64; Discard::ALL.len()],
     pub(crate) datagrams: AtomicU64,
@@ -138,6 +161,11 @@ impl Counters {
 /// Counts one.
 pub(crate) fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts some.
+pub(crate) fn add_many(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
 }
 
 /// Reads a counter.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use strowger::{Accepts, Actor, Ask, Context, MailboxSpec, Reply, Request, TimerKey};
@@ -88,6 +88,15 @@ impl Request for Bind {
 #[derive(Debug)]
 pub(super) struct Forget {
     pub(super) seid: Seid,
+    /// How long reports about it may still come.
+    pub(super) after: Duration,
+}
+
+impl Forget {
+    pub(super) const fn now(seid: Seid) -> Self {
+        let after = Duration::ZERO;
+        Self { seid, after }
+    }
 }
 
 impl Request for Forget {
@@ -99,6 +108,8 @@ impl Request for Forget {
 pub(crate) enum ClientMsg {
     Received(Batch),
     Due,
+    /// No reports about a session that was deleted come any more.
+    Expired(Seid),
     Associate(Ask<Associate>),
     Release(Ask<Release>),
     Exchange(Ask<Exchange>),
@@ -222,9 +233,14 @@ impl Actor for ClientActor {
                 reply.send(());
             }
             ClientMsg::Forget(Ask { request, reply }) => {
-                self.sessions.remove(&request.seid);
+                if request.after.is_zero() {
+                    self.sessions.remove(&request.seid);
+                } else {
+                    cx.send_after(request.after, ClientMsg::Expired(request.seid));
+                }
                 reply.send(());
             }
+            ClientMsg::Expired(seid) => _ = self.sessions.remove(&seid),
         }
         self.settle(now, cx);
         Ok(())

@@ -140,10 +140,10 @@ impl Endpoint {
             shared: Arc::clone(&self.shared),
         };
         let actor = members.start(args)?;
-        let owner = Arc::clone(members.owner());
+        let (owner, count) = (Arc::clone(members.owner()), members.len());
         let actor = Some(actor);
         self.sessions.insert(seid, Entry { actor, association });
-        Ok((seid, Task::Establish(owner)))
+        Ok((seid, Task::Establish(owner, count)))
     }
 
     /// Finds the session that a peer speaks of, if it is its own.
@@ -259,6 +259,7 @@ impl Endpoint {
     fn forget_stored(&mut self, seid: Seid) {
         self.news.push(Change::Remove(seid));
         self.shared.pool.release(seid);
+        self.shared.meters.lock().remove(&seid);
     }
 
     fn forget(&mut self, seid: Seid) -> Option<Entry> {

@@ -150,6 +150,9 @@ impl Endpoint {
     pub(super) fn association_released(&mut self, association: &Association) {
         let ended = self.end_all(association.id);
         self.news.push(Change::Release(association.node.clone()));
+        if let Some(desk) = &self.shared.policy {
+            desk.forget(&association.node.to_string());
+        }
         if let Some(members) = self.members.remove(&association.id) {
             members.stop();
         }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
+use strowger_pfcp::usage::Finals;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
 use crate::pool::Claim;
@@ -62,8 +63,13 @@ pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]
 }
 
 /// Accepts a deletion.
-pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord) -> Vec<u8> {
-    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord, finals: &Finals) -> Vec<u8> {
+    let mut body = Elements::new()
+        .cause(Cause::REQUEST_ACCEPTED)
+        .octets(&finals.elements);
+    if finals.unacknowledged {
+        body = body.with(IeType::PFCPSDRSP_FLAGS, &[PURU]);
+    }
     whole(frame, Some(record.peer_seid), &body)
 }
 
@@ -95,6 +101,9 @@ fn f_seid(seid: Seid, address: IpAddr) -> Vec<u8> {
     }
     value
 }
+
+/// Pending usage reports are unacknowledged, TS 29.244 §8.2.120.
+const PURU: u8 = 0x01;
 
 /// What the rules of a session name.
 #[derive(Debug, Default)]

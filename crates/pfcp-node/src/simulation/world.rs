@@ -19,7 +19,7 @@ use super::wire::{LONGEST, Weather, Wire};
 use super::{Faults, N1, T1};
 use crate::client::Identity;
 use crate::config::NodeConfig;
-use crate::node::{Kept, Node, NodeHandle, Parts, pool_of};
+use crate::node::{Kept, Node, NodeHandle, NodeParts, Parts, pool_of};
 use crate::pool::Pool;
 use crate::socket::Sockets;
 use crate::tap::Tap;
@@ -185,6 +185,7 @@ impl World {
             pool: Arc::clone(&pool),
             kept,
             waiting: Vec::new(),
+            given: NodeParts::default(),
         };
         self.wire
             .note(|| format!("the UPF starts, stamp {}", found.recovery));

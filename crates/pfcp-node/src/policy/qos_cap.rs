@@ -1,0 +1,72 @@
+//! A policy that caps rates and counts sessions.
+
+use strowger_pfcp::ie::{Cause, Mbr, UpdateQer};
+use strowger_pfcp::message::SessionModificationRequest;
+
+use super::{Deciding, Policy, Question, Verdict};
+
+/// What [`QosCap`] allows; what is not set is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QosCaps {
+    /// The highest rate from the user, in kbit/s.
+    pub uplink: Option<u64>,
+    /// The highest rate to the user, in kbit/s.
+    pub downlink: Option<u64>,
+    /// The most sessions of a peer.
+    pub sessions: Option<usize>,
+}
+
+/// Lowers the Maximum Bitrate of QERs to a cap, and refuses sessions beyond a number.
+///
+/// Rules without a Maximum Bitrate stay without one: what has no limit by its peer's will is not
+/// this policy's to find.
+///
+/// ```
+/// use strowger_pfcp_node::{QosCap, QosCaps};
+///
+/// let caps = QosCaps { downlink: Some(50_000), ..QosCaps::default() };
+/// let policy = QosCap::new(caps);
+/// # let _ = policy;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct QosCap(QosCaps);
+
+impl QosCap {
+    /// Makes the policy.
+    #[must_use]
+    pub const fn new(caps: QosCaps) -> Self {
+        Self(caps)
+    }
+
+    fn verdict(&self, question: &Question) -> Verdict {
+        let caps = self.0;
+        if caps.sessions.is_some_and(|most| question.sessions > most) {
+            return Verdict::Refuse(Cause::NO_RESOURCES_AVAILABLE);
+        }
+        let lower = |rate: u64, cap: Option<u64>| cap.map_or(rate, |cap| rate.min(cap));
+        let mut updates = Vec::new();
+        for qer in question.rules.qers().filter_map(Result::ok) {
+            let Some(Mbr { ul_mbr, dl_mbr, .. }) = qer.maximum_bitrate else {
+                continue;
+            };
+            let capped = Mbr {
+                ul_mbr: lower(ul_mbr, caps.uplink),
+                dl_mbr: lower(dl_mbr, caps.downlink),
+            };
+            if (capped.ul_mbr, capped.dl_mbr) != (ul_mbr, dl_mbr) {
+                updates.push(UpdateQer::new(qer.qer_id).maximum_bitrate(capped));
+            }
+        }
+        if updates.is_empty() {
+            return Verdict::Admit;
+        }
+        let change = SessionModificationRequest::new().update_qers(updates);
+        Verdict::Change(Box::new(change))
+    }
+}
+
+impl Policy for QosCap {
+    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a> {
+        Box::pin(async { self.verdict(question) })
+    }
+}

@@ -1,0 +1,363 @@
+//! Usage reports of a live node to a client that answers them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use strowger::ActorSystem;
+use strowger_pfcp::Seid;
+use strowger_pfcp::ie::{
+    ApplyAction, CreateFar, CreateUrr, FarId, MeasurementMethod, PdrId, PfcpsmreqFlags, ReportType,
+    ReportingTriggers, UpdateFar, UpdateForwardingParameters, UrrId, VolumeQuota, VolumeThreshold,
+};
+use strowger_pfcp::message::{Body, SessionModificationRequest, SessionReportRequest};
+use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
+use strowger_pfcp_node::{
+    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Rules,
+    Session, SessionReport, SimulatedTraffic, Span, TrafficModel,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+const UE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 45, 0, 9));
+
+/// Octets that pass once, some in each of the first spans that are asked about.
+#[derive(Debug)]
+struct Portions {
+    start: Instant,
+    count: u64,
+    octets: u64,
+}
+
+impl Portions {
+    /// Each millisecond has one, for each direction.
+    fn at(&self, place: u64) -> Instant {
+        self.start + Duration::from_millis(place)
+    }
+}
+
+impl DataPath for Portions {
+    fn traffic(&self, _: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+        let mut traffic = Vec::new();
+        for place in 1..=self.count {
+            let at = self.at(place);
+            if at <= span.after || at > span.until {
+                continue;
+            }
+            traffic.extend(detectors.iter().map(|one| {
+                let portion = Traffic {
+                    pdr: one.pdr,
+                    packets: 1,
+                    octets: self.octets,
+                    events: 0,
+                };
+                (at, portion)
+            }));
+        }
+        traffic
+    }
+
+    fn next(&self, _: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+        (1..=self.count)
+            .map(|place| self.at(place))
+            .find(|at| *at > after)
+    }
+}
+
+struct Bench {
+    system: ActorSystem,
+    node: NodeHandle,
+    client: Client,
+    reports: UnboundedReceiver<SessionReport>,
+    tally: Tally,
+}
+
+mod collector {
+    use std::convert::Infallible;
+
+    use strowger::{Accepts, Actor, Context};
+    use strowger_pfcp_node::SessionReport;
+    use tokio::sync::mpsc::UnboundedSender;
+
+    /// Hands reports from the client to the test.
+    pub(crate) struct Collector(UnboundedSender<SessionReport>);
+
+    pub(crate) struct Msg(SessionReport);
+
+    impl Accepts<SessionReport> for Msg {
+        fn wrap(report: SessionReport) -> Self {
+            Self(report)
+        }
+    }
+
+    impl Actor for Collector {
+        type Msg = Msg;
+        type Args = UnboundedSender<SessionReport>;
+        type Error = Infallible;
+
+        async fn pre_start(
+            args: UnboundedSender<SessionReport>,
+            _: &mut Context<Self>,
+        ) -> Result<Self, Infallible> {
+            Ok(Self(args))
+        }
+
+        async fn handle(
+            &mut self,
+            Msg(report): Msg,
+            _: &mut Context<Self>,
+        ) -> Result<(), Infallible> {
+            // A test that has what it wanted listens no more.
+            let _ = self.0.send(report);
+            Ok(())
+        }
+    }
+}
+
+/// Rules of a session whose packets are counted by these.
+fn counted(urrs: Vec<CreateUrr>) -> Rules {
+    let ids: Vec<UrrId> = urrs.iter().map(|urr| urr.urr_id).collect();
+    let plain = Rules::pdu_session(UE);
+    let mut rules = Rules::new();
+    for pdr in plain.pdrs() {
+        rules = rules.pdr(pdr.clone().urr_ids(ids.clone()));
+    }
+    for far in plain.fars() {
+        rules = rules.far(far.clone());
+    }
+    urrs.into_iter().fold(rules, Rules::urr)
+}
+
+impl Bench {
+    async fn new(path: impl DataPath) -> Self {
+        let mut parts = NodeParts::default();
+        parts.data_path = Some(Arc::new(path));
+        Self::of(parts, |_| {}).await
+    }
+
+    async fn of(parts: NodeParts, change: impl FnOnce(&mut NodeConfig)) -> Self {
+        let system = ActorSystem::new("test").unwrap();
+        let mut config = NodeConfig::default();
+        config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        config.timers.t1 = Duration::from_millis(100);
+        config.timers.n1 = 100;
+        change(&mut config);
+        let node = Node::start_with(&system, config, parts).await.unwrap();
+        let (sender, reports) = unbounded_channel();
+        let collector = system
+            .spawn::<collector::Collector>("collector", sender)
+            .unwrap();
+        let mut config = ClientConfig::default();
+        config.t1 = Duration::from_millis(100);
+        config.n1 = 300;
+        config.reports = Some(collector.recipient());
+        let client = Client::bind(&system, config).await.unwrap();
+        Self {
+            system,
+            node,
+            client,
+            reports,
+            tally: Tally::default(),
+        }
+    }
+
+    async fn establish(&self, rules: Rules) -> Session {
+        let association = self.client.associate(self.node.local_addr()).await.unwrap();
+        association.establish(rules).await.unwrap()
+    }
+
+    /// The next report; its usage is counted.
+    async fn report(&mut self) -> SessionReportRequest {
+        let report = self.reports.recv().await.unwrap();
+        let Body::SessionReportRequest(request) = report.message().unwrap().body else {
+            panic!("not a report");
+        };
+        for usage in &request.usage_reports {
+            assert_ne!(self.tally.add(usage), Arrival::Repeated);
+        }
+        *request
+    }
+
+    /// Deletes the session and counts what its end tells.
+    async fn delete(&mut self, session: Session) {
+        let answer = session.delete().await.unwrap();
+        for usage in &answer.usage_reports {
+            assert_ne!(self.tally.add(usage), Arrival::Repeated);
+        }
+    }
+}
+
+fn threshold(octets: u64) -> CreateUrr {
+    CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
+        .volume_threshold(VolumeThreshold::total(octets))
+}
+
+#[tokio::test]
+async fn a_volume_threshold_is_reported_to_the_peer_and_the_rest_at_the_end() {
+    let path = Portions {
+        start: Instant::now() + Duration::from_millis(100),
+        count: 20,
+        octets: 100,
+    };
+    let mut bench = Bench::new(path).await;
+    let session = bench.establish(counted(vec![threshold(1000)])).await;
+    while bench.tally.octets(UrrId(1)).0 < 1500 {
+        let request = bench.report().await;
+        assert_eq!(request.report_type, ReportType::USAR);
+    }
+    bench.delete(session).await;
+    // What was on its way when the session ended may come after the answer.
+    while bench.tally.missing() > 0 {
+        bench.report().await;
+    }
+    let (up, down) = bench.tally.octets(UrrId(1));
+    assert_eq!(bench.node.stats().usage.forwarded, up + down);
+    assert!((1500..=2000).contains(&up), "{up}");
+    assert_eq!(bench.node.stats().usage.metered, 0);
+    bench.system.shutdown(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_panic_of_the_session_loses_nothing_that_was_counted() {
+    let path = Portions {
+        start: Instant::now() + Duration::from_millis(100),
+        count: 50,
+        octets: 100,
+    };
+    let mut bench = Bench::new(path).await;
+    let session = bench.establish(counted(vec![threshold(2000)])).await;
+    let query = || SessionModificationRequest::new().pfcpsmreq_flags(PfcpsmreqFlags::QAURR);
+    while bench.node.stats().usage.forwarded < 10_000 {
+        let _ = bench.node.panic_session(session.remote_seid(), "drill");
+        let answer = session.modify(query()).await.unwrap();
+        for usage in &answer.usage_reports {
+            assert_ne!(bench.tally.add(usage), Arrival::Repeated);
+        }
+    }
+    bench.delete(session).await;
+    while bench.tally.missing() > 0 || bench.tally.octets(UrrId(1)) != (5000, 5000) {
+        bench.report().await;
+    }
+    assert!(bench.node.stats().restored > 0);
+    bench.system.shutdown(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn an_exhausted_quota_is_reported_and_a_new_one_lets_traffic_pass() {
+    let path = Portions {
+        start: Instant::now() + Duration::from_millis(100),
+        count: u64::from(u16::MAX),
+        octets: 10,
+    };
+    let mut bench = Bench::new(path).await;
+    let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLQU)
+        .volume_quota(VolumeQuota::total(100));
+    let session = bench.establish(counted(vec![urr])).await;
+    let first = bench.report().await;
+    assert_eq!(first.usage_reports.len(), 1);
+    assert_eq!(bench.tally.octets(UrrId(1)), (50, 50));
+    let update = strowger_pfcp::ie::UpdateUrr::new(1).volume_quota(VolumeQuota::total(60));
+    let grant = SessionModificationRequest::new().update_urrs([update]);
+    session.modify(grant).await.unwrap();
+    bench.report().await;
+    assert_eq!(bench.tally.octets(UrrId(1)), (80, 80));
+    assert!(bench.node.stats().usage.dropped > 0 || bench.node.stats().usage.forwarded == 160);
+    bench.delete(session).await;
+    bench.system.shutdown(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn packets_that_wait_are_told_and_go_when_the_user_is_found() {
+    let path = Portions {
+        start: Instant::now() + Duration::from_millis(100),
+        count: 3,
+        octets: 10,
+    };
+    let mut bench = Bench::new(path).await;
+    let mut rules = Rules::new();
+    let plain = Rules::pdu_session(UE);
+    for pdr in plain.pdrs() {
+        rules = rules.pdr(pdr.clone());
+    }
+    let waits = CreateFar::new(FarId(2), ApplyAction::BUFF | ApplyAction::NOCP);
+    let rules = rules.far(plain.fars()[0].clone()).far(waits);
+    let session = bench.establish(rules).await;
+    let request = bench.report().await;
+    assert_eq!(request.report_type, ReportType::DLDR);
+    assert!(request.downlink_data_report.is_some());
+    while bench.node.stats().usage.buffered < 30 {
+        tokio::task::yield_now().await;
+    }
+    let found = UpdateFar::new(FarId(2))
+        .apply_action(ApplyAction::FORW)
+        .update_forwarding_parameters(UpdateForwardingParameters::new());
+    let page = SessionModificationRequest::new().update_fars([found]);
+    session.modify(page).await.unwrap();
+    bench.delete(session).await;
+    bench.system.shutdown(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn simulated_traffic_is_counted_and_all_of_it_is_told() {
+    let simulated = |config: &mut NodeConfig| {
+        config.data_path.kind = DataPathKind::Simulated;
+        config.data_path.uplink = 1_000_000;
+        config.data_path.downlink = 2_000_000;
+        config.data_path.tick = Duration::from_millis(10);
+    };
+    let mut bench = Bench::of(NodeParts::default(), simulated).await;
+    let session = bench.establish(counted(vec![threshold(20_000)])).await;
+    while bench.tally.reports(UrrId(1)) < 3 {
+        bench.report().await;
+    }
+    bench.delete(session).await;
+    let passed = bench.node.stats().usage.forwarded;
+    let told = |bench: &Bench| {
+        let (up, down) = bench.tally.octets(UrrId(1));
+        up + down
+    };
+    while told(&bench) < passed {
+        bench.report().await;
+    }
+    assert_eq!((told(&bench), bench.tally.missing()), (passed, 0));
+    bench.system.shutdown(Duration::from_secs(1)).await;
+}
+
+#[test]
+fn traffic_of_a_model_is_the_same_however_it_is_asked_for() {
+    let start = Instant::now();
+    let model = TrafficModel {
+        seed: 7,
+        uplink: 3_000,
+        downlink: 5_000_000,
+        packet: 1200,
+        tick: Duration::from_millis(100),
+    };
+    let path = SimulatedTraffic::new(start, model);
+    let detectors = [(1, true), (2, false), (3, false)].map(|(pdr, uplink)| Detector {
+        pdr: PdrId(pdr),
+        uplink,
+    });
+    for seid in [1, 2, 0xffff_ffff].map(Seid) {
+        let end = start + Duration::from_secs(7);
+        let whole = Span {
+            after: start,
+            until: end,
+        };
+        let whole = path.traffic(seid, &detectors, whole);
+        assert!(whole.is_sorted_by_key(|(at, _)| *at));
+        let (mut after, mut parts) = (start, Vec::new());
+        for step in (1..).map(|step| Duration::from_micros(step * 977)) {
+            let until = (after + step).min(end);
+            parts.extend(path.traffic(seid, &detectors, Span { after, until }));
+            after = until;
+            if until == end {
+                break;
+            }
+        }
+        assert_eq!(parts, whole);
+        assert!(path.next(seid, &detectors, start).is_some());
+        assert_eq!(path.next(seid, &[], start), None);
+    }
+}
