@@ -41,8 +41,9 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          octets for N = 1, 5, 10 and 50), and a Heartbeat Request (16 octets). Every leaf of every \
          rule is folded into a checksum that has to come out right; a message without a mandatory \
          element is refused by every subject in the same binary. What `strowger` reads is also \
-         checked for multiplicity, conditions and the N4 interface. Each figure is the least of \
-         interleaved rounds on one thread, in nanoseconds for one message.",
+         checked for multiplicity, conditions and the N4 interface, with an index that has seen \
+         such a message before. Each figure is the least of interleaved rounds on one thread, in \
+         nanoseconds for one message.",
     ),
     (
         "n4",
