@@ -106,10 +106,10 @@ const WEAKENINGS: &[Weakening] = &[
     },
     Weakening {
         name: "a signal calls the receiver from its batch",
-        file: "mailbox.rs",
-        from: "    fn call(&self, lanes: Held<'_, Lanes<M>>) {
+        file: "mailbox/life.rs",
+        from: "    pub(super) fn call(&self, lanes: Held<'_, Lanes<M>>) {
         self.attention.store(true, Ordering::Relaxed);",
-        to: "    fn call(&self, lanes: Held<'_, Lanes<M>>) {",
+        to: "    pub(super) fn call(&self, lanes: Held<'_, Lanes<M>>) {",
     },
 ];
 
