@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::control;
 use crate::exit::{Done, Failure};
 
-pub(crate) use self::n4::{elements, stats as n4_stats};
+pub(crate) use self::n4::{elements, elements_in_words, stats as n4_stats};
 use self::vitals::Later;
 
 /// A node that runs.

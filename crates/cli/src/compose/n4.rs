@@ -16,7 +16,9 @@ use serde_json::{Map, Value, json};
 use strowger::Path;
 use strowger_gateway::{Answer, Code, Fault, Methods};
 use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
-use strowger_pfcp_node::{AssociationInfo, NodeHandle, SessionFilter, SessionInfo, StoreHealth};
+use strowger_pfcp_node::{
+    AssociationInfo, NodeHandle, PolicyStats, SessionFilter, SessionInfo, StoreHealth, UsageStats,
+};
 
 /// Adds the methods of PFCP.
 pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
@@ -80,6 +82,34 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "unsent": stats.unsent,
         "discarded": discarded,
         "store": store(&node.store()),
+        "usage": usage(&stats.usage),
+        "policy": policy(&stats.policy),
+    })
+}
+
+/// What was counted and reported.
+fn usage(usage: &UsageStats) -> Value {
+    json!({
+        "metered": usage.metered,
+        "forwarded": usage.forwarded,
+        "buffered": usage.buffered,
+        "dropped": usage.dropped,
+        "requests": usage.requests,
+        "unanswered": usage.unanswered,
+        "reports": usage.reports,
+        "refused": usage.refused,
+    })
+}
+
+/// How the policy was asked and answered.
+fn policy(policy: &PolicyStats) -> Value {
+    json!({
+        "admitted": policy.admitted,
+        "changed": policy.changed,
+        "refused": policy.refused,
+        "late": policy.late,
+        "failed": policy.failed,
+        "busy": policy.busy,
     })
 }
 
@@ -157,19 +187,35 @@ fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
 
 /// The rules as `decode --json` prints elements.
 pub(crate) fn elements(seid: Seid, rules: &[u8]) -> Value {
+    let read = as_message(seid, rules, |view| to_json(view)["ies"].take());
+    read.unwrap_or_else(|error| json!({ "error": error.to_string(), "octets": rules.len() }))
+}
+
+/// The rules as `decode` prints elements.
+pub(crate) fn elements_in_words(seid: Seid, rules: &[u8]) -> String {
+    let read = as_message(seid, rules, |view| {
+        let text = view.to_string();
+        // The first line is about the message, and there is none.
+        text.split_once('\n')
+            .map_or_else(String::new, |(_, rest)| rest.to_owned())
+    });
+    read.unwrap_or_else(|error| error.to_string())
+}
+
+/// Reads rules as the message that would establish them.
+fn as_message<T>(
+    seid: Seid,
+    rules: &[u8],
+    read: impl FnOnce(&MessageView<'_>) -> T,
+) -> Result<T, strowger_pfcp::Error> {
     let message = MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let header = Header::session(message, seid, Sequence::default());
     let mut octets = Vec::with_capacity(rules.len() + header.octets());
     let mut index = Index::default();
-    let encoded = header.encode(rules.len(), &mut octets);
+    header.encode(rules.len(), &mut octets)?;
     octets.extend_from_slice(rules);
-    let decoded = encoded
-        .and_then(|()| Frame::decode(&octets))
-        .and_then(|frame| MessageView::of(&frame, &mut index).map(|view| to_json(&view)));
-    match decoded {
-        Ok(mut message) => message["ies"].take(),
-        Err(error) => json!({ "error": error.to_string(), "octets": rules.len() }),
-    }
+    let frame = Frame::decode(&octets)?;
+    MessageView::of(&frame, &mut index).map(|view| read(&view))
 }
 
 fn filter(params: &Value) -> Result<SessionFilter, Fault> {

@@ -61,7 +61,7 @@ fn n4(node: &Later) -> Result<(), String> {
 type Row = (&'static str, &'static str, fn(&NodeStats) -> f64);
 
 /// What goes up and down.
-const GAUGES: [Row; 2] = [
+const GAUGES: [Row; 3] = [
     (
         "strowger_n4_sessions",
         "Sessions that the node holds.",
@@ -72,10 +72,15 @@ const GAUGES: [Row; 2] = [
         "Associations that the node has.",
         |stats| stats.associations as f64,
     ),
+    (
+        "strowger_n4_metered_sessions",
+        "Sessions that count, buffer or watch traffic.",
+        |stats| stats.usage.metered as f64,
+    ),
 ];
 
 /// What only grows.
-const COUNTERS: [Row; 9] = [
+const COUNTERS: [Row; 13] = [
     (
         "strowger_n4_established_total",
         "Session establishments accepted.",
@@ -121,6 +126,26 @@ const COUNTERS: [Row; 9] = [
         "Datagrams that the system did not take.",
         |stats| stats.unsent as f64,
     ),
+    (
+        "strowger_n4_session_reports_total",
+        "Session reports made, repetitions apart.",
+        |stats| stats.usage.requests as f64,
+    ),
+    (
+        "strowger_n4_session_reports_unanswered_total",
+        "Session reports that were not answered, or with a wish for patience.",
+        |stats| stats.usage.unanswered as f64,
+    ),
+    (
+        "strowger_n4_usage_reports_total",
+        "Usage reports that peers have.",
+        |stats| stats.usage.reports as f64,
+    ),
+    (
+        "strowger_n4_usage_reports_refused_total",
+        "Usage reports that peers refused.",
+        |stats| stats.usage.refused as f64,
+    ),
 ];
 
 fn write(stats: &NodeStats, page: &mut Exposition) {
@@ -134,6 +159,32 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
     let mut refused = page.family("strowger_n4_refused_total", MetricKind::Counter, help);
     for (cause, count) in &stats.refused {
         refused.sample(&[("cause", &cause.0.to_string())], *count as f64);
+    }
+    let (usage, policy) = (&stats.usage, &stats.policy);
+    let help = "Octets of simulated traffic, by what became of them.";
+    let mut traffic = page.family(
+        "strowger_n4_traffic_octets_total",
+        MetricKind::Counter,
+        help,
+    );
+    for (verdict, octets) in [
+        ("forwarded", usage.forwarded),
+        ("buffered", usage.buffered),
+        ("dropped", usage.dropped),
+    ] {
+        traffic.sample(&[("verdict", verdict)], octets as f64);
+    }
+    let help = "Questions to the policy, by what came of them.";
+    let mut asked = page.family("strowger_n4_policy_total", MetricKind::Counter, help);
+    for (outcome, count) in [
+        ("admitted", policy.admitted),
+        ("changed", policy.changed),
+        ("refused", policy.refused),
+        ("late", policy.late),
+        ("failed", policy.failed),
+        ("busy", policy.busy),
+    ] {
+        asked.sample(&[("outcome", outcome)], count as f64);
     }
     let help = "What was discarded unanswered, by kind.";
     let mut discarded = page.family("strowger_n4_discarded_total", MetricKind::Counter, help);

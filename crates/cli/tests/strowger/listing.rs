@@ -51,6 +51,25 @@ async fn sessions_are_found_by_what_they_have() {
     );
     assert!(table.ends_with("2 sessions\n"), "{table}");
 
+    let merged = node.ask(["pfcp", "sessions", &seid]).out;
+    assert!(
+        merged.contains("Create PDR") && merged.contains("10.45.0.2"),
+        "{merged}"
+    );
+    let merged = node.ask(["pfcp", "sessions", &seid, "--json"]).objects();
+    assert_eq!((merged.len(), &merged[0]["seid"]), (1, &second["seid"]));
+    assert!(
+        merged[0]["rules"]
+            .as_array()
+            .is_some_and(|rules| rules.len() > 3)
+    );
+    let none = node.ask(["pfcp", "sessions", "0xffff"]);
+    assert!(
+        none.code != 0 && none.err.contains("0xffff"),
+        "{}",
+        none.err
+    );
+
     let associations = node.ask(["pfcp", "associations", "--json"]).objects();
     assert_eq!(associations.len(), 1);
     assert_eq!(associations[0]["sessions"], 2);

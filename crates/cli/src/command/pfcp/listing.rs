@@ -3,14 +3,17 @@
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
+use strowger_pfcp::Seid;
 
+use crate::compose::{elements, elements_in_words};
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::Done;
+use crate::exit::{Done, Failure};
 use crate::output::{Ink, Output, Table};
 
 const SESSIONS: &str = "\
 Examples:
   strowger pfcp sessions
+  strowger pfcp sessions 0x2a
   strowger pfcp sessions --ue 10.45.0.2
   strowger pfcp sessions --seid 0x2a --json
   strowger pfcp sessions --peer 127.0.0.1 --json | wc -l";
@@ -24,6 +27,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = SESSIONS)]
 pub(crate) struct SessionArgs {
+    /// Prints the rules of the session with this identifier of the node, as all requests so far
+    /// have made them.
+    #[arg(value_name = "SEID", value_parser = number)]
+    session: Option<u64>,
     /// The session with this identifier of the node, such as 42 or 0x2a.
     #[arg(long, value_parser = number)]
     seid: Option<u64>,
@@ -68,7 +75,47 @@ fn number(text: &str) -> Result<u64, String> {
     number.map_err(|_| "expected a number such as 42 or 0x2a".to_owned())
 }
 
+/// Prints the merged rules of one session.
+fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> Done {
+    let mut found = false;
+    each(
+        &args.control,
+        "pfcp.rules",
+        json!({ "seid": seid }),
+        |row| {
+            // A peer may call another session by the same number.
+            if row["seid"].as_u64() != Some(seid) {
+                return Ok(());
+            }
+            found = true;
+            let rules = octets(row["rules"].as_str().unwrap_or_default());
+            if args.json {
+                let (peer_seid, rules) = (&row["peer_seid"], elements(Seid(seid), &rules));
+                return output
+                    .json(&json!({ "seid": seid, "peer_seid": peer_seid, "rules": rules }));
+            }
+            let peer_seid = hex(&row["peer_seid"]);
+            let head = format!("session {seid:#x}, {peer_seid} at its peer");
+            output.line(output.paint(Ink::Faint, head))?;
+            output.line(elements_in_words(Seid(seid), &rules))
+        },
+    )?;
+    if found {
+        return Ok(());
+    }
+    Err(Failure::outside(format!("there is no session {seid:#x}")))
+}
+
+/// Reads hexadecimal digits.
+fn octets(digits: &str) -> Vec<u8> {
+    let octet = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map_while(octet).collect()
+}
+
 pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> Done {
+    if let Some(seid) = args.session {
+        return merged(args, seid, output);
+    }
     let wanted = json!({
         "seid": args.seid,
         "ue_address": args.ue,
