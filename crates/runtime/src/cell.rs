@@ -10,8 +10,6 @@ use std::mem;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::branch::Branch;
 use crate::event::Event;
 use crate::exit::Exit;
@@ -22,13 +20,13 @@ use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
-use crate::schedule::strand::{self, Host};
+use crate::schedule::strand::{self, Guard, Host, Lock};
 use crate::supervision::{Limit, Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
 pub use id::ActorId;
-pub(crate) use life::Link;
 use life::{Life, More, PhaseWait, Watcher};
+pub(crate) use life::{Link, Phase};
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct Cell<M> {
@@ -148,17 +146,6 @@ impl<M: Send + 'static, T> Sink<T> for LaneSink<M, T> {
     }
 }
 
-/// Where an actor stands in the life of its incarnations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Starting,
-    Running,
-    Stopping,
-    /// The incarnation ended; the owner decides what follows.
-    Down,
-    Ended,
-}
-
 /// What is the same for all actors of one type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
@@ -182,7 +169,9 @@ pub(crate) struct Node {
     pub(crate) children: Branch,
     /// `KILLED`, `TRACED`.
     marks: AtomicU8,
-    life: Mutex<Life>,
+    /// The phase, and `OVER`: as in the life, where they change, to be read without its lock.
+    stand: AtomicU8,
+    life: Lock<Life>,
 }
 
 /// Who holds an actor.
@@ -221,6 +210,9 @@ const SPANNED: u8 = 4;
 /// Somebody traces the actor, or did so a moment ago.
 const TRACED: u8 = 2;
 
+/// Of the stand: somebody sees to the end for good.
+const OVER: u8 = 8;
+
 /// What a node is made of.
 pub(crate) struct NodeParts {
     pub(crate) id: ActorId,
@@ -254,7 +246,8 @@ impl Node {
             limit: shutdown.into(),
             children: Branch::default(),
             marks: AtomicU8::new(0),
-            life: Mutex::new(Life::new()),
+            stand: AtomicU8::new(Phase::Starting as u8),
+            life: Lock::new(Life::new()),
         }
     }
 
@@ -269,11 +262,17 @@ impl Node {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        self.life.lock().phase
+        Phase::from_bits(self.stand.load(Ordering::Acquire) & !OVER)
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.life.lock().over
+        self.stand.load(Ordering::Acquire) & OVER != 0
+    }
+
+    /// Shows what has changed to those who read without the lock.
+    fn show(&self, life: &Life) {
+        let over = if life.over { OVER } else { 0 };
+        self.stand.store(life.phase as u8 | over, Ordering::Release);
     }
 
     pub(crate) fn last_exit(&self) -> Option<Exit> {
@@ -322,10 +321,13 @@ impl Node {
         if life.over {
             return None;
         }
-        self.marks.fetch_and(!KILLED, Ordering::Release);
+        if self.is_killed() {
+            self.marks.fetch_and(!KILLED, Ordering::Release);
+        }
         let again = life.phase == Phase::Down;
         life.restarts += u32::from(again);
         life.phase = Phase::Starting;
+        self.show(&life);
         let restarts = life.restarts;
         drop(life);
         if again {
@@ -337,6 +339,7 @@ impl Node {
     pub(crate) fn enter(&self, phase: Phase) {
         let mut life = self.life.lock();
         life.phase = phase;
+        self.show(&life);
         let Some(more) = &mut life.more else { return };
         let waiting = mem::take(&mut more.waiting);
         drop(life);
@@ -349,14 +352,14 @@ impl Node {
             drop(self.close_span());
         }
         let mut life = self.life.lock();
-        life.set_last_exit(exit);
+        let earlier = life.set_last_exit(exit);
         let Some(more) = &mut life.more else {
             return Vec::new();
         };
         let overseer = more.overseer.take();
         let links = mem::take(&mut more.links);
         drop(life);
-        drop(overseer);
+        drop((overseer, earlier));
         links
     }
 
@@ -510,9 +513,10 @@ pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
     down
 }
 
-fn conclude(cell: &Arc<dyn AnyCell>, mut life: MutexGuard<'_, Life>, exit: &Exit) {
+fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit) {
     let node = cell.node();
     life.over = true;
+    node.show(&life);
     // What it held may lead back to it; and nobody is told twice. Those who wait are told last.
     let mut more = life.more.take();
     if let Some(more) = &mut more
@@ -522,8 +526,9 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: MutexGuard<'_, Life>, exit: &Exit
         kept.waiting = mem::take(&mut more.waiting);
         kept.next_wait = more.next_wait;
     }
-    life.set_last_exit(exit);
+    let earlier = life.set_last_exit(exit);
     drop(life);
+    drop(earlier);
     let left = cell.close();
     let shared = &node.shared;
     let mut monitors = Vec::new();

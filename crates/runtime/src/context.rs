@@ -98,9 +98,9 @@ impl<A: Actor> fmt::Debug for Context<A> {
 }
 
 impl<A: Actor> Context<A> {
-    pub(crate) fn new(cell: Arc<Cell<A::Msg>>) -> Self {
+    pub(crate) fn new(cell: Arc<Cell<A::Msg>>, incarnation: u32) -> Self {
         Self {
-            incarnation: cell.mailbox.begin(),
+            incarnation,
             receiver: Mutex::new(Receiver::new()),
             held: None,
             leaving: Leaving::No,

@@ -50,9 +50,9 @@ fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
     } else {
         scheduler.admit_again(cell.mailbox.strand().place())
     };
-    let ready = strand::start(cell, place, || Incarnation::<A> {
+    let ready = strand::start(cell, place, Lanes::begin, |incarnation| Incarnation::<A> {
         stage: Stage::Fresh(args),
-        cx: Context::new(Arc::clone(cell)),
+        cx: Context::new(Arc::clone(cell), incarnation),
     })?;
     Some((ready, place))
 }
@@ -96,15 +96,13 @@ impl<M: Send + 'static> Host for Cell<M> {
     }
 
     fn over(self: Arc<Self>, exit: Option<Exit>, place: u64) {
-        let scheduler = self.node.shared.scheduler.clone();
         let any: Arc<dyn AnyCell> = self;
         match exit {
             Some(exit) => settle(&any, &exit),
             // Its tokio runtime is going down.
             None => cell::finish(&any, &Exit::Killed),
         }
-        drop(any);
-        scheduler.release(place);
+        any.node().shared.scheduler.release(place);
     }
 }
 

@@ -4,11 +4,36 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::{ActorId, AnyCell, Node, Phase};
+use super::{ActorId, AnyCell, Node};
 use crate::exit::Exit;
 use crate::monitor::MonitorId;
 use crate::supervision::Overseer;
 use crate::tie::Tie;
+
+/// Where an actor stands in the life of its incarnations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Starting,
+    Running,
+    Stopping,
+    /// The incarnation ended; the owner decides what follows.
+    Down,
+    Ended,
+}
+
+impl Phase {
+    /// What a phase was as a number.
+    pub(super) const fn from_bits(bits: u8) -> Self {
+        match bits {
+            0 => Self::Starting,
+            1 => Self::Running,
+            2 => Self::Stopping,
+            3 => Self::Down,
+            _ => Self::Ended,
+        }
+    }
+}
 
 pub(super) struct Life {
     pub(super) phase: Phase,
@@ -60,16 +85,19 @@ impl Life {
         }
     }
 
-    pub(super) fn set_last_exit(&mut self, exit: &Exit) {
+    /// Notes why the incarnation ended; returns what it replaces, to be dropped without the lock.
+    #[must_use]
+    pub(super) fn set_last_exit(&mut self, exit: &Exit) -> Option<Exit> {
         self.last = match exit {
             Exit::Normal => Last::Normal,
             Exit::Shutdown => Last::Shutdown,
             Exit::Killed => Last::Killed,
             other => {
-                self.more().last_exit = Some(other.clone());
-                Last::Other
+                self.last = Last::Other;
+                return self.more().last_exit.replace(other.clone());
             }
         };
+        None
     }
 
     pub(super) fn last_exit(&self) -> Option<Exit> {
@@ -114,6 +142,9 @@ pub(super) struct PhaseWait<'a> {
 
 impl PhaseWait<'_> {
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if self.ticket.is_none() && (self.ready)(self.node.phase()) {
+            return Poll::Ready(());
+        }
         let mut life = self.node.life.lock();
         if let Some(ticket) = self.ticket.take() {
             life.stop_waiting(ticket);

@@ -9,6 +9,17 @@ use crate::exit::{Exit, discard};
 use crate::schedule::strand::Held;
 use crate::sync::Ordering;
 
+impl<M> Lanes<M> {
+    /// Begins an incarnation, which takes messages again if the last one was drained.
+    pub(crate) fn begin(&mut self) -> u32 {
+        if self.gate == Gate::Drained {
+            self.gate = Gate::Open;
+        }
+        self.aside = true;
+        self.incarnation
+    }
+}
+
 impl<M> Mailbox<M> {
     /// Puts something in the system lane: for whichever incarnation runs, or for one of them.
     pub(crate) fn system(&self, system: System, incarnation: Option<u32>) -> bool {
@@ -81,16 +92,6 @@ impl<M> Mailbox<M> {
         }
         lanes.receiving = true;
         Poll::Pending
-    }
-
-    /// Begins an incarnation, which takes messages again if the last one was drained.
-    pub(crate) fn begin(&self) -> u32 {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate == Gate::Drained {
-            lanes.gate = Gate::Open;
-        }
-        lanes.aside = true;
-        lanes.incarnation
     }
 
     pub(crate) fn incarnation(&self) -> u32 {

@@ -34,7 +34,7 @@ impl Toy {
             receiver: Receiver::new(),
             all,
         };
-        let ready = start(&toy, 0, || life).expect("it is off");
+        let ready = start(&toy, 0, |_| (), |()| life).expect("it is off");
         toy.queue(ready, 0);
         toy
     }

@@ -55,8 +55,7 @@ use body::Body;
 use body::Stand;
 pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
-use lock::Guard;
-pub(crate) use lock::Lock;
+pub(crate) use lock::{Guard, Lock};
 pub(crate) use slot::{Giver, Taker, slot};
 
 /// What a strand is about.
@@ -170,11 +169,13 @@ impl<T> Strand<T> {
 /// Starts an incarnation: returns the right to run it. The strand keeps its owner alive until the
 /// incarnation is over.
 ///
-/// There is none while the last one is not over, which its owner sees to.
-pub(crate) fn start<C: Host, L: Life<C>>(
+/// There is none while the last one is not over, which its owner sees to. `begin` changes the data
+/// for it, and must not panic; the life is made of what that returns.
+pub(crate) fn start<C: Host, B, L: Life<C>>(
     host: &Arc<C>,
     place: u64,
-    life: impl FnOnce() -> L,
+    begin: impl FnOnce(&mut C::Data) -> B,
+    life: impl FnOnce(B) -> L,
 ) -> Option<Ready> {
     let strand = host.strand();
     let mut run = strand.run.lock();
@@ -186,10 +187,11 @@ pub(crate) fn start<C: Host, L: Life<C>>(
     run.place = place;
     run.state = State::Queued;
     let ready = Ready(run.host.expect("made from a reference"));
+    let begun = begin(&mut run.data);
     drop(run);
     // A panic on the way to the life drops the `Ready`, which ends what was not there.
     // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
-    let put = |body| unsafe { Body::put::<C, L>(body, life) };
+    let put = |body| unsafe { Body::put::<C, L>(body, || life(begun)) };
     strand.body.get_mut().with(put);
     Some(ready)
 }

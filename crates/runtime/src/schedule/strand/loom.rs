@@ -39,7 +39,7 @@ impl Toy {
             last,
             waits: last.is_multiple_of(2),
         };
-        let ready = start(self, 0, || life).expect("it is off");
+        let ready = start(self, 0, |_| (), |()| life).expect("it is off");
         self.queue(ready, 0);
     }
 
