@@ -22,6 +22,8 @@ mod index;
 mod json;
 #[path = "codec/judging.rs"]
 mod judging;
+#[path = "codec/kept.rs"]
+mod kept;
 #[path = "codec/octets.rs"]
 mod octets;
 #[path = "others/pcap.rs"]
