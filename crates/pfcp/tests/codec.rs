@@ -6,6 +6,8 @@ mod alike;
 mod building;
 #[path = "codec/compare.rs"]
 mod compare;
+#[path = "codec/conditions.rs"]
+mod conditions;
 #[path = "codec/damage.rs"]
 mod damage;
 #[path = "codec/facts.rs"]

@@ -1,7 +1,10 @@
 //! Conditions under which a group has to have a member, where the group alone decides.
 
 use super::descriptor::{Member, NO_SLOT, find};
-use super::{ApplyAction, IeType, ReportingTriggers};
+use super::{
+    ApplyAction, IeType, MeasurementReportingType, QosReportTrigger, ReportingFrequency,
+    ReportingTriggers, UsageReportTrigger,
+};
 
 /// A member that a group has to have under a condition.
 #[derive(Debug)]
@@ -14,12 +17,23 @@ pub(crate) struct Need {
     pub(crate) clause: &'static str,
 }
 
+/// The needs that a group has at most.
+const MOST: usize = 12;
+
 /// Says which member holds the flags, and what they ask for.
 const fn needs(group: Option<IeType>) -> (IeType, &'static [Need]) {
     match group {
         Some(IeType::CREATE_PDR) => (IeType::RESERVED, &PDR),
         Some(IeType::CREATE_FAR) => (IeType::APPLY_ACTION, &FAR),
         Some(IeType::CREATE_URR) => (IeType::REPORTING_TRIGGERS, &URR),
+        Some(IeType::USAGE_REPORT_REQUEST) => (IeType::USAGE_REPORT_TRIGGER, &USAGE),
+        Some(IeType::QOS_MONITORING_PER_QOS_FLOW_CONTROL_INFORMATION) => {
+            (IeType::REPORTING_FREQUENCY, &FLOW)
+        }
+        Some(IeType::GTPU_PATH_QOS_CONTROL_INFORMATION) => (IeType::QOS_REPORT_TRIGGER, &PATH),
+        Some(IeType::N6_DELAY_MEASUREMENT_CONTROL_INFORMATION) => {
+            (IeType::MEASUREMENT_REPORTING_TYPE, &N6)
+        }
         _ => (IeType::RESERVED, &[]),
     }
 }
@@ -51,13 +65,50 @@ static FAR: [Need; 2] = [
     },
 ];
 
-static URR: [Need; 5] = [
+static URR: [Need; MOST] = [
     trigger(ReportingTriggers::PERIO, &[IeType::MEASUREMENT_PERIOD]),
     trigger(ReportingTriggers::VOLTH, &[IeType::VOLUME_THRESHOLD]),
     trigger(ReportingTriggers::TIMTH, &[IeType::TIME_THRESHOLD]),
     trigger(ReportingTriggers::VOLQU, &[IeType::VOLUME_QUOTA]),
     trigger(ReportingTriggers::TIMQU, &[IeType::TIME_QUOTA]),
+    trigger(ReportingTriggers::QUHTI, &[IeType::QUOTA_HOLDING_TIME]),
+    trigger(
+        ReportingTriggers::DROTH,
+        &[IeType::DROPPED_DL_TRAFFIC_THRESHOLD],
+    ),
+    trigger(ReportingTriggers::LIUSA, &[IeType::LINKED_URR_ID]),
+    trigger(ReportingTriggers::EVETH, &[IeType::EVENT_THRESHOLD]),
+    trigger(ReportingTriggers::EVEQU, &[IeType::EVENT_QUOTA]),
+    trigger(ReportingTriggers::QUVTI, &[IeType::QUOTA_VALIDITY_TIME]),
+    trigger(
+        ReportingTriggers::UPINT,
+        &[IeType::USER_PLANE_INACTIVITY_TIMER],
+    ),
 ];
+
+static USAGE: [Need; 1] = [Need {
+    flags: UsageReportTrigger::IPMJL.0,
+    any: &[
+        IeType::JOIN_IP_MULTICAST_INFORMATION_IE_WITHIN_USAGE_REPORT,
+        IeType::LEAVE_IP_MULTICAST_INFORMATION_IE_WITHIN_USAGE_REPORT,
+    ],
+    clause: "7.5.8.3",
+}];
+
+static FLOW: [Need; 1] = [period(ReportingFrequency::PERIO.0, "7.5.2.9")];
+
+static PATH: [Need; 1] = [period(QosReportTrigger::PER.0, "7.4.4.1.3")];
+
+static N6: [Need; 1] = [period(MeasurementReportingType::PER.0, "7.4.4.1.4")];
+
+/// What is reported from time to time says how often.
+const fn period(flag: u8, clause: &'static str) -> Need {
+    Need {
+        flags: flag as u32,
+        any: &[IeType::MEASUREMENT_PERIOD],
+        clause,
+    }
+}
 
 const fn trigger(trigger: ReportingTriggers, any: &'static [IeType]) -> Need {
     Need {
@@ -74,13 +125,13 @@ pub(crate) struct Conditions {
     pub(crate) watch: u8,
     needs: &'static [Need],
     /// For each need the flags that ask for it and the slots that meet it.
-    asked: [(u32, u64); 5],
+    asked: [(u32, u64); MOST],
 }
 
 impl Conditions {
     pub(crate) const fn of(group: Option<IeType>, members: &[Member]) -> Self {
         let (watch, needs) = needs(group);
-        let mut asked = [(0, 0); 5];
+        let mut asked = [(0, 0); MOST];
         let mut need = 0;
         while need < needs.len() {
             let Need { flags, any, .. } = &needs[need];

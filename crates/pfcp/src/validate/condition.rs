@@ -2,8 +2,8 @@
 
 use crate::ie::condition::flags;
 use crate::ie::{
-    Cause, DestinationInterface, FTeid, Group, Ie, IeType, NodeId, NodeIdType, PdnType, Release,
-    ReportType, SdfFilter, SourceInterface,
+    Cause, Descriptor, DestinationInterface, FTeid, Group, Ie, IeType, NodeId, NodeIdType,
+    NodeReportType, PdnType, Release, ReportType, SdfFilter, SourceInterface,
 };
 use crate::message::MessageType;
 use crate::wire::Part;
@@ -34,7 +34,11 @@ pub(super) fn missing(
         }
     }
     if table.ie.is_none() {
-        of_message(group, message, report);
+        of_message(group, message, |ie, clause| {
+            if ie.since() <= release {
+                report(ie, clause);
+            }
+        });
     }
 }
 
@@ -52,6 +56,7 @@ pub(crate) fn of_message(
             if accepted && lacks(IeType::F_SEID) {
                 report(IeType::F_SEID, "7.5.3.1");
             }
+            refusal(root, "7.5.3.1", report);
         }
         MessageType::SESSION_REPORT_REQUEST => {
             let about = leaf::<ReportType>(root).unwrap_or_default();
@@ -61,7 +66,48 @@ pub(crate) fn of_message(
                 }
             }
         }
+        MessageType::NODE_REPORT_REQUEST => {
+            let about = leaf::<NodeReportType>(root).unwrap_or_default();
+            for (flag, ie) in NODE_REPORTS {
+                if about.contains(flag) && lacks(ie) {
+                    report(ie, "7.4.5.1.1");
+                }
+            }
+        }
+        MessageType::PFD_MANAGEMENT_RESPONSE => refusal(root, "7.4.3.2", report),
+        MessageType::NODE_REPORT_RESPONSE => refusal(root, "7.4.5.2.1", report),
+        MessageType::SESSION_SET_DELETION_RESPONSE => refusal(root, "7.4.6.2", report),
+        MessageType::SESSION_SET_MODIFICATION_RESPONSE => refusal(root, "7.4.7.2", report),
+        MessageType::SESSION_MODIFICATION_RESPONSE => refusal(root, "7.5.5.1", report),
+        MessageType::SESSION_DELETION_RESPONSE => refusal(root, "7.5.7.1", report),
+        MessageType::SESSION_REPORT_RESPONSE => refusal(root, "7.5.9.1", report),
         _ => {}
+    }
+}
+
+/// Reports what an answer lacks that its cause asks for: which element was missing or wrong, which
+/// rule failed, and what of a request was not accepted.
+fn refusal(root: Part<'_>, clause: &'static str, mut report: impl FnMut(IeType, &'static str)) {
+    let Some(Descriptor::Group(table)) = root.descriptor() else {
+        return;
+    };
+    let asked: &[IeType] = match leaf::<Cause>(root) {
+        Some(
+            Cause::MANDATORY_IE_MISSING
+            | Cause::CONDITIONAL_IE_MISSING
+            | Cause::MANDATORY_IE_INCORRECT,
+        ) => &[IeType::OFFENDING_IE],
+        Some(Cause::RULE_FAILURE) => &[IeType::FAILED_RULE_ID],
+        Some(Cause::REQUEST_PARTIALLY_ACCEPTED) => &[
+            IeType::PARTIAL_FAILURE_INFORMATION,
+            IeType::PFD_PARTIAL_FAILURE_INFORMATION,
+        ],
+        _ => return,
+    };
+    for ie in asked {
+        if table.member(*ie).is_some() && root.find(*ie).is_none() {
+            report(*ie, clause);
+        }
     }
 }
 
@@ -82,10 +128,32 @@ fn slots<'a>(parts: impl Iterator<Item = Part<'a>>) -> u64 {
 }
 
 /// What a session report holds for each of its types.
-const REPORTS: [(ReportType, IeType); 3] = [
+const REPORTS: [(ReportType, IeType); 5] = [
     (ReportType::DLDR, IeType::DOWNLINK_DATA_REPORT),
     (ReportType::USAR, IeType::USAGE_REPORT_REQUEST),
     (ReportType::ERIR, IeType::ERROR_INDICATION_REPORT),
+    (
+        ReportType::TMIR,
+        IeType::TSC_MANAGEMENT_INFORMATION_IE_WITHIN_PFCP_SESSION_REPORT_REQUEST,
+    ),
+    (ReportType::SESR, IeType::SESSION_REPORT),
+];
+
+/// What a node report holds for each of its types.
+const NODE_REPORTS: [(NodeReportType, IeType); 7] = [
+    (NodeReportType::UPFR, IeType::USER_PLANE_PATH_FAILURE_REPORT),
+    (
+        NodeReportType::UPRR,
+        IeType::USER_PLANE_PATH_RECOVERY_REPORT,
+    ),
+    (NodeReportType::CKDR, IeType::CLOCK_DRIFT_REPORT),
+    (NodeReportType::GPQR, IeType::GTPU_PATH_QOS_REPORT),
+    (NodeReportType::PURR, IeType::PEER_UP_RESTART_REPORT),
+    (
+        NodeReportType::VSR,
+        IeType::VENDOR_SPECIFIC_NODE_REPORT_TYPE,
+    ),
+    (NodeReportType::N6DR, IeType::N6_DELAY_MEASUREMENT_REPORT),
 ];
 
 /// Says that an element of one number has to be one of those that its clause lists.

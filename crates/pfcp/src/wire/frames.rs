@@ -27,10 +27,10 @@ impl<'a> Frame<'a> {
         let frame = frames.frame()?;
         match frames.rest {
             [] => Ok(frame),
-            rest => Err(Error::new(
-                frames.offset,
-                ErrorKind::Trailing { octets: rest.len() },
-            )),
+            rest => {
+                let kind = ErrorKind::Trailing { octets: rest.len() };
+                Err(Error::new(frames.offset, kind).in_message(frame.header.message_type))
+            }
         }
     }
 

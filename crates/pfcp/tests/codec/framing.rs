@@ -59,7 +59,16 @@ fn a_bundle_ends_where_its_flags_say() {
     let nothing = ErrorKind::Header { have: 0, need: 8 };
     assert_eq!(kinds(&first), [None, Some((nothing, 16))]);
     let trailing = ErrorKind::Trailing { octets: 1 };
-    assert_eq!(kinds(&[last, vec![0]].concat()), [Some((trailing, 16))]);
+    assert_eq!(
+        kinds(&[last.clone(), vec![0]].concat()),
+        [Some((trailing, 16))]
+    );
+    let two = [first, last].concat();
+    let error = Frame::decode(&two).expect_err("two messages");
+    assert_eq!(
+        error.to_string(),
+        "Heartbeat Request: 16 octets after the message"
+    );
 }
 
 #[test]

@@ -84,6 +84,11 @@ fn urr(id: u32, wanted: &Wanted, exist: &[u32]) -> CreateUrr {
         (wanted.threshold.is_none(), On::VOLTH),
         (wanted.quota.is_none(), On::VOLQU),
         (wanted.period.is_none(), On::PERIO),
+        (wanted.holding.is_none(), On::QUHTI),
+        (
+            !wanted.links.iter().any(|link| exist.contains(link)),
+            On::LIUSA,
+        ),
     ];
     let triggers = without
         .into_iter()
