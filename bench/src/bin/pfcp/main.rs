@@ -50,8 +50,13 @@ fn refuses_what_lacks_a_mandatory_element<C: Codec>() {
 fn add<C: Codec>(cases: &mut Vec<(usize, Case)>, plan: &Plan) {
     let mut order = 0;
     for n in SIZES {
-        let octets = message::establishment(n);
-        let expected = message::checksum(n);
+        let variants = || {
+            let one = |variant| {
+                let octets = message::establishment(n, variant);
+                (octets, message::checksum(n, variant))
+            };
+            Variants::new((0..message::VARIANTS).map(one).collect())
+        };
         let mut add = |kind: &str, mut work: Work| {
             let id = format!("{kind}_{n}");
             count::<C>(plan, &id, &mut work);
@@ -61,8 +66,10 @@ fn add<C: Codec>(cases: &mut Vec<(usize, Case)>, plan: &Plan) {
             ));
             order += 1;
         };
-        add("decode_typed", reading::<C>(octets.clone(), expected));
-        add("decode_owned", decoding::<C>(octets.clone(), expected));
+        add("decode_typed", reading::<C>(variants()));
+        add("decode_fresh", reading_afresh::<C>(variants()));
+        add("decode_owned", decoding::<C>(variants()));
+        let octets = message::establishment(n, 0);
         add("encode", encoding(C::values(n), C::encode, octets));
     }
     let octets = message::heartbeat();
@@ -120,23 +127,60 @@ fn timed(times: u64, mut work: impl FnMut()) -> Duration {
     start.elapsed()
 }
 
-fn reading<C: Codec>(octets: Vec<u8>, expected: u64) -> Work {
+/// Messages that differ in their numbers, in turn, each with its checksum: nobody gets far with
+/// having seen the very octets before.
+struct Variants {
+    all: Vec<(Vec<u8>, u64)>,
+    at: usize,
+}
+
+impl Variants {
+    fn new(all: Vec<(Vec<u8>, u64)>) -> Self {
+        Self { all, at: 0 }
+    }
+
+    fn next(&mut self) -> &[u8] {
+        self.at = (self.at + 1) % self.all.len();
+        black_box(&self.all[self.at].0)
+    }
+
+    /// What comes out of the message that was last.
+    fn expected(&self) -> u64 {
+        self.all[self.at].1
+    }
+}
+
+fn reading<C: Codec>(mut variants: Variants) -> Work {
     let mut scratch = C::Scratch::default();
     Box::new(move |times| {
-        let mut last = Some(expected);
-        let time = timed(times, || last = C::read(&mut scratch, black_box(&octets)));
-        assert_eq!(last, Some(expected), "{} reads every leaf", C::NAME);
+        let mut last = Some(variants.expected());
+        let time = timed(times, || last = C::read(&mut scratch, variants.next()));
+        let expected = Some(variants.expected());
+        assert_eq!(last, expected, "{} reads every leaf", C::NAME);
         time
     })
 }
 
-fn decoding<C: Codec>(octets: Vec<u8>, expected: u64) -> Work {
+fn reading_afresh<C: Codec>(mut variants: Variants) -> Work {
+    Box::new(move |times| {
+        let mut last = Some(variants.expected());
+        let time = timed(times, || {
+            last = C::read(&mut C::Scratch::default(), variants.next());
+        });
+        let expected = Some(variants.expected());
+        assert_eq!(last, expected, "{} reads every leaf", C::NAME);
+        time
+    })
+}
+
+fn decoding<C: Codec>(mut variants: Variants) -> Work {
     Box::new(move |times| {
         let mut last = None;
-        let time = timed(times, || last = black_box(C::decode(black_box(&octets))));
+        let time = timed(times, || last = black_box(C::decode(variants.next())));
         if times > 0 {
             let sum = last.as_ref().map(C::fold);
-            assert_eq!(sum, Some(expected), "{} decodes every leaf", C::NAME);
+            let expected = Some(variants.expected());
+            assert_eq!(sum, expected, "{} decodes every leaf", C::NAME);
         }
         time
     })

@@ -8,8 +8,13 @@ pub const SEID: u64 = 0x1122_3344_5566_7788;
 pub const SEQUENCE: u32 = 0x01_0203;
 /// Node ID and address of the F-SEID.
 pub const NODE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// SEID of the control plane.
-pub const CP_SEID: u64 = 0x8877_6655_4433_2211;
+/// SEID of the control plane in the first of them.
+const CP_SEID: u64 = 0x8877_6655_4433_2211;
+/// SEID of the control plane in a variant of a message.
+pub fn cp_seid(variant: u32) -> u64 {
+    CP_SEID + u64::from(variant)
+}
+
 /// Recovery Time Stamp of the heartbeat, in seconds since 1900.
 pub const RECOVERY: u32 = 0xe000_0000;
 /// Source Interface of every rule: Core.
@@ -28,12 +33,15 @@ pub struct Pair {
     pub far: u32,
 }
 
+/// How many messages of a size there are, which have the same rules with other numbers.
+pub const VARIANTS: u32 = 16;
+
 /// The pairs of a message.
-pub fn pairs(count: usize) -> impl Iterator<Item = Pair> {
-    (1..=count as u32).map(|n| Pair {
-        pdr: n as u16,
-        precedence: 1000 + n,
-        far: 7 * n,
+pub fn pairs(count: usize, variant: u32) -> impl Iterator<Item = Pair> {
+    (1..=count as u32).map(move |n| Pair {
+        pdr: (n + 100 * variant) as u16,
+        precedence: 1000 + n + 77 * variant,
+        far: 7 * n + 1013 * variant,
     })
 }
 
@@ -43,31 +51,31 @@ pub fn fold(sum: u64, leaf: u64) -> u64 {
 }
 
 /// The checksum of every leaf of the rules, all PDRs first.
-pub fn checksum(count: usize) -> u64 {
-    let pdrs = pairs(count).fold(0, |sum, pair| {
+pub fn checksum(count: usize, variant: u32) -> u64 {
+    let pdrs = pairs(count, variant).fold(0, |sum, pair| {
         let sum = fold(sum, pair.pdr.into());
         let sum = fold(fold(sum, pair.precedence.into()), INTERFACE.into());
         fold(sum, pair.far.into())
     });
-    pairs(count).fold(pdrs, |sum, pair| {
+    pairs(count, variant).fold(pdrs, |sum, pair| {
         fold(fold(sum, pair.far.into()), ACTION.into())
     })
 }
 
 /// A Session Establishment Request with so many Create PDR and Create FAR.
-pub fn establishment(count: usize) -> Vec<u8> {
+pub fn establishment(count: usize, variant: u32) -> Vec<u8> {
     let mut body = element(60, &[&[0], &NODE.octets()[..]].concat());
     body.extend(element(
         57,
-        &[&[2], &CP_SEID.to_be_bytes()[..], &NODE.octets()].concat(),
+        &[&[2], &cp_seid(variant).to_be_bytes()[..], &NODE.octets()].concat(),
     ));
-    for pair in pairs(count) {
+    for pair in pairs(count, variant) {
         body.extend(element(
             1,
             &pdr(pair, &element(2, &element(20, &[INTERFACE]))),
         ));
     }
-    for pair in pairs(count) {
+    for pair in pairs(count, variant) {
         body.extend(element(3, &far(pair, &element(44, &[ACTION]))));
     }
     message(50, Some(SEID), &body)
@@ -85,7 +93,7 @@ pub fn lacking_mandatory() -> Vec<Vec<u8>> {
         57,
         &[&[2], &CP_SEID.to_be_bytes()[..], &NODE.octets()].concat(),
     );
-    let Some(pair) = pairs(1).next() else {
+    let Some(pair) = pairs(1, 0).next() else {
         return Vec::new();
     };
     let good_pdr = element(1, &pdr(pair, &element(2, &element(20, &[INTERFACE]))));

@@ -89,15 +89,15 @@ impl Codec for RsPfcp {
             CreateFar::new(FarId::new(pair.far), ApplyAction::new(message::ACTION))
         };
         (
-            message::pairs(pairs).map(pdr).collect(),
-            message::pairs(pairs).map(far).collect(),
+            message::pairs(pairs, 0).map(pdr).collect(),
+            message::pairs(pairs, 0).map(far).collect(),
         )
     }
 
     fn encode((pdrs, fars): &Self::Values, buffer: &mut Vec<u8>) {
         SessionEstablishmentRequestBuilder::new(message::SEID, message::SEQUENCE)
             .node_id(message::NODE)
-            .fseid(message::CP_SEID, message::NODE)
+            .fseid(message::cp_seid(0), message::NODE)
             .create_pdrs(pdrs.iter().map(CreatePdr::to_ie).collect())
             .create_fars(fars.iter().map(CreateFar::to_ie).collect())
             .build()

@@ -63,7 +63,7 @@ impl Codec for Strowger {
 
     fn values(pairs: usize) -> Message {
         let node = IpAddr::V4(message::NODE);
-        let f_seid = FSeid::new(Seid(message::CP_SEID), node);
+        let f_seid = FSeid::new(Seid(message::cp_seid(0)), node);
         let pdr = |pair: message::Pair| {
             CreatePdr::new(pair.pdr, Pdi::new(SourceInterface::CORE))
                 .precedence(pair.precedence)
@@ -71,8 +71,8 @@ impl Codec for Strowger {
         };
         let far = |pair: message::Pair| CreateFar::new(pair.far, ApplyAction::BUFF);
         let request = SessionEstablishmentRequest::new(NodeId::from(node), f_seid)
-            .create_pdrs(message::pairs(pairs).map(pdr))
-            .create_fars(message::pairs(pairs).map(far));
+            .create_pdrs(message::pairs(pairs, 0).map(pdr))
+            .create_fars(message::pairs(pairs, 0).map(far));
         Message::session(
             Seid(message::SEID),
             Sequence::new(message::SEQUENCE),
