@@ -164,8 +164,33 @@ pub struct Association {
     pub since: Instant,
     /// Says that the peer did not answer the last heartbeat; its sessions stay.
     pub silent: bool,
+    /// The value of CP Function Features or UP Function Features, as the peer has it; empty where
+    /// it has not said.
+    pub features: Box<[u8]>,
+    /// Which of our addresses the peer set it up with, as [`Transmit`](crate::endpoint::Transmit)
+    /// counts them; requests to the peer leave from there.
+    pub local: Option<u16>,
     /// When the next heartbeat is due, or its answer was missed.
     pub(crate) heartbeat: Heartbeat,
+}
+
+/// Octets of features that are kept.
+const FEATURES: usize = 32;
+
+impl Association {
+    /// Says that the peer, in the control plane, understands Overload Control Information: the
+    /// feature OVRL of TS 29.244 §8.2.58.
+    #[must_use]
+    pub fn understands_overload(&self) -> bool {
+        self.features.first().is_some_and(|first| first & 2 != 0)
+    }
+
+    /// Says that the peer, in the control plane, understands Load Control Information: the
+    /// feature LOAD of TS 29.244 §8.2.58.
+    #[must_use]
+    pub fn understands_load(&self) -> bool {
+        self.features.first().is_some_and(|first| first & 1 != 0)
+    }
 }
 
 /// Where the heartbeats of an association stand.
@@ -274,6 +299,8 @@ impl Associations {
                 recovery,
                 since,
                 silent: false,
+                features: Box::default(),
+                local: None,
                 heartbeat,
             };
             self.all.insert(id, association);
@@ -303,6 +330,18 @@ impl Associations {
         } else {
             Setup::Same(id)
         })
+    }
+
+    /// Notes what a peer said besides when it set the association up, or updated it.
+    pub(crate) fn note(&mut self, id: AssociationId, features: Option<&[u8]>, local: Option<u16>) {
+        let Some(association) = self.all.get_mut(&id) else {
+            return;
+        };
+        if let Some(features) = features {
+            // Nobody has more features than that, and nobody makes us keep more.
+            association.features = features.iter().copied().take(FEATURES).collect();
+        }
+        association.local = local.or(association.local);
     }
 
     /// Notes a Recovery Time Stamp that came from an address; returns the association whose peer
@@ -353,6 +392,13 @@ impl Associations {
             .values()
             .filter(|one| one.address.ip() == address.ip());
         of_host.next().filter(|_| of_host.next().is_none())
+    }
+
+    /// Counts the associations of a host.
+    #[must_use]
+    pub fn of_host(&self, host: IpAddr) -> usize {
+        let of_it = self.all.values().filter(|one| one.address.ip() == host);
+        of_it.count()
     }
 
     /// Says that an association belongs to a host.

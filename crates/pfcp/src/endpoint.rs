@@ -6,6 +6,8 @@
 
 mod answer;
 mod discard;
+mod event;
+mod limit;
 mod network;
 mod receive;
 
@@ -18,11 +20,13 @@ use rustc_hash::FxHashMap;
 
 pub use answer::{Elements, answer_header, message};
 pub use discard::Discard;
+pub use event::Event;
+pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
 
-use crate::association::{Association, AssociationId, Associations, NodeName, Recovery};
+use crate::association::{AssociationId, Associations, NodeName, Recovery};
 use crate::error::Error;
-use crate::ie::{Cause, Release};
+use crate::ie::{Cause, IeType, Release};
 use crate::message::MessageType;
 use crate::transaction::{
     AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
@@ -30,7 +34,9 @@ use crate::transaction::{
 };
 use crate::validate::older;
 use crate::wire::{Frame, Header, Seid, Sequence};
+use answer::timer_octet;
 use discard::Discards;
+use limit::Limiter;
 
 /// On which side of the interface a node stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +73,8 @@ pub struct EndpointConfig {
     pub associations: usize,
     /// How many requests of our own may wait for answers.
     pub requests: usize,
+    /// What one peer may use.
+    pub peer: PeerLimits,
     /// How many octets a datagram may have.
     pub datagram: usize,
     /// The sequence number of the first request.
@@ -99,6 +107,7 @@ impl EndpointConfig {
             heartbeat: Some(Duration::from_secs(10)),
             associations: 64,
             requests: 65_536,
+            peer: PeerLimits::default(),
             datagram: 65_507,
             first_sequence: Sequence::new(1),
             seed: 0,
@@ -111,94 +120,11 @@ impl EndpointConfig {
 pub struct Transmit {
     /// Where to.
     pub peer: SocketAddr,
+    /// Which of our addresses it leaves from: the number that the request came with in
+    /// [`Endpoint::handle_datagram_at`], or that of the association. `None` for any.
+    pub local: Option<u16>,
     /// One datagram.
     pub octets: Arc<[u8]>,
-}
-
-/// What happened, for the owner of an [`Endpoint`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// An association is there, new or once more.
-    AssociationUp {
-        /// Which one.
-        association: AssociationId,
-        /// Whether it was there before with the same time stamp: then its sessions stay.
-        kept: bool,
-    },
-    /// A setup that we asked for was refused, or was not answered (`cause` is `None`).
-    AssociationFailed {
-        /// Whom we asked.
-        peer: SocketAddr,
-        /// What it said.
-        cause: Option<Cause>,
-    },
-    /// A peer restarted: it knows none of its sessions any more.
-    PeerRestarted {
-        /// Which association it is.
-        association: AssociationId,
-    },
-    /// A peer does not answer heartbeats any more. Its sessions stay; heartbeats go on.
-    PeerSilent {
-        /// Which association it is.
-        association: AssociationId,
-    },
-    /// A peer that was silent is heard again.
-    PeerHeard {
-        /// Which association it is.
-        association: AssociationId,
-    },
-    /// A peer changed what it said when it set the association up, or wants it released.
-    AssociationUpdated {
-        /// Which association it is.
-        association: AssociationId,
-        /// The whole message.
-        octets: Arc<[u8]>,
-    },
-    /// An association was released, with all its sessions.
-    AssociationReleased {
-        /// What it was.
-        association: Association,
-    },
-    /// A request about a session, to be answered with [`Endpoint::respond`].
-    SessionRequest {
-        /// Names the request in the answer.
-        transaction: TransactionId,
-        /// Who sent it.
-        peer: SocketAddr,
-        /// The association that an establishment names with its Node ID and that its sender may
-        /// speak for; for other requests the session says which one it is.
-        association: Option<AssociationId>,
-        /// The whole message.
-        octets: Arc<[u8]>,
-    },
-    /// A request of ours was answered.
-    Response {
-        /// Which request.
-        request: RequestId,
-        /// Who answered.
-        peer: SocketAddr,
-        /// The whole message.
-        octets: Arc<[u8]>,
-    },
-    /// A request of ours was not answered.
-    RequestFailed {
-        /// Which request.
-        request: RequestId,
-        /// Who did not answer.
-        peer: SocketAddr,
-    },
-    /// Something was discarded; said once for each kind and peer in a while.
-    Discarded {
-        /// What kind.
-        kind: Discard,
-        /// Who sent it.
-        peer: SocketAddr,
-        /// How many since it was last said, this one included.
-        count: u64,
-        /// What was wrong with this one.
-        detail: String,
-    },
 }
 
 /// Figures of an [`Endpoint`].
@@ -215,6 +141,8 @@ pub struct EndpointStats {
     pub retransmitted: u64,
     /// Requests of ours that were not answered.
     pub unanswered: u64,
+    /// Requests that were refused because their sender asked for more than it may.
+    pub limited: u64,
     /// Requests of ours that wait for an answer now.
     pub waiting: usize,
     /// Requests of peers that are being worked on now.
@@ -229,6 +157,7 @@ enum Purpose {
     Associate,
     Heartbeat(AssociationId),
     Release(AssociationId),
+    Update,
 }
 
 /// One node on the N4 interface.
@@ -236,7 +165,8 @@ enum Purpose {
 /// The methods are of four kinds. Getters take `&self`. What comes from outside goes in through
 /// [`Endpoint::handle_datagram`] and [`Endpoint::handle_timeout`]. What the owner wants goes in
 /// through [`Endpoint::associate`], [`Endpoint::release`], [`Endpoint::request`],
-/// [`Endpoint::respond`] and [`Endpoint::abandon`]. After each of these the owner takes out, until
+/// [`Endpoint::respond`], [`Endpoint::refuse`] and [`Endpoint::abandon`]. After each of these the
+/// owner takes out, until
 /// there is nothing left: [`Endpoint::poll_transmit`], [`Endpoint::poll_event`], and then
 /// [`Endpoint::poll_timeout`], which says when to call `handle_timeout` next.
 ///
@@ -248,6 +178,9 @@ pub struct Endpoint {
     requests: Requests,
     purposes: FxHashMap<RequestId, Purpose>,
     answers: Answers,
+    limiter: Limiter,
+    /// Where requests came in that are being worked on, if the owner said it.
+    locals: FxHashMap<TransactionId, u16>,
     discards: Discards,
     stats: EndpointStats,
     transmits: VecDeque<Transmit>,
@@ -267,6 +200,8 @@ impl Endpoint {
             ),
             purposes: FxHashMap::default(),
             answers: Answers::new(config.answers, config.seed),
+            limiter: Limiter::new(config.peer),
+            locals: FxHashMap::default(),
             discards: Discards::default(),
             stats: EndpointStats::default(),
             transmits: VecDeque::new(),
@@ -282,7 +217,7 @@ impl Endpoint {
             match due {
                 Due::Again { peer, octets, .. } => {
                     self.stats.retransmitted += 1;
-                    self.transmits.push_back(Transmit { peer, octets });
+                    self.send(peer, octets);
                 }
                 Due::Failed { request, peer } => self.failed(now, request, peer),
             }
@@ -298,6 +233,17 @@ impl Endpoint {
                 self.heard(now, association);
             }
         }
+    }
+
+    /// Sends a request of ours.
+    fn send(&mut self, peer: SocketAddr, octets: Arc<[u8]>) {
+        let association = self.associations.from_address(peer);
+        let local = association.and_then(|association| association.local);
+        self.transmits.push_back(Transmit {
+            peer,
+            local,
+            octets,
+        });
     }
 
     /// Notes that a peer was heard.
@@ -320,6 +266,7 @@ impl Endpoint {
                 }
             }
             Some(Purpose::Release(association)) => self.released(association),
+            Some(Purpose::Update) => {}
             None => self
                 .events
                 .push_back(Event::RequestFailed { request, peer }),
@@ -373,6 +320,31 @@ impl Endpoint {
         )
     }
 
+    /// Asks the peer, in the control plane, to release an association, within some time if it is
+    /// given: TS 29.244 §6.2.8.3. The peer decides when it does.
+    ///
+    /// # Errors
+    /// [`RequestsFull`] when as many requests wait as may.
+    pub fn ask_release(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+        within: Option<Duration>,
+    ) -> Result<(), RequestsFull> {
+        let Some(peer) = self.associations.get(association).map(|one| one.address) else {
+            return Ok(());
+        };
+        let wanted = Elements::new()
+            .node(&self.config.node)
+            .with(IeType::PFCP_ASSOCIATION_RELEASE_REQUEST, &[1]);
+        let body = match within {
+            Some(span) => wanted.with(IeType::GRACEFUL_RELEASE_PERIOD, &[timer_octet(span)]),
+            None => wanted,
+        };
+        let update = MessageType::ASSOCIATION_UPDATE_REQUEST;
+        self.ask(now, peer, update, &body, Purpose::Update)
+    }
+
     fn ask(
         &mut self,
         now: Instant,
@@ -389,8 +361,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sends a request about a session; its outcome is [`Event::Response`] or
-    /// [`Event::RequestFailed`]. `seid` is the one that the peer chose, 0 where it did not yet.
+    /// Sends a request about a session, or another one that the owner speaks for; its outcome is
+    /// [`Event::Response`] or [`Event::RequestFailed`]. `seid` is the one that the peer chose, 0
+    /// where it did not yet; messages between nodes have none.
     ///
     /// # Errors
     /// When as many requests wait as may, or the body does not fit a message.
@@ -403,7 +376,8 @@ impl Endpoint {
         body: &[u8],
     ) -> Result<RequestId, RequestError> {
         let sequence = self.requests.sequence(peer)?;
-        let header = Header::session(message_type, seid, sequence);
+        let mut header = Header::node(message_type, sequence);
+        header.seid = message_type.is_session().then_some(seid);
         Ok(self.send_request(now, peer, &header, body)?)
     }
 
@@ -420,7 +394,7 @@ impl Endpoint {
         let request = self
             .requests
             .sent(now, peer, sequence, answer, Arc::clone(&octets));
-        self.transmits.push_back(Transmit { peer, octets });
+        self.send(peer, octets);
         Ok(request)
     }
 
@@ -428,8 +402,28 @@ impl Endpoint {
     /// the request was abandoned.
     pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
         let octets = self.spoken(octets);
+        let local = self.settled(transaction);
         if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
-            self.transmits.push_back(Transmit { peer, octets });
+            self.transmits.push_back(Transmit {
+                peer,
+                local,
+                octets,
+            });
+        }
+    }
+
+    /// Answers a request of [`Event::OverLimit`] without keeping the answer: what a flood is
+    /// answered with must not push out what other peers may ask for again.
+    pub fn refuse(&mut self, transaction: TransactionId, octets: Arc<[u8]>) {
+        let octets = self.spoken(octets);
+        let local = self.locals.remove(&transaction);
+        if let Some(peer) = self.answers.peer(transaction) {
+            self.answers.ignore(transaction);
+            self.transmits.push_back(Transmit {
+                peer,
+                local,
+                octets,
+            });
         }
     }
 
@@ -446,10 +440,28 @@ impl Endpoint {
     /// Gives up work on a request, as after a panic: when the peer repeats it, it is worked on
     /// afresh. After [`AnswerLimits::attempts`] it is answered with Cause 77 (System failure).
     pub fn abandon(&mut self, now: Instant, transaction: TransactionId) {
-        if let Some(header) = self.answers.abandon(now, transaction) {
-            let body = self.refusal(header.message_type, Cause::SYSTEM_FAILURE);
-            self.answer(now, transaction, &header, &body);
+        let key = self.answers.key(transaction);
+        match self.answers.abandon(now, transaction) {
+            Some(header) => {
+                let body = self.refusal(header.message_type, Cause::SYSTEM_FAILURE);
+                self.answer(now, transaction, &header, &body);
+            }
+            None => _ = key.map(|key| self.unburden(transaction, key)),
         }
+    }
+
+    /// Notes that a request is no longer worked on; where it came in.
+    fn settled(&mut self, transaction: TransactionId) -> Option<u16> {
+        let key = self.answers.key(transaction)?;
+        self.unburden(transaction, key)
+    }
+
+    fn unburden(&mut self, transaction: TransactionId, key: AnswerKey) -> Option<u16> {
+        // Heartbeats are not counted.
+        if key.message_type != MessageType::HEARTBEAT_REQUEST {
+            self.limiter.done(key.peer.ip());
+        }
+        self.locals.remove(&transaction)
     }
 
     /// Takes out the next datagram to send.
@@ -522,6 +534,7 @@ impl Endpoint {
         EndpointStats {
             repeated: self.answers.repeated(),
             evicted: self.answers.evicted(),
+            limited: self.limiter.refused(),
             waiting: self.requests.len(),
             working: self.answers.working(),
             answers: self.answers.len() - self.answers.working(),

@@ -1,14 +1,17 @@
 //! Bodies of answers, written element by element.
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use crate::association::{NodeName, Recovery};
 use crate::error::{Error, ErrorKind};
-use crate::ie::{Cause, Ie, IeType};
+use crate::ie::{Cause, Ie, IeType, PfcpSessionRetentionInformation};
 use crate::message::MessageType;
 use crate::session::Refusal;
 use crate::wire::{Frame, Header, Seid, Tlvs};
 
 /// A body of elements that is being written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elements(Vec<u8>);
 
 impl Elements {
@@ -107,6 +110,14 @@ pub(super) struct Top<'a> {
     pub(super) node: Option<&'a [u8]>,
     pub(super) recovery: Option<&'a [u8]>,
     pub(super) cause: Option<&'a [u8]>,
+    /// UP or CP Function Features.
+    pub(super) features: Option<&'a [u8]>,
+    /// PFCP Session Retention Information.
+    pub(super) retention: Option<&'a [u8]>,
+    /// PFCP Association Release Request.
+    pub(super) release: Option<&'a [u8]>,
+    /// Graceful Release Period.
+    pub(super) period: Option<&'a [u8]>,
 }
 
 impl<'a> Top<'a> {
@@ -122,6 +133,10 @@ impl<'a> Top<'a> {
                 IeType::NODE_ID => &mut top.node,
                 IeType::RECOVERY_TIME_STAMP => &mut top.recovery,
                 IeType::CAUSE => &mut top.cause,
+                IeType::UP_FUNCTION_FEATURES | IeType::CP_FUNCTION_FEATURES => &mut top.features,
+                IeType::PFCP_SESSION_RETENTION_INFORMATION => &mut top.retention,
+                IeType::PFCP_ASSOCIATION_RELEASE_REQUEST => &mut top.release,
+                IeType::GRACEFUL_RELEASE_PERIOD => &mut top.period,
                 _ => continue,
             };
             place.get_or_insert(tlv.value);
@@ -147,12 +162,63 @@ impl<'a> Top<'a> {
         NodeName::from_value(value).ok_or(ErrorKind::Malformed { field: "Node ID" })
     }
 
+    /// Says that the peer still has its sessions although it restarted, TS 29.244 §6.2.6: those of
+    /// all its addresses, or of the one that it sends from.
+    pub(super) fn retains(&self, peer: IpAddr) -> bool {
+        let Some(value) = self.retention else {
+            return false;
+        };
+        let Ok(retained) = PfcpSessionRetentionInformation::decode(value) else {
+            return false;
+        };
+        let entities = retained.cp_pfcp_entity_ip_addresses;
+        let of_peer = |ipv4, ipv6| match peer {
+            IpAddr::V4(address) => ipv4 == Some(address),
+            IpAddr::V6(address) => ipv6 == Some(address),
+        };
+        entities.is_empty() || entities.iter().any(|one| of_peer(one.ipv4, one.ipv6))
+    }
+
+    /// Says that the peer wants the association released; how long it may take, if it says so.
+    pub(super) fn wants_release(&self) -> Option<Option<Duration>> {
+        let wanted = self.release.and_then(|value| value.first());
+        let period = self.period.and_then(|value| value.first());
+        wanted
+            .is_some_and(|flags| flags & 1 != 0)
+            .then(|| period.and_then(|octet| timer(*octet)))
+    }
+
     /// Reads the Cause.
     pub(super) fn cause(&self) -> Option<Cause> {
         self.cause
             .and_then(|value| value.first())
             .map(|&value| Cause(value))
     }
+}
+
+/// A span as TS 29.244 §8.2.78 writes it; `None` for one without end.
+fn timer(octet: u8) -> Option<Duration> {
+    let unit = match octet >> 5 {
+        0 => 2,
+        2 => 600,
+        3 => 3600,
+        4 => 36_000,
+        7 => return None,
+        // Minutes, and what a later release may call otherwise.
+        _ => 60,
+    };
+    Some(Duration::from_secs(unit * u64::from(octet & 0x1f)))
+}
+
+/// Writes a span in the smallest unit that has room for it, rounded up.
+pub(super) fn timer_octet(span: Duration) -> u8 {
+    let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
+    let units = [(0u8, 2), (1, 60), (2, 600), (3, 3600), (4, 36_000)];
+    let fits = |(unit, size): (u8, u64)| {
+        let count = u8::try_from(seconds.div_ceil(size)).ok()?;
+        (count < 32).then_some(unit << 5 | count)
+    };
+    units.into_iter().find_map(fits).unwrap_or(0xe0)
 }
 
 /// The cause that answers an element which is not as it has to be.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::answer::{Top, cause_of};
+use super::limit::{Overload, Verdict};
 use super::{Discard, Elements, Endpoint, Event, Purpose, Role, Transmit, answer_header, message};
-use crate::association::{Setup, SetupRefused};
+use crate::association::{Association, AssociationId, NodeName, Setup, SetupRefused};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
@@ -29,9 +30,37 @@ impl From<ErrorKind> for Unanswerable {
     }
 }
 
+/// Who sent a datagram, and to which of our addresses.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    peer: SocketAddr,
+    local: Option<u16>,
+}
+
+/// What becomes of a request of a node.
+enum Deed {
+    /// It is answered with these elements.
+    Answer(Elements),
+    /// The owner answers it, for the peer of this association.
+    Owner(AssociationId),
+}
+
 impl Endpoint {
     /// Takes a datagram in.
     pub fn handle_datagram(&mut self, now: Instant, peer: SocketAddr, octets: &[u8]) {
+        self.handle_datagram_at(now, peer, None, octets);
+    }
+
+    /// Takes a datagram in that came to one of several addresses of ours, which the owner counts
+    /// as it likes: what is answered says the same number.
+    pub fn handle_datagram_at(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        local: Option<u16>,
+        octets: &[u8],
+    ) {
+        let from = Sender { peer, local };
         self.stats.datagrams += 1;
         if !self
             .config
@@ -53,10 +82,10 @@ impl Endpoint {
         }
         for frame in frames(octets) {
             match frame {
-                Ok(frame) => self.understand(now, peer, &frame),
+                Ok(frame) => self.understand(now, from, &frame),
                 Err(error) => {
                     if matches!(error.kind(), ErrorKind::Version(_)) {
-                        self.refuse_version(peer, &octets[error.offset()..]);
+                        self.refuse_version(from, &octets[error.offset()..]);
                     }
                     self.discard(now, Discard::Malformed, peer, || error.to_string());
                 }
@@ -77,7 +106,7 @@ impl Endpoint {
 
     /// Answers a message of another version, TS 29.244 §7.4.4.7: with the sequence number where
     /// version 1 has it, unless it is such an answer itself.
-    fn refuse_version(&mut self, peer: SocketAddr, octets: &[u8]) {
+    fn refuse_version(&mut self, from: Sender, octets: &[u8]) {
         let Some(&[flags, message_type, ..]) = octets.first_chunk::<2>() else {
             return;
         };
@@ -92,22 +121,24 @@ impl Endpoint {
         let header = Header::node(MessageType::VERSION_NOT_SUPPORTED_RESPONSE, sequence);
         if let Ok(octets) = message(&header, &[]) {
             self.transmits.push_back(Transmit {
-                peer,
+                peer: from.peer,
+                local: from.local,
                 octets: octets.into(),
             });
         }
     }
 
     /// Takes a message as the release has it.
-    fn understand(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>) {
+    fn understand(&mut self, now: Instant, from: Sender, frame: &Frame<'_>) {
         let older = older(frame, self.config.release);
         match older.as_deref().map(Frame::decode) {
-            Some(Ok(older)) => self.handle_frame(now, peer, &older),
-            _ => self.handle_frame(now, peer, frame),
+            Some(Ok(older)) => self.handle_frame(now, from, &older),
+            _ => self.handle_frame(now, from, frame),
         }
     }
 
-    fn handle_frame(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>) {
+    fn handle_frame(&mut self, now: Instant, from: Sender, frame: &Frame<'_>) {
+        let peer = from.peer;
         let header = &frame.header;
         let message_type = header.message_type;
         if message_type.name().is_none() {
@@ -131,30 +162,87 @@ impl Endpoint {
             }
         };
         if message_type.is_request() {
-            self.handle_request(now, peer, frame, &top);
+            self.handle_request(now, from, frame, &top);
         } else {
             self.handle_answer(now, peer, frame, &top);
         }
     }
 
-    fn handle_request(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>, top: &Top<'_>) {
-        match self.answers.admit(now, peer, frame) {
-            Admission::New(id) if frame.header.message_type.is_session() => {
-                self.session_request(now, peer, frame, top, id);
+    fn handle_request(&mut self, now: Instant, from: Sender, frame: &Frame<'_>, top: &Top<'_>) {
+        let Sender { peer, local } = from;
+        let message_type = frame.header.message_type;
+        let id = match self.answers.admit(now, peer, frame) {
+            Admission::New(id) => id,
+            Admission::Again(octets) => {
+                return self.transmits.push_back(Transmit {
+                    peer,
+                    local,
+                    octets,
+                });
             }
-            Admission::New(id) => match self.node_request(now, peer, frame, top) {
-                Ok(body) => self.answer(now, id, &frame.header, &body),
-                Err(Unanswerable(detail)) => {
-                    self.answers.ignore(id);
-                    self.discard(now, Discard::Malformed, peer, || detail);
-                }
-            },
-            Admission::Again(octets) => self.transmits.push_back(Transmit { peer, octets }),
-            Admission::Working => {}
+            Admission::Working => return,
             Admission::Full => {
-                self.discard(now, Discard::Busy, peer, || "too many requests".to_owned());
+                return self.discard(now, Discard::Busy, peer, || "too many requests".to_owned());
+            }
+        };
+        if let Some(local) = local {
+            self.locals.insert(id, local);
+        }
+        // A peer that may ask for nothing else still hears that we are there.
+        if message_type != MessageType::HEARTBEAT_REQUEST
+            && let Verdict::Over(overload) = self.limiter.admit(now, peer.ip())
+        {
+            return self.over_limit(id, peer, frame, overload);
+        }
+        if message_type.is_session() {
+            return self.session_request(now, peer, frame, top, id);
+        }
+        match self.node_request(now, from, frame, top) {
+            Ok(Deed::Answer(body)) => self.answer(now, id, &frame.header, &body),
+            Ok(Deed::Owner(association)) => self.events.push_back(Event::NodeRequest {
+                transaction: id,
+                association,
+                octets: Arc::from(frame.octets),
+            }),
+            Err(Unanswerable(detail)) => {
+                self.forget(id);
+                self.discard(now, Discard::Malformed, peer, || detail);
             }
         }
+    }
+
+    /// Refuses what is more than a peer may ask for; of a session, through the owner, who knows
+    /// how the peer calls it.
+    fn over_limit(
+        &mut self,
+        transaction: TransactionId,
+        peer: SocketAddr,
+        frame: &Frame<'_>,
+        overload: Overload,
+    ) {
+        if frame.header.message_type.is_session() {
+            let association = self.associations.from_address(peer);
+            let understood = association.is_some_and(Association::understands_overload);
+            let overload = match understood {
+                true => overload.element(),
+                false => Elements::new(),
+            };
+            return self.events.push_back(Event::OverLimit {
+                transaction,
+                octets: Arc::from(frame.octets),
+                overload,
+            });
+        }
+        let body = self.refusal(frame.header.message_type, Cause::CONGESTION);
+        if let Ok(octets) = message(&answer_header(&frame.header, None), body.as_slice()) {
+            self.refuse(transaction, octets.into());
+        }
+    }
+
+    /// Forgets a request that is worked on, as if it had not come.
+    fn forget(&mut self, id: TransactionId) {
+        self.settled(id);
+        self.answers.ignore(id);
     }
 
     pub(super) fn answer(
@@ -166,7 +254,7 @@ impl Endpoint {
     ) {
         match message(&answer_header(request, None), body.as_slice()) {
             Ok(octets) => self.respond(now, id, octets.into()),
-            Err(_) => self.answers.ignore(id),
+            Err(_) => self.forget(id),
         }
     }
 
@@ -223,48 +311,103 @@ impl Endpoint {
         });
     }
 
-    /// Does what a request of a node asks for; returns the body of the answer.
+    /// Does what a request of a node asks for, or leaves it to the owner.
     fn node_request(
         &mut self,
         now: Instant,
-        peer: SocketAddr,
+        from: Sender,
         frame: &Frame<'_>,
         top: &Top<'_>,
-    ) -> Result<Elements, Unanswerable> {
+    ) -> Result<Deed, Unanswerable> {
+        let peer = from.peer;
         let request = frame.header.message_type;
         let node = match request {
             MessageType::HEARTBEAT_REQUEST => {
                 let recovery = top.recovery()?;
                 self.heard_from(now, peer, recovery);
-                return Ok(Elements::new().recovery(self.config.recovery));
+                let body = Elements::new().recovery(self.config.recovery);
+                return Ok(Deed::Answer(body));
             }
-            MessageType::ASSOCIATION_SETUP_REQUEST => return Ok(self.set_up(now, peer, top)),
+            MessageType::ASSOCIATION_SETUP_REQUEST => {
+                return Ok(Deed::Answer(self.set_up(now, from, top)));
+            }
             MessageType::ASSOCIATION_UPDATE_REQUEST | MessageType::ASSOCIATION_RELEASE_REQUEST => {
-                top.node()
+                top.node().map(Some)
             }
-            _ => return Ok(self.refusal(request, Cause::SERVICE_NOT_SUPPORTED)),
+            _ if self.is_for_owner(request) => match (top.node, top.node()) {
+                // PFD management need not say who asks.
+                (None, _) if request == MessageType::PFD_MANAGEMENT_REQUEST => Ok(None),
+                (_, node) => node.map(Some),
+            },
+            _ => {
+                let body = self.refusal(request, Cause::SERVICE_NOT_SUPPORTED);
+                return Ok(Deed::Answer(body));
+            }
         };
         let node = match node {
             Ok(node) => node,
-            Err(kind) => return Ok(self.refusal(request, cause_of(kind))),
+            Err(kind) => {
+                let body = self.refusal(request, cause_of(kind));
+                // Messages about associations have no place for the element.
+                let names = self.is_for_owner(request);
+                let value = IeType::NODE_ID.0.to_be_bytes();
+                return Ok(Deed::Answer(match names {
+                    true => body.with(IeType::OFFENDING_IE, &value),
+                    false => body,
+                }));
+            }
         };
-        let association = self.associations.with(&node);
+        let association = match node {
+            Some(node) => self.associations.with(&node),
+            None => self.associations.from_address(peer),
+        };
         let Some(id) = association
             .filter(|one| one.address.ip() == peer.ip())
             .map(|one| one.id)
         else {
-            return Ok(self.refusal(request, Cause::NO_ESTABLISHED_ASSOCIATION));
+            let body = self.refusal(request, Cause::NO_ESTABLISHED_ASSOCIATION);
+            return Ok(Deed::Answer(body));
         };
+        if self.is_for_owner(request) {
+            self.heard(now, id);
+            return Ok(Deed::Owner(id));
+        }
         if request == MessageType::ASSOCIATION_RELEASE_REQUEST {
             self.released(id);
         } else {
-            self.heard(now, id);
-            self.events.push_back(Event::AssociationUpdated {
+            self.updated(now, id, frame, top);
+        }
+        Ok(Deed::Answer(self.refusal(request, Cause::REQUEST_ACCEPTED)))
+    }
+
+    /// Says that a request of a node is answered by the owner, in our role.
+    fn is_for_owner(&self, request: MessageType) -> bool {
+        match self.config.role {
+            Role::UserPlane => matches!(
+                request,
+                MessageType::PFD_MANAGEMENT_REQUEST
+                    | MessageType::SESSION_SET_DELETION_REQUEST
+                    | MessageType::SESSION_SET_MODIFICATION_REQUEST
+            ),
+            Role::ControlPlane => request == MessageType::NODE_REPORT_REQUEST,
+        }
+    }
+
+    fn updated(&mut self, now: Instant, id: AssociationId, frame: &Frame<'_>, top: &Top<'_>) {
+        self.heard(now, id);
+        self.associations.note(id, top.features, None);
+        if let Some(within) = top.wants_release()
+            && self.config.role == Role::ControlPlane
+        {
+            self.events.push_back(Event::ReleaseWanted {
                 association: id,
-                octets: Arc::from(frame.octets),
+                within,
             });
         }
-        Ok(self.refusal(request, Cause::REQUEST_ACCEPTED))
+        self.events.push_back(Event::AssociationUpdated {
+            association: id,
+            octets: Arc::from(frame.octets),
+        });
     }
 
     /// Node ID, Recovery Time Stamp and features, as both setup messages have them.
@@ -282,19 +425,40 @@ impl Endpoint {
             .with(features, &self.config.features)
     }
 
-    fn set_up(&mut self, now: Instant, peer: SocketAddr, top: &Top<'_>) -> Elements {
+    fn set_up(&mut self, now: Instant, from: Sender, top: &Top<'_>) -> Elements {
+        let peer = from.peer;
+        let mut retained = false;
         let cause = match (top.node(), top.recovery()) {
             (Err(kind), _) | (_, Err(kind)) => cause_of(kind),
+            (Ok(node), Ok(_)) if self.is_one_too_many(&node, peer) => Cause::NO_RESOURCES_AVAILABLE,
             (Ok(node), Ok(recovery)) => match self.associations.set_up(now, node, peer, recovery) {
                 Ok(setup) => {
-                    self.is_up(setup);
+                    self.associations.note(setup.id(), top.features, from.local);
+                    let known = matches!(setup, Setup::Same(_) | Setup::Restarted(_));
+                    retained = known && top.retains(peer.ip());
+                    self.is_up(match retained {
+                        true => Setup::Same(setup.id()),
+                        false => setup,
+                    });
                     Cause::REQUEST_ACCEPTED
                 }
                 Err(SetupRefused::Claimed { .. }) => Cause::REQUEST_REJECTED,
                 Err(SetupRefused::Full { .. }) => Cause::NO_RESOURCES_AVAILABLE,
             },
         };
-        self.rest_of_identity(self.refusal(MessageType::ASSOCIATION_SETUP_REQUEST, cause))
+        let refusal = self.refusal(MessageType::ASSOCIATION_SETUP_REQUEST, cause);
+        let body = self.rest_of_identity(refusal);
+        match retained {
+            // PSREI: the sessions are still there.
+            true => body.with(IeType::PFCPASRSP_FLAGS, &[1]),
+            false => body,
+        }
+    }
+
+    /// Says that a host has as many associations as it may, and asks for one more.
+    fn is_one_too_many(&self, node: &NodeName, peer: SocketAddr) -> bool {
+        let limit = self.config.peer.associations;
+        self.associations.with(node).is_none() && self.associations.of_host(peer.ip()) >= limit
     }
 
     fn is_up(&mut self, setup: Setup) {
@@ -361,7 +525,10 @@ impl Endpoint {
                 let setup = known
                     .map(|(node, recovery)| self.associations.set_up(now, node, peer, recovery));
                 match setup {
-                    Some(Ok(setup)) => self.is_up(setup),
+                    Some(Ok(setup)) => {
+                        self.associations.note(setup.id(), top.features, None);
+                        self.is_up(setup);
+                    }
                     Some(Err(_)) | None => {
                         self.events
                             .push_back(Event::AssociationFailed { peer, cause });
@@ -375,6 +542,8 @@ impl Endpoint {
                 }
             }
             Purpose::Release(association) => self.released(association),
+            // The peer releases the association when it likes, or does not.
+            Purpose::Update => {}
         }
     }
 }

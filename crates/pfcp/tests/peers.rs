@@ -1,0 +1,411 @@
+//! What peers may ask for, and what they say about themselves, on virtual time.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use strowger_pfcp::association::Recovery;
+use strowger_pfcp::endpoint::{
+    Elements, Endpoint, EndpointConfig, Event, PeerLimits, Role, Transmit, answer_header, message,
+};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "virtual time has to start somewhere"
+)]
+fn start() -> Instant {
+    Instant::now()
+}
+
+fn at(host: u8) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, host], 8805))
+}
+
+fn node(role: Role, host: u8, change: impl FnOnce(&mut EndpointConfig)) -> Endpoint {
+    let mut config = EndpointConfig::new(role, at(host).ip().into(), Recovery(100));
+    change(&mut config);
+    Endpoint::new(config)
+}
+
+/// A node in the user plane whose peers may send two requests, then ten a second.
+fn limited() -> Endpoint {
+    node(Role::UserPlane, 1, |config| {
+        config.peer = PeerLimits {
+            associations: 2,
+            transactions: 3,
+            rate: 10,
+            burst: 2,
+        };
+    })
+}
+
+fn request(message_type: MessageType, sequence: u32, body: &Elements) -> Vec<u8> {
+    let mut header = Header::node(message_type, Sequence::new(sequence));
+    header.seid = message_type.is_session().then_some(Seid(1));
+    message(&header, body.as_slice()).expect("short")
+}
+
+fn setup(host: u8, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
+    let body = Elements::new().node(&at(host).ip().into());
+    let body = body.recovery(Recovery(recovery)).octets(more.as_slice());
+    request(MessageType::ASSOCIATION_SETUP_REQUEST, sequence, &body)
+}
+
+fn heartbeat(sequence: u32) -> Vec<u8> {
+    let body = Elements::new().recovery(Recovery(1));
+    request(MessageType::HEARTBEAT_REQUEST, sequence, &body)
+}
+
+fn deletion(sequence: u32) -> Vec<u8> {
+    let kind = MessageType::SESSION_DELETION_REQUEST;
+    request(kind, sequence, &Elements::new())
+}
+
+fn events(endpoint: &mut Endpoint) -> Vec<Event> {
+    std::iter::from_fn(|| endpoint.poll_event()).collect()
+}
+
+fn sent(endpoint: &mut Endpoint) -> Vec<Transmit> {
+    std::iter::from_fn(|| endpoint.poll_transmit()).collect()
+}
+
+/// Sends one datagram and returns the only answer, if there is one.
+fn ask(now: Instant, endpoint: &mut Endpoint, host: u8, octets: &[u8]) -> Option<Vec<u8>> {
+    endpoint.handle_datagram(now, at(host), octets);
+    let mut answers = sent(endpoint);
+    assert!(answers.len() <= 1);
+    answers.pop().map(|transmit| transmit.octets.to_vec())
+}
+
+fn element(octets: &[u8], ie: IeType) -> Option<Vec<u8>> {
+    let frame = Frame::decode(octets).expect("a message");
+    let found = frame.tlvs().flatten().find(|tlv| tlv.ie == ie);
+    found.map(|tlv| tlv.value.to_vec())
+}
+
+fn cause(answer: Option<Vec<u8>>) -> Cause {
+    Cause(element(&answer.expect("an answer"), IeType::CAUSE).expect("a cause")[0])
+}
+
+const OVRL: &[u8] = &[2];
+
+fn features(value: &[u8]) -> Elements {
+    Elements::new().with(IeType::CP_FUNCTION_FEATURES, value)
+}
+
+/// The transaction of the only event, if it is over a limit, and what the peer is told.
+fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, Elements)> {
+    match &events(endpoint)[..] {
+        [
+            Event::OverLimit {
+                transaction,
+                overload,
+                ..
+            },
+        ] => Some((*transaction, overload.clone())),
+        _ => None,
+    }
+}
+
+/// Answers the request of the only event as the owner of the sessions does.
+fn work(now: Instant, endpoint: &mut Endpoint) -> bool {
+    let [
+        Event::SessionRequest {
+            transaction,
+            octets,
+            ..
+        },
+    ] = &events(endpoint)[..]
+    else {
+        return false;
+    };
+    let frame = Frame::decode(octets).expect("a message");
+    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    let answer = message(&answer_header(&frame.header, None), body.as_slice());
+    endpoint.respond(now, *transaction, answer.expect("short").into());
+    true
+}
+
+#[test]
+fn peer_over_its_rate_is_refused_and_still_gets_heartbeats() {
+    let (now, mut upf) = (start(), limited());
+    let accepted = ask(now, &mut upf, 2, &setup(2, 1, 1, &features(OVRL)));
+    assert_eq!(cause(accepted), Cause::REQUEST_ACCEPTED);
+    events(&mut upf);
+    upf.handle_datagram(now, at(2), &deletion(2));
+    assert!(work(now, &mut upf));
+    sent(&mut upf);
+    upf.handle_datagram(now, at(2), &deletion(3));
+    let (transaction, overload) = over(&mut upf).expect("the third request is one too many");
+    let metric = [0, 53, 0, 1, 34];
+    assert!(
+        overload.as_slice().windows(5).any(|part| part == metric),
+        "{overload:?}"
+    );
+    upf.refuse(transaction, [0x21, 55].as_slice().into());
+    assert_eq!(sent(&mut upf).len(), 1);
+    for sequence in 10..20 {
+        assert!(ask(now, &mut upf, 2, &heartbeat(sequence)).is_some());
+    }
+    assert_eq!(upf.stats().limited, 1);
+}
+
+#[test]
+fn other_peers_do_not_pay_for_one_that_floods() {
+    let (now, mut upf) = (start(), limited());
+    for sequence in 0..100 {
+        upf.handle_datagram(now, at(2), &deletion(sequence));
+    }
+    events(&mut upf);
+    sent(&mut upf);
+    upf.handle_datagram(now, at(3), &deletion(1));
+    assert!(work(now, &mut upf));
+}
+
+#[test]
+fn tokens_come_back_with_time() {
+    let (mut now, mut upf) = (start(), limited());
+    for sequence in 0..2 {
+        upf.handle_datagram(now, at(2), &deletion(sequence));
+        assert!(work(now, &mut upf));
+    }
+    now += Duration::from_millis(99);
+    upf.handle_datagram(now, at(2), &deletion(2));
+    assert!(over(&mut upf).is_some());
+    now += Duration::from_millis(1);
+    upf.handle_datagram(now, at(2), &deletion(3));
+    assert!(work(now, &mut upf));
+    // A long silence saves no more than the burst.
+    now += Duration::from_secs(3600);
+    for sequence in 4..7 {
+        upf.handle_datagram(now, at(2), &deletion(sequence));
+        assert_eq!(work(now, &mut upf), sequence < 6, "{sequence}");
+    }
+}
+
+#[test]
+fn repetition_costs_nothing_and_gets_the_same_octets() {
+    let (now, mut upf) = (start(), limited());
+    upf.handle_datagram(now, at(2), &deletion(1));
+    assert!(work(now, &mut upf));
+    let first = sent(&mut upf);
+    for _ in 0..10 {
+        upf.handle_datagram(now, at(2), &deletion(1));
+        assert_eq!(sent(&mut upf), first);
+    }
+    upf.handle_datagram(now, at(2), &deletion(2));
+    assert!(work(now, &mut upf));
+}
+
+#[test]
+fn refusal_over_a_rate_is_not_kept() {
+    let (mut now, mut upf) = (start(), limited());
+    for sequence in 0..2 {
+        upf.handle_datagram(now, at(2), &deletion(sequence));
+        assert!(work(now, &mut upf));
+    }
+    upf.handle_datagram(now, at(2), &deletion(9));
+    let (transaction, _) = over(&mut upf).expect("one too many");
+    upf.refuse(transaction, [0x21, 55].as_slice().into());
+    now += Duration::from_secs(1);
+    upf.handle_datagram(now, at(2), &deletion(9));
+    assert!(work(now, &mut upf), "the repetition is worked on");
+}
+
+#[test]
+fn requests_that_are_worked_on_are_bounded_for_each_peer() {
+    let (mut now, mut upf) = (start(), limited());
+    let mut working = Vec::new();
+    for sequence in 0..4 {
+        now += Duration::from_secs(1);
+        upf.handle_datagram(now, at(2), &deletion(sequence));
+        for event in events(&mut upf) {
+            if let Event::SessionRequest { transaction, .. } = event {
+                working.push(transaction);
+            }
+        }
+    }
+    assert_eq!(working.len(), 3, "the fourth has no room");
+    upf.abandon(now, working[0]);
+    now += Duration::from_secs(1);
+    upf.handle_datagram(now, at(2), &deletion(7));
+    assert!(work(now, &mut upf), "what was abandoned makes room");
+}
+
+#[test]
+fn associations_of_one_host_are_bounded() {
+    let (mut now, mut upf) = (start(), limited());
+    let mut causes = Vec::new();
+    for name in 10..14 {
+        now += Duration::from_secs(1);
+        let octets = setup(name, 1, name.into(), &Elements::new());
+        causes.push(cause(ask(now, &mut upf, 2, &octets)));
+    }
+    let (yes, no) = (Cause::REQUEST_ACCEPTED, Cause::NO_RESOURCES_AVAILABLE);
+    assert_eq!(causes, [yes, yes, no, no]);
+    let again = setup(10, 1, 99, &Elements::new());
+    assert_eq!(
+        cause(ask(now, &mut upf, 2, &again)),
+        yes,
+        "it is there already"
+    );
+}
+
+#[test]
+fn node_request_over_a_rate_is_refused_by_the_endpoint() {
+    let (now, mut upf) = (start(), limited());
+    let mut ask = |sequence| {
+        cause(ask(
+            now,
+            &mut upf,
+            2,
+            &setup(2, 1, sequence, &features(OVRL)),
+        ))
+    };
+    assert_eq!(ask(1), Cause::REQUEST_ACCEPTED);
+    assert_eq!(ask(2), Cause::REQUEST_ACCEPTED);
+    assert_eq!(ask(3), Cause::CONGESTION);
+}
+
+#[test]
+fn peer_that_restarts_and_retains_keeps_its_sessions() {
+    let retains =
+        |value: &[u8]| Elements::new().with(IeType::PFCP_SESSION_RETENTION_INFORMATION, value);
+    let of_others = [0, 185, 0, 5, 2, 10, 0, 0, 1];
+    for (value, kept) in [(&[][..], true), (&of_others, false)] {
+        let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        events(&mut upf);
+        let answer = ask(now, &mut upf, 2, &setup(2, 9, 2, &retains(value)));
+        let flags = element(&answer.expect("an answer"), IeType::PFCPASRSP_FLAGS);
+        assert_eq!(flags, kept.then(|| vec![1]));
+        let restarted = events(&mut upf)
+            .iter()
+            .any(|event| matches!(event, Event::PeerRestarted { .. }));
+        assert_eq!(restarted, !kept);
+    }
+}
+
+/// Carries datagrams between both until nothing moves.
+fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
+    loop {
+        let (there, back) = (sent(smf), sent(upf));
+        if there.is_empty() && back.is_empty() {
+            return;
+        }
+        for transmit in there {
+            upf.handle_datagram(now, at(2), &transmit.octets);
+        }
+        for transmit in back {
+            smf.handle_datagram(now, at(1), &transmit.octets);
+        }
+    }
+}
+
+#[test]
+fn user_plane_asks_for_a_release_and_the_control_plane_does_it() {
+    let now = start();
+    let mut upf = node(Role::UserPlane, 1, |_| {});
+    let mut smf = node(Role::ControlPlane, 2, |_| {});
+    smf.associate(now, at(1)).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    events(&mut smf);
+    events(&mut upf);
+    let of_upf = upf.associations().iter().next().expect("associated").id;
+    let within = Duration::from_secs(300);
+    upf.ask_release(now, of_upf, Some(within)).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    assert_eq!(upf.associations().len(), 1, "nothing is released yet");
+    let wanted = events(&mut smf).into_iter().find_map(|event| match event {
+        Event::ReleaseWanted {
+            association,
+            within,
+        } => Some((association, within)),
+        _ => None,
+    });
+    let (association, told) = wanted.expect("the wish has come");
+    assert_eq!(told, Some(within));
+    smf.release(now, association).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    assert!(upf.associations().is_empty() && smf.associations().is_empty());
+}
+
+#[test]
+fn spans_of_a_graceful_release_are_never_cut() {
+    let now = start();
+    for (given, told) in [(1, 2), (62, 62), (63, 120), (1860, 1860), (1861, 2400)] {
+        let mut upf = node(Role::UserPlane, 1, |_| {});
+        let mut smf = node(Role::ControlPlane, 2, |_| {});
+        smf.associate(now, at(1)).expect("room");
+        exchange(now, &mut smf, &mut upf);
+        events(&mut smf);
+        let association = upf.associations().iter().next().expect("associated").id;
+        let within = Duration::from_secs(given);
+        upf.ask_release(now, association, Some(within))
+            .expect("room");
+        exchange(now, &mut smf, &mut upf);
+        let told = Duration::from_secs(told);
+        let heard = events(&mut smf).into_iter().any(
+            |event| matches!(event, Event::ReleaseWanted { within, .. } if within == Some(told)),
+        );
+        assert!(heard, "{given} s");
+    }
+}
+
+#[test]
+fn answers_leave_from_the_address_that_was_asked() {
+    let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
+    let setup = setup(2, 1, 1, &Elements::new());
+    upf.handle_datagram_at(now, at(2), Some(3), &setup);
+    assert_eq!(sent(&mut upf)[0].local, Some(3));
+    upf.handle_datagram_at(now, at(2), Some(5), &setup);
+    assert_eq!(
+        sent(&mut upf)[0].local,
+        Some(5),
+        "a repetition came elsewhere"
+    );
+    events(&mut upf);
+    upf.handle_datagram_at(now, at(2), Some(7), &deletion(2));
+    assert!(work(now, &mut upf));
+    assert_eq!(sent(&mut upf)[0].local, Some(7));
+    let later = upf.poll_timeout().expect("a heartbeat is due");
+    upf.handle_timeout(later);
+    assert_eq!(
+        sent(&mut upf)[0].local,
+        Some(3),
+        "as the association was set up"
+    );
+}
+
+#[test]
+fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
+    let now = start();
+    let owned = [
+        (MessageType::PFD_MANAGEMENT_REQUEST, Role::UserPlane),
+        (MessageType::SESSION_SET_DELETION_REQUEST, Role::UserPlane),
+        (
+            MessageType::SESSION_SET_MODIFICATION_REQUEST,
+            Role::UserPlane,
+        ),
+        (MessageType::NODE_REPORT_REQUEST, Role::ControlPlane),
+    ];
+    let body = Elements::new().node(&at(2).ip().into());
+    for (message_type, owner) in owned {
+        for role in [Role::UserPlane, Role::ControlPlane] {
+            let mut node = node(role, 1, |_| {});
+            let alone = ask(now, &mut node, 2, &request(message_type, 1, &body));
+            if role == owner {
+                assert_eq!(cause(alone), Cause::NO_ESTABLISHED_ASSOCIATION);
+            }
+            ask(now, &mut node, 2, &setup(2, 1, 2, &Elements::new()));
+            events(&mut node);
+            let answer = ask(now, &mut node, 2, &request(message_type, 3, &body));
+            match role == owner {
+                true => assert!(matches!(events(&mut node)[..], [Event::NodeRequest { .. }])),
+                false => assert_eq!(cause(answer), Cause::SERVICE_NOT_SUPPORTED),
+            }
+        }
+    }
+}
