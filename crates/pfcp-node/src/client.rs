@@ -47,6 +47,8 @@ pub struct ClientConfig {
     pub reports: Option<Recipient<SessionReport>>,
     /// Who is told that a peer restarted: the sessions at it are no more.
     pub restarts: Option<Recipient<PeerRestarted>>,
+    /// Who is told of node reports; they are answered either way.
+    pub node_reports: Option<Recipient<NodeReport>>,
 }
 
 /// What tells one start of a client from another.
@@ -73,6 +75,7 @@ impl Default for ClientConfig {
             heartbeat: Duration::from_secs(60),
             reports: None,
             restarts: None,
+            node_reports: None,
         }
     }
 }
@@ -182,6 +185,15 @@ impl SessionReport {
     pub fn message(&self) -> Result<Message, Error> {
         Message::decode(&self.octets)
     }
+}
+
+/// A report that a peer sent about itself: a path of the user plane that failed or recovered, ...
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReport {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// The whole message.
+    pub octets: Arc<[u8]>,
 }
 
 /// A node in the SMF role, with a socket of its own.
@@ -431,6 +443,18 @@ impl Session {
                 accepted(peer, answer.cause, offending).map(|()| *answer)
             }
             _ => Err(ClientError::NoAnswer { peer }),
+        }
+    }
+
+    /// Asks whether the peer still has the session, by a modification that changes nothing.
+    ///
+    /// # Errors
+    /// When the peer refuses for another reason, or does not answer.
+    pub async fn audit(&self) -> Result<bool, ClientError> {
+        match self.modify(SessionModificationRequest::new()).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.cause() == Some(Cause::SESSION_CONTEXT_NOT_FOUND) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

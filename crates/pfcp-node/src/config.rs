@@ -4,6 +4,7 @@
 //! default configuration as a file, with a comment for each key.
 
 mod networks;
+mod peer;
 mod policy;
 mod release;
 mod size;
@@ -20,6 +21,7 @@ use strowger_pfcp::Release;
 use strowger_pfcp::endpoint::Network;
 use strowger_pfcp::usage::UsageLimits;
 
+pub use peer::PeerConfig;
 pub use policy::{OnFailure, PolicyConfig, PolicyKind};
 pub use store::{Durability, StoreConfig};
 pub use traffic::{DataPathConfig, DataPathKind};
@@ -56,6 +58,8 @@ pub struct NodeConfig {
     pub pcap: Option<PathBuf>,
     /// Limits.
     pub limits: Limits,
+    /// Limits of each peer.
+    pub peer: PeerConfig,
     /// Times.
     pub timers: Timers,
     /// Where the node takes addresses that it allocates.
@@ -92,6 +96,8 @@ pub struct Limits {
     pub usage_reports: usize,
     /// The most packets of one session that are buffered.
     pub buffered_packets: usize,
+    /// The most octets that packet flow descriptions may take.
+    pub pfd_octets: usize,
 }
 
 /// Times of the protocol, TS 29.244 §6.4 and §6.2.2.
@@ -136,6 +142,12 @@ pub enum ConfigError {
     /// A limit is zero.
     #[error("`limits.{key}` is 0, so nothing would ever be accepted")]
     ZeroLimit {
+        /// The key.
+        key: &'static str,
+    },
+    /// A limit of each peer is zero.
+    #[error("`peer.{key}` is 0, so nothing would ever be accepted")]
+    ZeroPeerLimit {
         /// The key.
         key: &'static str,
     },
@@ -204,7 +216,10 @@ pub enum ConfigError {
         key: &'static str,
     },
     /// A feature has no such name.
-    #[error("`features` has \"{0}\", which this node does not have; it has \"ftup\" and \"ueip\"")]
+    #[error(
+        "`features` has \"{0}\", which this node does not have; \
+         it has \"ftup\", \"pfdm\" and \"ueip\""
+    )]
     UnknownFeature(String),
 }
 
@@ -231,6 +246,7 @@ impl NodeConfig {
             ("session_octets", limits.session_octets),
             ("usage_reports", limits.usage_reports),
             ("buffered_packets", limits.buffered_packets),
+            ("pfd_octets", limits.pfd_octets),
         ] {
             if value == 0 {
                 return Err(ConfigError::ZeroLimit { key });
@@ -246,6 +262,7 @@ impl NodeConfig {
         self.store.check()?;
         self.data_path.check()?;
         self.policy.check()?;
+        self.peer.check()?;
         self.timers.check()
     }
 
@@ -300,6 +317,7 @@ impl NodeConfig {
 fn feature(name: &str) -> Option<(usize, u8)> {
     match name {
         "ftup" => Some((0, 1 << 4)),
+        "pfdm" => Some((0, 1 << 5)),
         "ueip" => Some((2, 1 << 2)),
         _ => None,
     }
@@ -342,9 +360,10 @@ impl Default for NodeConfig {
             node_id: None,
             peers: networks::known(["127.0.0.0/8", "::1/128"]),
             release: Release::default(),
-            features: ["ftup", "ueip"].map(String::from).to_vec(),
+            features: ["ftup", "pfdm", "ueip"].map(String::from).to_vec(),
             pcap: None,
             limits: Limits::default(),
+            peer: PeerConfig::default(),
             timers: Timers::default(),
             pools: Pools::default(),
             store: StoreConfig::default(),
@@ -366,6 +385,7 @@ impl Default for Limits {
             session_octets: 64 * 1024,
             usage_reports: 64,
             buffered_packets: 1024,
+            pfd_octets: 1024 * 1024,
         }
     }
 }

@@ -10,6 +10,8 @@
 //! finds sockets, associations and sessions in what is shared, and starts their actors again.
 
 mod dispatch;
+mod nodewide;
+mod order;
 mod peers;
 mod report;
 
@@ -21,7 +23,8 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger::{
-    Accepts, Actor, ActorRef, Completion, Context, Exit, Lane, MailboxSpec, Signal, TimerKey,
+    Accepts, Actor, ActorRef, Ask, Completion, Context, Exit, Lane, MailboxSpec, Reply, Signal,
+    TimerKey,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
@@ -37,6 +40,8 @@ use crate::session::{Done, SessionMsg};
 use crate::shared::{Shared, add};
 use crate::socket::Batch;
 use crate::store::{Change, Refused};
+use order::Obeyed;
+pub(crate) use order::{Order, Wish};
 
 /// What the endpoint takes.
 #[derive(Debug)]
@@ -51,6 +56,8 @@ pub(crate) enum EndpointMsg {
     Start,
     /// A session has something to report.
     Report(Outgoing),
+    /// The owner of the node wants something of a peer.
+    Order(Ask<Order>),
 }
 
 impl Accepts<Outgoing> for EndpointMsg {
@@ -71,6 +78,12 @@ impl Accepts<Completion<Done>> for EndpointMsg {
     }
 }
 
+impl Accepts<Ask<Order>> for EndpointMsg {
+    fn wrap(order: Ask<Order>) -> Self {
+        Self::Order(order)
+    }
+}
+
 /// The actor.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
@@ -83,6 +96,8 @@ pub(crate) struct Endpoint {
     pending: FxHashMap<u64, Pending>,
     /// Session reports that wait for their answers.
     reports: FxHashMap<RequestId, Seid>,
+    /// Requests of ours that the owner of the node waits for.
+    orders: FxHashMap<RequestId, Reply<Obeyed>>,
     timer: Option<(Instant, TimerKey)>,
     /// Sessions of the store whose actors are still to be started.
     unstarted: Vec<Seid>,
@@ -121,6 +136,7 @@ impl Actor for Endpoint {
             sessions: FxHashMap::default(),
             pending: FxHashMap::default(),
             reports: FxHashMap::default(),
+            orders: FxHashMap::default(),
             timer: None,
             unstarted: Vec::new(),
             news: Vec::new(),
@@ -149,6 +165,7 @@ impl Actor for Endpoint {
             EndpointMsg::Due => "a timer of the protocol".into(),
             EndpointMsg::Start => "sessions of the store to be started".into(),
             EndpointMsg::Report(_) => "the report of a session".into(),
+            EndpointMsg::Order(_) => "an order of the owner".into(),
         }
     }
 
@@ -167,6 +184,7 @@ impl Actor for Endpoint {
             }
             EndpointMsg::Start => self.start_some(cx),
             EndpointMsg::Report(outgoing) => self.report(now, &outgoing),
+            EndpointMsg::Order(Ask { request, reply }) => self.order(now, request, reply),
         }
         self.settle(cx).await;
         Ok(())
@@ -198,7 +216,9 @@ impl Endpoint {
         let local = self.shared.sockets.address(batch.socket);
         for (peer, octets) in batch.iter() {
             self.shared.tap.write(peer, local, octets);
-            self.protocol.handle_datagram(now, peer, octets);
+            // A number that does not fit is that of none: the answer leaves from any address.
+            let at = u16::try_from(batch.socket).ok();
+            self.protocol.handle_datagram_at(now, peer, at, octets);
         }
     }
 
@@ -211,7 +231,10 @@ impl Endpoint {
         self.write_news().await;
         while let Some(transmit) = self.protocol.poll_transmit() {
             let sockets = &self.shared.sockets;
-            let socket = sockets.for_peer(transmit.peer);
+            let socket = match transmit.local {
+                Some(local) => usize::from(local),
+                None => sockets.for_peer(transmit.peer),
+            };
             self.shared
                 .tap
                 .write(sockets.address(socket), transmit.peer, &transmit.octets);
@@ -249,12 +272,22 @@ impl Endpoint {
             Event::AssociationUp { association, kept } => {
                 self.association_up(association, kept, cx)
             }
+            Event::NodeRequest {
+                transaction,
+                association,
+                octets,
+            } => self.node_request(now, transaction, association, &octets),
+            Event::OverLimit {
+                transaction,
+                octets,
+                overload,
+            } => self.over_limit(transaction, &octets, &overload),
             Event::PeerRestarted { association } => self.peer_restarted(association),
             Event::AssociationReleased { association } => self.association_released(&association),
             Event::Response {
                 request, octets, ..
-            } => self.reported(request, Some(octets)),
-            Event::RequestFailed { request, .. } => self.reported(request, None),
+            } => self.answered(request, Some(octets)),
+            Event::RequestFailed { request, .. } => self.answered(request, None),
             Event::PeerSilent { association } => {
                 if let Some(association) = self.protocol.associations().get(association) {
                     let (node, address) = (&association.node, association.address);
@@ -273,6 +306,15 @@ impl Endpoint {
         }
     }
 
+    /// Takes note of how a request of ours ended: the owner's, or a report.
+    fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
+        if self.orders.contains_key(&request) {
+            self.obeyed(request, answer.as_ref());
+        } else {
+            self.reported(request, answer);
+        }
+    }
+
     fn tell_counters(&mut self) {
         let stats = self.protocol.stats();
         let discards = Discard::ALL.map(|kind| self.protocol.discarded(kind));
@@ -281,6 +323,7 @@ impl Endpoint {
         news.datagrams = stats.datagrams - before.datagrams;
         news.repeated = stats.repeated - before.repeated;
         news.evicted = stats.evicted - before.evicted;
+        news.limited = stats.limited - before.limited;
         let mut grown = discards;
         grown
             .iter_mut()
@@ -337,6 +380,7 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
     protocol.associations = config.limits.associations;
     protocol.requests = config.limits.transactions;
+    protocol.peer = config.peer.limits();
     protocol.datagram = config.limits.datagram;
     protocol.seed = shared.seed;
     protocol

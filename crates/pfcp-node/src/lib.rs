@@ -11,6 +11,7 @@ mod endpoint;
 mod ledger;
 mod load;
 mod node;
+mod pfd;
 mod planted;
 mod policy;
 mod pool;
@@ -27,19 +28,21 @@ pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };
 pub use client::{
-    Association, Client, ClientConfig, ClientError, PeerRestarted, Rules, Session, SessionReport,
+    Association, Client, ClientConfig, ClientError, NodeReport, PeerRestarted, Rules, Session,
+    SessionReport,
 };
 pub use config::{
     ConfigError, DataPathConfig, DataPathKind, Durability, Limits, NodeConfig, OnFailure,
-    PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
+    PeerConfig, PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
 };
 pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, Span, TrafficModel};
 pub use ledger::{Audit, AuditReport, Found, LedgerError};
 pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
 pub use node::{
-    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeStats, SessionFilter, SessionInfo,
-    StateLost, UsageStats,
+    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeStats, OrderError, SessionFilter,
+    SessionInfo, StateLost, UsageStats,
 };
+pub use pfd::ApplicationPfds;
 pub use policy::{Deciding, Policy, PolicyStats, QosCap, QosCaps, Question, QuestionKind, Verdict};
 pub use socket::BindError;
 pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};

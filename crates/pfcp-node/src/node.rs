@@ -1,6 +1,7 @@
 //! A node: started from a configuration, asked about through a handle.
 
 mod kept;
+mod order;
 mod parts;
 mod waiting;
 
@@ -21,6 +22,7 @@ use strowger_pfcp::ie::Cause;
 use crate::association::{key_of, session_key};
 use crate::config::{ConfigError, NodeConfig};
 use crate::endpoint::Endpoint;
+use crate::pfd::Pfds;
 use crate::policy::{PolicyActor, PolicyStats};
 use crate::pool::{Claim, Pool};
 use crate::session::{Drill, SessionMsg, rule_ids};
@@ -29,6 +31,7 @@ use crate::socket::{Batch, BindError, Sockets};
 use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
 use crate::tap::Tap;
 pub(crate) use kept::Kept;
+pub use order::OrderError;
 pub use parts::NodeParts;
 
 /// A PFCP node in the UPF role.
@@ -175,6 +178,7 @@ impl Node {
             config,
             name,
             sockets,
+            pfds: Pfds::default(),
             tap,
         });
         // A datagram that ends the endpoint again and again must not end the node with it.
@@ -333,6 +337,8 @@ pub struct NodeStats {
     pub repeated: u64,
     /// Kept answers that were pushed out early.
     pub evicted: u64,
+    /// Requests that were refused because their sender asked for more than it may.
+    pub limited: u64,
     /// Requests of peers that are being worked on now.
     pub working: u64,
     /// Those of them that a session has.
@@ -463,6 +469,7 @@ impl NodeHandle {
             datagrams: get(&counters.datagrams),
             repeated: get(&counters.repeated),
             evicted: get(&counters.evicted),
+            limited: get(&counters.limited),
             working: get(&counters.working),
             pending: get(&counters.pending),
             answers: get(&counters.answers),

@@ -14,6 +14,7 @@ use strowger_pfcp::ie::Cause;
 use crate::config::NodeConfig;
 use crate::data_path::DataPath;
 use crate::endpoint::EndpointMsg;
+use crate::pfd::Pfds;
 use crate::policy::Desk;
 use crate::pool::Pool;
 use crate::session::Kept;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) sockets: Sockets,
     pub(crate) store: Box<dyn Store>,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) pfds: Pfds,
     pub(crate) tap: Tap,
     pub(crate) counters: Counters,
     pub(crate) next_seid: AtomicU64,
@@ -106,6 +108,8 @@ pub(crate) struct Counters {
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    /// Requests that were refused because their sender asked for more than it may.
+    pub(crate) limited: AtomicU64,
     /// How many there are now: requests being worked on, those of them that a session has, answers.
     pub(crate) working: AtomicU64,
     pub(crate) pending: AtomicU64,
@@ -149,6 +153,7 @@ impl Counters {
             (&self.datagrams, stats.datagrams),
             (&self.repeated, stats.repeated),
             (&self.evicted, stats.evicted),
+            (&self.limited, stats.limited),
         ];
         for (counter, count) in rows.into_iter().chain(self.discards.iter().zip(discards)) {
             if count > 0 {

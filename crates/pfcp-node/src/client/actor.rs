@@ -13,9 +13,11 @@ use strowger_pfcp::endpoint::{
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{RequestId, Retransmission, TransactionId};
-use strowger_pfcp::{Frame, MessageType, Seid};
+use strowger_pfcp::{
+    Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid, validate,
+};
 
-use super::{ClientConfig, ClientError, Identity, PeerRestarted, SessionReport};
+use super::{ClientConfig, ClientError, Identity, NodeReport, PeerRestarted, SessionReport};
 use crate::socket::{Batch, Sockets};
 
 /// What every incarnation is made from.
@@ -354,6 +356,12 @@ impl ClientActor {
             } => {
                 self.report(now, transaction, peer, &octets);
             }
+            Event::NodeRequest {
+                transaction,
+                association,
+                octets,
+            } => self.node_report(now, transaction, association, &octets),
+            Event::ReleaseWanted { association, .. } => self.obey(now, association),
             Event::Discarded {
                 kind,
                 peer,
@@ -378,6 +386,50 @@ impl ClientActor {
             && restarts.try_tell(PeerRestarted { peer, recovery }).is_err()
         {
             tracing::warn!(%peer, "nobody took the news of a restart");
+        }
+    }
+
+    /// Releases an association whose peer wants it. Whoever has work left asks again when it finds
+    /// its sessions gone.
+    fn obey(&mut self, now: Instant, association: AssociationId) {
+        if self.protocol.release(now, association).is_err() {
+            tracing::warn!("too busy to release an association");
+        }
+    }
+
+    /// Answers a report about a node, and hands it on.
+    fn node_report(
+        &mut self,
+        now: Instant,
+        transaction: TransactionId,
+        association: AssociationId,
+        octets: &Arc<[u8]>,
+    ) {
+        let Ok(frame) = Frame::decode(octets) else {
+            return self.protocol.abandon(now, transaction);
+        };
+        let mut index = Index::new();
+        let wrong = match MessageView::of(&frame, &mut index) {
+            Ok(view) => validate(&view, Interfaces::ALL).err(),
+            Err(error) => Rejection::of(&error, octets),
+        };
+        let body = Elements::new().node(&self.protocol.config().node);
+        let body = match &wrong {
+            None => body.cause(Cause::REQUEST_ACCEPTED),
+            Some(rejection) => body.refusal(&rejection.clone().into()),
+        };
+        match message(&answer_header(&frame.header, None), body.as_slice()) {
+            Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
+            Err(_) => self.protocol.abandon(now, transaction),
+        }
+        let from = self.protocol.associations().get(association);
+        let (Some(from), Some(reports), None) = (from, &self.config.node_reports, wrong) else {
+            return;
+        };
+        let peer = from.address;
+        let octets = Arc::clone(octets);
+        if reports.try_tell(NodeReport { peer, octets }).is_err() {
+            tracing::warn!(%peer, "nobody took a node report");
         }
     }
 

@@ -262,7 +262,7 @@ impl Endpoint {
         self.shared.meters.lock().remove(&seid);
     }
 
-    fn forget(&mut self, seid: Seid) -> Option<Entry> {
+    pub(super) fn forget(&mut self, seid: Seid) -> Option<Entry> {
         self.shared.unsettled.lock().remove(&seid);
         let entry = self.sessions.remove(&seid)?;
         if let Some(members) = self.members.get_mut(&entry.association) {

@@ -1,0 +1,66 @@
+//! What each peer may use.
+
+use serde::Deserialize;
+use strowger_pfcp::endpoint::PeerLimits;
+
+use super::ConfigError;
+
+/// What each peer may use. A peer is a host: it may send from any port. Beyond a rate the answer
+/// is Cause 74 (PFCP entity in congestion), beyond a number Cause 75 (No resources available);
+/// heartbeats are answered in any case.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct PeerConfig {
+    /// The most associations of one host.
+    pub associations: usize,
+    /// The most requests of one host that are worked on at a time.
+    pub transactions: usize,
+    /// The most requests of one host a second, over any time; 0 for no limit. Repetitions and
+    /// heartbeats do not count.
+    pub requests_per_second: u32,
+    /// The most requests of one host at once, after a silence.
+    pub burst: u32,
+}
+
+impl PeerConfig {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        for (key, is_zero) in [
+            ("associations", self.associations == 0),
+            ("transactions", self.transactions == 0),
+            ("burst", self.burst == 0),
+        ] {
+            if is_zero {
+                return Err(ConfigError::ZeroPeerLimit { key });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, as the protocol takes it.
+    pub(crate) const fn limits(&self) -> PeerLimits {
+        PeerLimits {
+            associations: self.associations,
+            transactions: self.transactions,
+            rate: self.requests_per_second,
+            burst: self.burst,
+        }
+    }
+}
+
+impl Default for PeerConfig {
+    fn default() -> Self {
+        let PeerLimits {
+            associations,
+            transactions,
+            rate,
+            burst,
+        } = PeerLimits::default();
+        Self {
+            associations,
+            transactions,
+            requests_per_second: rate,
+            burst,
+        }
+    }
+}

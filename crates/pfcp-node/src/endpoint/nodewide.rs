@@ -1,0 +1,243 @@
+//! Requests that concern more than one session: packet flow descriptions, sets of sessions, and
+//! those of a peer that asks for more than it may.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::ie::{Cause, FSeid, FqCsid, GroupId, Ie, PfcpSessionChangeInfo};
+use strowger_pfcp::message::{Body, SessionSetDeletionRequest, SessionSetModificationRequest};
+use strowger_pfcp::session::Refusal;
+use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::{
+    Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid, validate,
+};
+
+use super::{Endpoint, Entry};
+use crate::session::peer_seid;
+use crate::store::{Change, Owner, SessionRecord};
+
+impl Endpoint {
+    /// Refuses what a peer may not ask for now.
+    pub(super) fn over_limit(
+        &mut self,
+        transaction: TransactionId,
+        octets: &Arc<[u8]>,
+        overload: &Elements,
+    ) {
+        let frame = Frame::decode(octets).ok();
+        let answer = frame.map(|frame| {
+            let seid = match frame.header.message_type {
+                MessageType::SESSION_ESTABLISHMENT_REQUEST => peer_seid(&frame),
+                _ => self.peers_name(transaction, frame.header.seid.unwrap_or_default()),
+            };
+            let mut body = Elements::new();
+            if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
+                body = body.node(&self.shared.name);
+            }
+            let body = body.cause(Cause::CONGESTION).octets(overload.as_slice());
+            message(&answer_header(&frame.header, seid), body.as_slice()).unwrap_or_default()
+        });
+        self.shared.counters.refused(Cause::CONGESTION);
+        self.protocol
+            .refuse(transaction, answer.unwrap_or_default().into());
+    }
+
+    /// How the peer that sent a request calls a session, if it is its own.
+    fn peers_name(&self, transaction: TransactionId, seid: Seid) -> Option<Seid> {
+        let peer = self.protocol.answer_key(transaction)?.peer;
+        let entry = self.sessions.get(&seid)?;
+        let associations = self.protocol.associations();
+        let owned = associations.owns(entry.association, peer.ip());
+        let record = self.shared.store.session(seid).filter(|_| owned)?;
+        Some(record.peer_seid)
+    }
+
+    /// Does what a node asks for, and answers it.
+    pub(super) fn node_request(
+        &mut self,
+        now: Instant,
+        transaction: TransactionId,
+        association: AssociationId,
+        octets: &Arc<[u8]>,
+    ) {
+        let Ok(frame) = Frame::decode(octets) else {
+            return self.protocol.abandon(now, transaction);
+        };
+        let done = self.nodewide(association, &frame);
+        let body = match frame.header.message_type {
+            MessageType::PFD_MANAGEMENT_REQUEST => Elements::new(),
+            _ => Elements::new().node(&self.shared.name),
+        };
+        let body = match &done {
+            Ok(()) => body.cause(Cause::REQUEST_ACCEPTED),
+            Err(refusal) => {
+                self.shared.counters.refused(refusal.cause);
+                body.refusal(refusal)
+            }
+        };
+        match message(&answer_header(&frame.header, None), body.as_slice()) {
+            Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
+            Err(_) => self.protocol.abandon(now, transaction),
+        }
+    }
+
+    fn nodewide(&mut self, association: AssociationId, frame: &Frame<'_>) -> Result<(), Refusal> {
+        let mut index = Index::new();
+        let unread = |error| match Rejection::of(&error, frame.octets) {
+            Some(rejection) => Refusal::from(rejection),
+            None => Refusal::new(Cause::INVALID_LENGTH),
+        };
+        let view = MessageView::of(frame, &mut index).map_err(unread)?;
+        validate(&view, interfaces_of(frame.header.message_type))?;
+        match view.to_message().map_err(unread)?.body {
+            Body::PfdManagementRequest(_) => {
+                let limit = self.shared.config.limits.pfd_octets;
+                let managed = self.shared.pfds.manage(frame, limit);
+                managed.map_err(|_| Refusal::new(Cause::NO_RESOURCES_AVAILABLE))
+            }
+            Body::SessionSetDeletionRequest(request) => {
+                self.delete_set(association, &request);
+                Ok(())
+            }
+            Body::SessionSetModificationRequest(request) => self.modify_set(association, &request),
+            _ => Err(Refusal::new(Cause::SERVICE_NOT_SUPPORTED)),
+        }
+    }
+
+    /// Ends the sessions of sets of connections, TS 29.244 §6.2.10.
+    fn delete_set(&mut self, association: AssociationId, request: &SessionSetDeletionRequest) {
+        let wanted = |record: &SessionRecord| is_in_sets(record, &request.fq_csids);
+        let seids = self.of_association(association, &wanted);
+        for record in &seids {
+            self.end(record.seid);
+        }
+        tracing::info!(sessions = seids.len(), "a set of sessions is deleted");
+    }
+
+    /// Gives sessions to another node of the control plane, TS 29.244 §6.2.11: the one that has an
+    /// association from the address that is named.
+    fn modify_set(
+        &mut self,
+        association: AssociationId,
+        request: &SessionSetModificationRequest,
+    ) -> Result<(), Refusal> {
+        let mut moves: Vec<(Arc<SessionRecord>, AssociationId)> = Vec::new();
+        for change in &request.pfcp_session_change_infos {
+            let to = &change.alternative_smf_pgw_c_ip_address;
+            let addresses = [to.ipv4.map(IpAddr::V4), to.ipv6.map(IpAddr::V6)];
+            let target = self.protocol.associations().iter().find(|one| {
+                let host = one.address.ip();
+                addresses.contains(&Some(host))
+            });
+            let target = target.map(|one| one.id);
+            let target = target.ok_or_else(|| Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION))?;
+            let wanted = |record: &SessionRecord| is_meant(record, change);
+            let records = self.of_association(association, &wanted);
+            moves.extend(records.into_iter().map(|record| (record, target)));
+        }
+        // What a session works on is written for its old owner.
+        let busy = |(record, _): &(Arc<SessionRecord>, _)| {
+            self.pending.values().any(|one| one.seid == record.seid)
+        };
+        if moves.iter().any(busy) {
+            return Err(Refusal::new(Cause::CONGESTION));
+        }
+        tracing::info!(
+            sessions = moves.len(),
+            "a set of sessions changes its owner"
+        );
+        for (record, target) in moves {
+            self.give(&record, target);
+        }
+        Ok(())
+    }
+
+    /// Gives a session to another association; the next request starts its actor there, from what
+    /// is stored by then.
+    fn give(&mut self, record: &SessionRecord, association: AssociationId) {
+        let Some(members) = self.members.get_mut(&association) else {
+            return;
+        };
+        let owner: Arc<Owner> = Arc::clone(members.owner());
+        members.joined();
+        let seid = record.seid;
+        if let Some(actor) = self.forget(seid).and_then(|entry| entry.actor) {
+            actor.stop();
+        }
+        let moved = SessionRecord {
+            owner,
+            ..record.clone()
+        };
+        self.news.push(Change::Put(Arc::new(moved)));
+        let actor = None;
+        self.sessions.insert(seid, Entry { actor, association });
+    }
+
+    /// The sessions of an association that `wanted` picks.
+    fn of_association(
+        &self,
+        association: AssociationId,
+        wanted: &dyn Fn(&SessionRecord) -> bool,
+    ) -> Vec<Arc<SessionRecord>> {
+        let is_its = |record: &SessionRecord| {
+            self.sessions
+                .get(&record.seid)
+                .is_some_and(|entry| entry.association == association)
+        };
+        let picked = |record: &SessionRecord| is_its(record) && wanted(record);
+        self.shared.store.sessions(&picked)
+    }
+}
+
+/// The interfaces that have a message: what is mandatory on all of these is mandatory.
+fn interfaces_of(message_type: MessageType) -> Interfaces {
+    let members = message_type.table().map(|table| table.members);
+    let on = members.unwrap_or_default().iter().map(|member| member.on);
+    on.fold(Interfaces::NONE, Interfaces::with)
+}
+
+/// The elements of a type that the peer said about a session.
+fn said<T: Ie>(record: &SessionRecord) -> impl Iterator<Item = T> {
+    let of_type = record.rules.session_elements();
+    of_type
+        .filter(|tlv| tlv.ie == T::TYPE)
+        .filter_map(|tlv| T::decode(tlv.value).ok())
+}
+
+/// Whether a session is of one of the sets of connections.
+fn is_in_sets(record: &SessionRecord, sets: &[FqCsid]) -> bool {
+    said::<FqCsid>(record).any(|own| sets.iter().any(|set| is_same_set(&own, set)))
+}
+
+/// Whether two elements have a set in common: the same node, and a number of both.
+fn is_same_set(one: &FqCsid, other: &FqCsid) -> bool {
+    let node = |set: &FqCsid| (set.node_id_type, set.ipv4, set.ipv6, set.other);
+    let numbers = |set: &FqCsid| -> Vec<[u8; 2]> {
+        let pairs = set.csids.chunks_exact(2);
+        let pairs = pairs.take(usize::from(set.number_of_csids));
+        pairs.map(|pair| [pair[0], pair[1]]).collect()
+    };
+    let of_other = numbers(other);
+    node(one) == node(other) && numbers(one).iter().any(|number| of_other.contains(number))
+}
+
+/// Whether a change of sets is about a session: by its sets of connections, its groups, or the
+/// address of its node of the control plane.
+fn is_meant(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
+    if is_in_sets(record, &change.pgw_c_smf_fq_csids) {
+        return true;
+    }
+    if said::<GroupId>(record).any(|own| change.group_ids.contains(&own)) {
+        return true;
+    }
+    let of_address = |own: &FSeid| {
+        change.cp_ip_address.iter().any(|address| {
+            (own.ipv4.is_some() && own.ipv4 == address.ipv4)
+                || (own.ipv6.is_some() && own.ipv6 == address.ipv6)
+        })
+    };
+    said::<FSeid>(record).any(|own| of_address(&own))
+}

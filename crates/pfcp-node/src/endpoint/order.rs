@@ -1,0 +1,93 @@
+//! What the owner of a node wants of a peer: that it releases its association, that it hears a
+//! report about the node.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use strowger::{Reply, Request};
+use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::transaction::RequestId;
+use strowger_pfcp::{IeType, Message, MessageType, Seid};
+
+use super::Endpoint;
+use crate::node::OrderError;
+
+/// What is wanted, and of whom, by its Node ID.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) node: String,
+    pub(crate) wish: Wish,
+}
+
+/// What is wanted.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// The peer is to release its association, within some time if it is given.
+    Release(Option<Duration>),
+    /// The peer is to hear a Node Report Request with these elements.
+    Report(Vec<u8>),
+}
+
+/// How it went.
+pub(crate) type Obeyed = Result<(), OrderError>;
+
+impl Request for Order {
+    type Reply = Obeyed;
+}
+
+impl Endpoint {
+    /// Sends what is wanted; a report is answered when the peer has answered.
+    pub(super) fn order(&mut self, now: Instant, order: Order, reply: Reply<Obeyed>) {
+        let all = self.protocol.associations();
+        let found = all.iter().find(|one| one.node.to_string() == order.node);
+        let Some((association, peer)) = found.map(|one| (one.id, one.address)) else {
+            let node = order.node;
+            return reply.send(Err(OrderError::UnknownPeer { node }));
+        };
+        match order.wish {
+            Wish::Release(within) => reply.send(self.ask_release(now, association, within)),
+            Wish::Report(body) => {
+                let kind = MessageType::NODE_REPORT_REQUEST;
+                match self.protocol.request(now, peer, kind, Seid(0), &body) {
+                    Ok(request) => _ = self.orders.insert(request, reply),
+                    Err(_) => reply.send(Err(OrderError::Busy)),
+                }
+            }
+        }
+    }
+
+    fn ask_release(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+        within: Option<Duration>,
+    ) -> Obeyed {
+        let asked = self.protocol.ask_release(now, association, within);
+        asked.map_err(|_| OrderError::Busy)
+    }
+
+    /// Tells the owner what a peer answered, if it waits for it.
+    pub(super) fn obeyed(&mut self, request: RequestId, answer: Option<&Arc<[u8]>>) {
+        let Some(reply) = self.orders.remove(&request) else {
+            return;
+        };
+        let Some(octets) = answer else {
+            return reply.send(Err(OrderError::NoAnswer));
+        };
+        reply.send(match Message::decode(octets) {
+            Err(error) => Err(OrderError::Answer(error)),
+            Ok(_) => accepted(octets),
+        });
+    }
+}
+
+fn accepted(octets: &[u8]) -> Obeyed {
+    let frame = strowger_pfcp::Frame::decode(octets).map_err(OrderError::Answer)?;
+    let mut tlvs = frame.tlvs().filter_map(Result::ok);
+    let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE);
+    match cause.and_then(|tlv| tlv.value.first().copied()).map(Cause) {
+        Some(cause) if !cause.is_acceptance() => Err(OrderError::Refused { cause }),
+        _ => Ok(()),
+    }
+}

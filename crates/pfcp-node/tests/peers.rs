@@ -1,0 +1,276 @@
+//! What a node does with its peers, over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use strowger::ActorSystem;
+use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::ie::{
+    Cause, FqCsid, Ie, NodeId, NodeReportType, PdrId, PfdContents, Precedence, RemoteGtpuPeer,
+    UpdatePdr, UserPlanePathFailureReport,
+};
+use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
+use strowger_pfcp::{IeType, Message, MessageType, Seid};
+use strowger_pfcp_node::{
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, OrderError,
+    Rules, SessionFilter,
+};
+
+struct Bench {
+    system: ActorSystem,
+    node: NodeHandle,
+}
+
+impl Bench {
+    async fn new(change: impl FnOnce(&mut NodeConfig)) -> Self {
+        let system = ActorSystem::new("test").unwrap();
+        let mut config = NodeConfig::default();
+        config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        config.timers.n1 = 100;
+        change(&mut config);
+        let node = Node::start(&system, config).await.unwrap();
+        Self { system, node }
+    }
+
+    /// A peer at an address of its own.
+    async fn peer(&self, last: u8) -> Association {
+        let mut config = ClientConfig::default();
+        config.listen = (Ipv4Addr::new(127, 0, 0, last), 0).into();
+        // It asks again soon, and for long enough on a slow machine.
+        (config.t1, config.n1) = (Duration::from_millis(100), 300);
+        let client = Client::bind(&self.system, config).await.unwrap();
+        client.associate(self.node.local_addr()).await.unwrap()
+    }
+
+    async fn end(self) {
+        self.system.shutdown(Duration::from_secs(10)).await;
+    }
+}
+
+fn ue(number: u8) -> IpAddr {
+    Ipv4Addr::new(10, 46, 0, number).into()
+}
+
+/// Accepted only by a session that has the rules of `Rules::pdu_session`.
+fn naming() -> SessionModificationRequest {
+    let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
+    SessionModificationRequest::new().update_pdrs([update])
+}
+
+/// An element with its header.
+fn element<T: Ie>(value: &T) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.encode_into(&mut out).unwrap();
+    out
+}
+
+fn cause_of(answer: &Message) -> Cause {
+    let octets = answer.encode().unwrap();
+    let frame = strowger_pfcp::Frame::decode(&octets).unwrap();
+    let mut tlvs = frame.tlvs().map(Result::unwrap);
+    Cause(tlvs.find(|tlv| tlv.ie == IeType::CAUSE).unwrap().value[0])
+}
+
+async fn told(peer: &Association, message_type: MessageType, body: &[u8]) -> Cause {
+    let answer = peer.send(message_type, Seid(0), body).await.unwrap();
+    cause_of(&answer)
+}
+
+fn pfds(application: &[u8], flows: &[&str]) -> Vec<u8> {
+    let mut contexts = Elements::new().with(IeType::APPLICATION_ID, application);
+    for flow in flows {
+        let contents = element(&PfdContents::flow(flow));
+        contexts = contexts.with(IeType::PFD_CONTEXT, &contents);
+    }
+    let of_one = Elements::new().with(IeType::APPLICATION_IDS_PFDS, contexts.as_slice());
+    of_one.as_slice().to_vec()
+}
+
+#[tokio::test]
+async fn packet_flow_descriptions_are_kept_replaced_and_removed() {
+    let bench = Bench::new(|config| config.limits.pfd_octets = 300).await;
+    let peer = bench.peer(2).await;
+    let kind = MessageType::PFD_MANAGEMENT_REQUEST;
+    let both = [
+        pfds(b"video", &["permit out ip from any to any"]),
+        pfds(
+            b"voice",
+            &[
+                "permit out 17 from any to any",
+                "deny out ip from any to any",
+            ],
+        ),
+    ];
+    assert_eq!(
+        told(&peer, kind, &both.concat()).await,
+        Cause::REQUEST_ACCEPTED
+    );
+    let listed = bench.node.pfds();
+    let names: Vec<_> = listed.iter().map(|row| row.application.as_str()).collect();
+    assert_eq!(names, ["video", "voice"]);
+    assert_eq!(listed[1].contents.len(), 2);
+
+    let large = pfds(b"games", &["permit out ip from any to any"; 20]);
+    assert_eq!(
+        told(&peer, kind, &large).await,
+        Cause::NO_RESOURCES_AVAILABLE
+    );
+    assert_eq!(
+        bench.node.pfds(),
+        listed,
+        "nothing of a refused request is kept"
+    );
+
+    assert_eq!(
+        told(&peer, kind, &pfds(b"video", &[])).await,
+        Cause::REQUEST_ACCEPTED
+    );
+    assert_eq!(bench.node.pfds(), listed[1..]);
+    assert_eq!(told(&peer, kind, &[]).await, Cause::REQUEST_ACCEPTED);
+    assert_eq!(bench.node.pfds(), []);
+    bench.end().await;
+}
+
+fn of_set(number: u8, set: u16) -> Rules {
+    let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[set]));
+    Rules::pdu_session(ue(number)).octets(&csid)
+}
+
+#[tokio::test]
+async fn set_of_sessions_is_deleted_and_no_other() {
+    let bench = Bench::new(|_| {}).await;
+    let (peer, other) = (bench.peer(2).await, bench.peer(3).await);
+    let first = peer.establish(of_set(1, 7)).await.unwrap();
+    let second = peer.establish(of_set(2, 8)).await.unwrap();
+    let of_other = other.establish(of_set(3, 7)).await.unwrap();
+    let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
+    let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[9, 7]));
+    let body = Elements::new().node(&node).octets(&csid);
+    let kind = MessageType::SESSION_SET_DELETION_REQUEST;
+    assert_eq!(
+        told(&peer, kind, body.as_slice()).await,
+        Cause::REQUEST_ACCEPTED
+    );
+    assert!(!first.audit().await.unwrap());
+    assert!(second.audit().await.unwrap());
+    assert!(of_other.audit().await.unwrap());
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn set_of_sessions_changes_its_owner() {
+    let bench = Bench::new(|_| {}).await;
+    let (peer, heir) = (bench.peer(2).await, bench.peer(3).await);
+    let moved = peer.establish(of_set(1, 7)).await.unwrap();
+    let stays = peer.establish(of_set(2, 8)).await.unwrap();
+    let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
+    let to = |last| {
+        let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]));
+        let change = Elements::new()
+            .octets(&csid)
+            .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, last]);
+        let info = IeType::PFCP_SESSION_CHANGE_INFO;
+        Elements::new().node(&node).with(info, change.as_slice())
+    };
+    let kind = MessageType::SESSION_SET_MODIFICATION_REQUEST;
+    let nobody = told(&peer, kind, to(9).as_slice()).await;
+    assert_eq!(nobody, Cause::NO_ESTABLISHED_ASSOCIATION);
+    assert!(moved.modify(naming()).await.is_ok());
+
+    assert_eq!(
+        told(&peer, kind, to(3).as_slice()).await,
+        Cause::REQUEST_ACCEPTED
+    );
+    assert!(!moved.audit().await.unwrap(), "it is not the old owner's");
+    assert!(stays.modify(naming()).await.is_ok());
+    let update = element(&UpdatePdr::new(PdrId(2)).precedence(Precedence(255)));
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    let answer = heir.send(kind, moved.remote_seid(), &update).await.unwrap();
+    assert_eq!(cause_of(&answer), Cause::REQUEST_ACCEPTED);
+    let listed = bench.node.session(moved.remote_seid()).unwrap();
+    assert_eq!(listed.node, "127.0.0.3");
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn peer_over_its_rate_hears_whose_request_was_refused() {
+    let bench = Bench::new(|config| {
+        (config.peer.requests_per_second, config.peer.burst) = (1, 3);
+    })
+    .await;
+    let peer = bench.peer(2).await;
+    let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let update = element(&UpdatePdr::new(PdrId(2)).precedence(Precedence(255)));
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    // However slow the machine is, it is faster than one request a second now and then.
+    let refused = loop {
+        let answer = peer
+            .send(kind, session.remote_seid(), &update)
+            .await
+            .unwrap();
+        if cause_of(&answer) != Cause::REQUEST_ACCEPTED {
+            break answer;
+        }
+    };
+    assert_eq!(cause_of(&refused), Cause::CONGESTION);
+    assert_eq!(refused.header.seid, Some(session.seid()));
+    assert!(bench.node.stats().limited > 0);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn answers_leave_from_the_address_that_was_asked() {
+    let bench = Bench::new(|config| {
+        let listen = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0"];
+        config.listen = listen.map(|text| text.parse().unwrap()).to_vec();
+    })
+    .await;
+    let asking = bench.node.local_addrs();
+    let asked = tokio::task::spawn_blocking(move || {
+        for address in asking {
+            let socket = UdpSocket::bind("127.0.0.9:0").unwrap();
+            // A socket that is connected hears nobody else.
+            socket.connect(address).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(30)))
+                .unwrap();
+            let heartbeat = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0, 0, 0, 1];
+            socket.send(&heartbeat).unwrap();
+            let mut buffer = [0; 64];
+            let length = socket.recv(&mut buffer).unwrap();
+            assert_eq!((length, buffer[1]), (16, 2), "{address}");
+        }
+    });
+    asked.await.unwrap();
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
+    let bench = Bench::new(|_| {}).await;
+    let peer = bench.peer(2).await;
+    let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let failed = UserPlanePathFailureReport::new()
+        .remote_gtpu_peers([RemoteGtpuPeer::from(Ipv4Addr::new(10, 0, 0, 9))]);
+    let report = |kind| NodeReportRequest::new(NodeId::fqdn("replaced"), kind);
+    let whole = report(NodeReportType::UPFR).user_plane_path_failure_report(failed);
+    assert_eq!(bench.node.report("127.0.0.2", whole.clone()).await, Ok(()));
+    let unknown = bench.node.report("127.0.0.9", whole).await;
+    assert!(matches!(unknown, Err(OrderError::UnknownPeer { .. })));
+
+    let within = Some(Duration::from_secs(10));
+    assert_eq!(bench.node.ask_release("127.0.0.2", within).await, Ok(()));
+    // It is gone when the peer has released it; until then the session is found.
+    loop {
+        match session.audit().await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => assert!(matches!(error, ClientError::NoAnswer { .. }), "{error}"),
+        }
+    }
+    assert_eq!(bench.node.sessions(&SessionFilter::default()), []);
+    assert_eq!(bench.node.associations(), []);
+    bench.end().await;
+}
