@@ -8,6 +8,7 @@ mod encode;
 mod hex;
 mod listing;
 pub(super) mod load;
+mod peer;
 mod replay;
 mod source;
 mod time;
@@ -38,6 +39,12 @@ pub(crate) enum Command {
     Sessions(listing::SessionArgs),
     /// Lists the associations of a running node.
     Associations(listing::AssociationArgs),
+    /// Lists the packet flow descriptions that peers gave a running node.
+    Pfds(peer::PfdArgs),
+    /// Asks a peer of a running node to release its association.
+    Release(peer::ReleaseArgs),
+    /// Reports a path of the user plane to a peer of a running node.
+    Report(peer::ReportArgs),
 }
 
 pub(crate) fn run(command: Command, output: &mut Output) -> Done {
@@ -51,5 +58,8 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Done {
         Command::Audit(args) => audit::run(&args, output),
         Command::Sessions(args) => listing::sessions(&args, output),
         Command::Associations(args) => listing::associations(&args, output),
+        Command::Pfds(args) => peer::pfds(&args, output),
+        Command::Release(args) => peer::release(&args, output),
+        Command::Report(args) => peer::report(&args, output),
     }
 }

@@ -7,7 +7,10 @@
 //! | `pfcp.associations` | none | rows |
 //! | `pfcp.stats` | none | the counters of the node |
 //!
-//! `inspect` of a session's actor has the session and its rules under `details`.
+//! Those of [`peer`] are about peers. `inspect` of a session's actor has the session and its rules
+//! under `details`.
+
+mod peer;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -24,7 +27,7 @@ use strowger_pfcp_node::{
 pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
     let (of_sessions, of_associations) = (node.clone(), node.clone());
     let (of_rules, of_stats, of_details) = (node.clone(), node.clone(), node.clone());
-    methods
+    peer::register(methods, node)
         .register("pfcp.sessions", move |params| {
             let sessions = filter(&params).map(|filter| of_sessions.sessions(&filter));
             async move {
@@ -79,6 +82,7 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "datagrams": stats.datagrams,
         "repeated": stats.repeated,
         "evicted": stats.evicted,
+        "limited": stats.limited,
         "unsent": stats.unsent,
         "discarded": discarded,
         "store": store(&node.store()),

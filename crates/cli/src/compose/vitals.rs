@@ -80,7 +80,7 @@ const GAUGES: [Row; 3] = [
 ];
 
 /// What only grows.
-const COUNTERS: [Row; 13] = [
+const COUNTERS: [Row; 14] = [
     (
         "strowger_n4_established_total",
         "Session establishments accepted.",
@@ -120,6 +120,11 @@ const COUNTERS: [Row; 13] = [
         "strowger_n4_evicted_total",
         "Kept answers that were pushed out early.",
         |stats| stats.evicted as f64,
+    ),
+    (
+        "strowger_n4_limited_total",
+        "Requests refused because their peer asked for more than it may.",
+        |stats| stats.limited as f64,
     ),
     (
         "strowger_n4_unsent_total",

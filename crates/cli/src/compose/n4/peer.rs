@@ -1,0 +1,93 @@
+//! What the control socket does with the peers of a node.
+//!
+//! | method | parameters | answer |
+//! |---|---|---|
+//! | `pfcp.pfds` | none | rows: the packet flow descriptions of each application |
+//! | `pfcp.release` | `node`, `within_ms` (optional) | nothing, once the peer is asked |
+//! | `pfcp.report` | `node`, `what`, `address` | nothing, once the peer has answered |
+//!
+//! `what` is `failed`, `recovered` or `restarted`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger_gateway::{Answer, Code, Fault, Methods};
+use strowger_pfcp::ie::{
+    NodeId, NodeReportType, PeerUpRestartReport, RemoteGtpuPeer, UserPlanePathFailureReport,
+    UserPlanePathRecoveryReport,
+};
+use strowger_pfcp::message::NodeReportRequest;
+use strowger_pfcp_node::{NodeHandle, OrderError};
+
+use super::wrong;
+
+/// Adds the methods.
+pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
+    let (of_pfds, of_release, of_report) = (node.clone(), node.clone(), node.clone());
+    methods
+        .register("pfcp.pfds", move |_| {
+            let rows = of_pfds.pfds();
+            async move {
+                Ok(Answer::rows(rows.into_iter().map(
+                    |row| json!({ "application": row.application, "contents": row.contents }),
+                )))
+            }
+        })
+        .register("pfcp.release", move |params| {
+            let node = of_release.clone();
+            async move {
+                let within = params["within_ms"].as_u64().map(Duration::from_millis);
+                let asked = node.ask_release(name(&params)?, within).await;
+                asked.map(|()| Value::Null).map_err(|error| fault(&error))
+            }
+        })
+        .register("pfcp.report", move |params| {
+            let node = of_report.clone();
+            async move {
+                let told = node.report(name(&params)?, report(&params)?).await;
+                told.map(|()| Value::Null).map_err(|error| fault(&error))
+            }
+        })
+}
+
+fn name(params: &Value) -> Result<&str, Fault> {
+    let name = params["node"].as_str();
+    name.ok_or_else(|| wrong("parameter \"node\" must be the Node ID of a peer"))
+}
+
+fn report(params: &Value) -> Result<NodeReportRequest, Fault> {
+    let address = params["address"].as_str().map(str::parse::<IpAddr>);
+    let Some(Ok(address)) = address else {
+        return Err(wrong("parameter \"address\" must be an IP address"));
+    };
+    let peers = [RemoteGtpuPeer::from(address)];
+    // The node puts its own name in its place.
+    let of = |kind| NodeReportRequest::new(NodeId::from(address), kind);
+    match params["what"].as_str() {
+        Some("failed") => {
+            let failed = UserPlanePathFailureReport::new().remote_gtpu_peers(peers);
+            Ok(of(NodeReportType::UPFR).user_plane_path_failure_report(failed))
+        }
+        Some("recovered") => {
+            let recovered = UserPlanePathRecoveryReport::new().remote_gtpu_peers(peers);
+            Ok(of(NodeReportType::UPRR).user_plane_path_recovery_report(recovered))
+        }
+        Some("restarted") => {
+            let restarted = PeerUpRestartReport::new().remote_gtpu_peers(peers);
+            Ok(of(NodeReportType::PURR).peer_up_restart_report(restarted))
+        }
+        _ => Err(wrong(
+            "parameter \"what\" must be failed, recovered or restarted",
+        )),
+    }
+}
+
+fn fault(error: &OrderError) -> Fault {
+    let code = match error {
+        OrderError::UnknownPeer { .. } => Code::UnknownTarget,
+        OrderError::Request(_) => Code::BadRequest,
+        _ => Code::Failed,
+    };
+    Fault::new(code, error.to_string())
+}
