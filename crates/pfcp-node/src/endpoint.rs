@@ -145,6 +145,8 @@ impl Actor for Endpoint {
         };
         endpoint.shared.settle_all().await;
         *endpoint.shared.endpoint.lock() = Some(cx.me());
+        // What was not written any more of the end of a session is void.
+        endpoint.shared.ended.lock().clear();
         endpoint.restore(cx);
         let waiting = std::mem::take(&mut *endpoint.shared.waiting.lock());
         for batch in waiting {
@@ -256,6 +258,12 @@ impl Endpoint {
         // Only sessions are refused for want of room, and there are none among these.
         while self.shared.store.write(news.clone()).settled().await == Err(Refused::Busy) {
             tokio::task::yield_now().await;
+        }
+        let mut ended = self.shared.ended.lock();
+        for change in &news {
+            if let Change::Remove(seid) = change {
+                ended.remove(seid);
+            }
         }
     }
 

@@ -175,6 +175,7 @@ impl Node {
             data_path: given.data_path(&config),
             meters: Mutex::default(),
             policy: given.desk(&config),
+            ended: Mutex::default(),
             config,
             name,
             sockets,

@@ -135,12 +135,17 @@ impl Actor for Session {
         let SessionArgs { seid, shared } = args;
         shared.settle(seid).await;
         shared.unsettled.lock().remove(&seid);
-        let live = shared.store.session(seid);
-        if let Some(live) = &live {
+        let mut live = shared.store.session(seid);
+        if let Some(found) = &live {
             add(&shared.counters.restored);
             // What a panic left half done is given back.
-            let _ = shared.pool.replace(seid, claims(&live.rules));
-        } else {
+            let _ = shared.pool.replace(seid, claims(&found.rules));
+            // It may have been ended meanwhile; then its addresses were given back before this.
+            if shared.ended.lock().contains(&seid) || shared.store.session(seid).is_none() {
+                live = None;
+            }
+        }
+        if live.is_none() {
             shared.pool.release(seid);
         }
         let now = cx.now().into_std();

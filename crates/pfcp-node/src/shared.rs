@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) next_seid: AtomicU64,
     /// Sessions whose last write is on its way. One that is ended meanwhile leaves it here.
     pub(crate) unsettled: Mutex<FxHashSet<Seid>>,
+    /// Sessions that were ended, and that the store still has until it has written so.
+    pub(crate) ended: Mutex<FxHashSet<Seid>>,
     /// Datagrams that came before the endpoint was there.
     pub(crate) waiting: Mutex<Vec<Batch>>,
     /// Who sends what sessions report.

@@ -257,6 +257,7 @@ impl Endpoint {
 
     /// Takes a session out of the store and gives back its addresses.
     fn forget_stored(&mut self, seid: Seid) {
+        self.shared.ended.lock().insert(seid);
         self.news.push(Change::Remove(seid));
         self.shared.pool.release(seid);
         self.shared.meters.lock().remove(&seid);

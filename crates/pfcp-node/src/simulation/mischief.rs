@@ -7,6 +7,7 @@ use std::time::Duration;
 use strowger_pfcp::Seid;
 
 use super::dice::Dice;
+use super::wire::LONGEST;
 use super::world::{SMF, UPF, World};
 
 impl World {
@@ -68,7 +69,9 @@ impl World {
             actor.kill();
             actor.stopped().await;
         }
-        tokio::time::sleep(dice.millis(1500)).await;
+        // A role takes longer to start than its last words to arrive: an association setup of its
+        // last life that comes after that of the next one looks like one more restart.
+        tokio::time::sleep(LONGEST + dice.millis(800)).await;
         self.start_smf();
     }
 

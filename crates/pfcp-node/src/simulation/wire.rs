@@ -138,6 +138,8 @@ impl Wire {
         if address == SMF {
             let book = &mut state.book;
             book.closed = book.asked.keys().copied().collect();
+            // The next life says so in its answers.
+            book.incarnation += 1;
         }
     }
 
@@ -295,7 +297,7 @@ impl State {
         };
         let key = (from, sequence, kind.0, life);
         let first = book.sent.entry(key).or_insert_with(|| octets.to_vec());
-        if first != octets && !(accepted && self.forgetful) {
+        if first != octets && (kind.is_request() || !self.forgetful) {
             let (before, now) = (told(first), told(octets));
             let text = format!("{kind} {sequence} is repeated with other octets: {before}; {now}");
             self.note(|| format!("WRONG: {text}"));

@@ -169,7 +169,7 @@ impl Call {
         let title = format!("Session {}", ends.join(", "));
         output.line(output.paint(Ink::Bold, title))?;
         let (left, right) = (first.src, first.dst);
-        let header = format!("{:>12}  {left:<25}{:>25}", "", right.to_string());
+        let header = format!("{:>12}  {left:<24}{:>24}", "", right.to_string());
         output.line(output.paint(Ink::Faint, header))?;
         for step in &self.steps {
             let since = match (step.packet.time, first.packet.time) {
