@@ -147,6 +147,8 @@ impl Actor for Endpoint {
         *endpoint.shared.endpoint.lock() = Some(cx.me());
         // What was not written any more of the end of a session is void.
         endpoint.shared.ended.lock().clear();
+        let holders = endpoint.shared.pool.holders();
+        endpoint.shared.release_unknown(holders);
         endpoint.restore(cx);
         let waiting = std::mem::take(&mut *endpoint.shared.waiting.lock());
         for batch in waiting {

@@ -181,6 +181,11 @@ impl Pool {
         }
     }
 
+    /// The sessions that hold something.
+    pub(crate) fn holders(&self) -> Vec<Seid> {
+        self.state.lock().held.keys().copied().collect()
+    }
+
     /// What all sessions hold, each in order.
     #[cfg(test)]
     pub(crate) fn all(&self) -> std::collections::BTreeMap<Seid, Vec<Claim>> {

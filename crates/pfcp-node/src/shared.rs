@@ -74,6 +74,16 @@ impl Shared {
         }
     }
 
+    /// Gives back the addresses of those of these sessions that the store does not have: they were
+    /// ended between writing so and giving back what they held.
+    pub(crate) fn release_unknown(&self, sessions: impl IntoIterator<Item = Seid>) {
+        for seid in sessions {
+            if self.store.session(seid).is_none() {
+                self.pool.release(seid);
+            }
+        }
+    }
+
     /// Writes are done in their order: nothing at all comes after all of them.
     async fn settle_writes(&self) {
         while self.store.write(Vec::new()).settled().await == Err(Refused::Busy) {

@@ -182,6 +182,9 @@ impl Endpoint {
         let owner = Arc::clone(members.owner());
         // What its sessions wrote last decides which of them there are.
         self.shared.settle_all().await;
+        let of_it = self.sessions.iter();
+        let of_it = of_it.filter(|(_, entry)| entry.association == association);
+        self.shared.release_unknown(of_it.map(|(seid, _)| *seid));
         self.members.remove(&association);
         self.sessions
             .retain(|_, entry| entry.association != association);
