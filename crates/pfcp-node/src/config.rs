@@ -19,7 +19,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger_pfcp::Release;
 use strowger_pfcp::endpoint::Network;
-use strowger_pfcp::usage::UsageLimits;
 
 pub use peer::PeerConfig;
 pub use policy::{OnFailure, PolicyConfig, PolicyKind};
@@ -269,19 +268,6 @@ impl NodeConfig {
     /// Whether a feature is offered to peers.
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.features.iter().any(|feature| feature == name)
-    }
-
-    /// The bounds and times of usage reporting.
-    pub(crate) fn usage_limits(&self) -> UsageLimits {
-        let span = self.timers.t1.saturating_mul(self.timers.n1);
-        UsageLimits {
-            waiting: self.limits.usage_reports,
-            // The transactions say what became of a request; this is for when nobody says it.
-            patience: span * 2 + Duration::from_secs(1),
-            retry: self.timers.t1,
-            buffer: self.limits.buffered_packets as u64,
-            ..UsageLimits::default()
-        }
     }
 
     /// The value of the element UP Function Features.

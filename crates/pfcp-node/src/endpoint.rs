@@ -29,7 +29,7 @@ use strowger::{
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::endpoint::{
-    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, Role,
+    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
 };
 use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
 
@@ -390,7 +390,13 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
     protocol.associations = config.limits.associations;
     protocol.requests = config.limits.transactions;
-    protocol.peer = config.peer.limits();
+    let peer = &config.peer;
+    protocol.peer = PeerLimits {
+        associations: peer.associations,
+        transactions: peer.transactions,
+        rate: peer.requests_per_second,
+        burst: peer.burst,
+    };
     protocol.datagram = config.limits.datagram;
     protocol.seed = shared.seed;
     protocol

@@ -178,7 +178,8 @@ pub struct Finals {
 pub struct Usage {
     epoch: Epoch,
     limits: UsageLimits,
-    rules: BTreeMap<u32, Rule>,
+    // Boxed, or a map has room for eleven of them.
+    rules: BTreeMap<u32, Box<Rule>>,
     paths: Paths,
     buffers: Buffers,
     sending: Sending,
@@ -208,7 +209,12 @@ impl Usage {
             epoch,
             limits,
             rules: urrs
-                .map(|urr| (urr.urr_id.0, Rule::new(now, epoch, Setting::of(&urr))))
+                .map(|urr| {
+                    (
+                        urr.urr_id.0,
+                        Rule::new(now, epoch, Setting::of(&urr)).into(),
+                    )
+                })
                 .collect(),
             paths: Paths::of(rules),
             buffers: Buffers::default(),
@@ -440,10 +446,10 @@ impl Usage {
         self.handle_timeout(now);
         let asked = Asked::of(requests);
         let paths = Paths::of(rules);
-        let urrs: BTreeMap<u32, Setting> = rules
+        let urrs: BTreeMap<u32, Box<Setting>> = rules
             .urrs()
             .filter_map(Result::ok)
-            .map(|urr| (urr.urr_id.0, Setting::of(&urr)))
+            .map(|urr| (urr.urr_id.0, Setting::of(&urr).into()))
             .collect();
         let mut reports = Vec::new();
         for (&id, rule) in &mut self.rules {
@@ -463,10 +469,14 @@ impl Usage {
             .retain(|id, _| urrs.contains_key(id) && !asked.removed.contains(id));
         for (id, setting) in urrs {
             match self.rules.get_mut(&id) {
-                None => _ = self.rules.insert(id, Rule::new(now, self.epoch, setting)),
+                None => {
+                    _ = self
+                        .rules
+                        .insert(id, Rule::new(now, self.epoch, *setting).into())
+                }
                 Some(rule) => {
                     if let Some(given) = asked.updated.get(&id) {
-                        rule.update(now, self.epoch, setting, given);
+                        rule.update(now, self.epoch, *setting, given);
                     }
                 }
             }

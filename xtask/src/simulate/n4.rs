@@ -14,7 +14,7 @@ use crate::{Outcome, term};
 /// Seeds of the short form.
 const SHORT: u64 = 10_000;
 /// How often each fault must strike in so many.
-const OFTEN: u64 = 1000;
+const OFTEN: u64 = 500;
 /// Seeds that one process runs.
 const CHUNK: u64 = 250;
 

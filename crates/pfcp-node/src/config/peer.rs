@@ -36,16 +36,6 @@ impl PeerConfig {
         }
         Ok(())
     }
-
-    /// The same, as the protocol takes it.
-    pub(crate) const fn limits(&self) -> PeerLimits {
-        PeerLimits {
-            associations: self.associations,
-            transactions: self.transactions,
-            rate: self.requests_per_second,
-            burst: self.burst,
-        }
-    }
 }
 
 impl Default for PeerConfig {

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use strowger::{Context, TimerKey};
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::usage::{Detector, Epoch, Finals, Usage, Verdict};
+use strowger_pfcp::usage::{Detector, Epoch, Finals, Usage, UsageLimits, Verdict};
 use strowger_pfcp::{Frame, Seid};
 
 use super::{Session, SessionMsg};
+use crate::config::NodeConfig;
 use crate::data_path::Span;
 use crate::endpoint::Outgoing;
 use crate::shared::{Shared, add, add_many};
@@ -49,7 +50,7 @@ impl Meter {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let since_1900 = since_1970.unwrap_or_default() + SINCE_1900;
         let epoch = Epoch::new(now, since_1900);
-        let limits = shared.config.usage_limits();
+        let limits = usage_limits(&shared.config);
         let usage = match resumed {
             Resumed::No => Usage::new(now, epoch, limits, rules),
             Resumed::Yes => Usage::resumed(now, epoch, limits, rules),
@@ -84,6 +85,19 @@ impl Meter {
         let due = self.usage.poll_timeout();
         let traffic = shared.data_path.next(seid, &self.detectors, self.seen);
         due.into_iter().chain(traffic).min()
+    }
+}
+
+/// The bounds and times of usage reporting.
+fn usage_limits(config: &NodeConfig) -> UsageLimits {
+    let span = config.timers.t1.saturating_mul(config.timers.n1);
+    UsageLimits {
+        waiting: config.limits.usage_reports,
+        // The transactions say what became of a request; this is for when nobody says it.
+        patience: span * 2 + Duration::from_secs(1),
+        retry: config.timers.t1,
+        buffer: config.limits.buffered_packets as u64,
+        ..UsageLimits::default()
     }
 }
 
