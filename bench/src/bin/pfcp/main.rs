@@ -103,9 +103,10 @@ fn sample(work: &mut Work, times: u64) -> Sample {
     }
 }
 
-/// Prints how often one operation allocates, once its buffers have grown.
+/// Prints how often one operation allocates, once its buffers have grown and it has seen each of
+/// the messages.
 fn count<C: Codec>(plan: &Plan, id: &str, work: &mut Work) {
-    work(1);
+    work(4 * u64::from(message::VARIANTS));
     let (_, none) = allocations(|| work(0));
     let (_, count) = allocations(|| work(1));
     plan.print(&Row {
