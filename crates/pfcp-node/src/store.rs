@@ -149,23 +149,38 @@ impl Ticket {
 
 /// Where a node keeps what has to survive.
 pub(crate) trait Store: fmt::Debug + Send + Sync {
+    /// What is read, whatever it is written to.
+    fn table(&self) -> &Memory;
+
     /// The session of this identifier.
-    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>>;
+    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
+        self.table().session(seid)
+    }
 
     /// The sessions that `wanted` picks, in the order of their identifiers.
-    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>>;
+    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
+        self.table().sessions(wanted)
+    }
 
     /// How many sessions there are.
-    fn len(&self) -> usize;
+    fn len(&self) -> usize {
+        self.table().len()
+    }
 
     /// The associations, in the order of their names.
-    fn associations(&self) -> Vec<Arc<Owner>>;
+    fn associations(&self) -> Vec<Arc<Owner>> {
+        self.table().associations()
+    }
 
     /// The answers that are kept, oldest first.
-    fn answers(&self) -> Vec<Answer>;
+    fn answers(&self) -> Vec<Answer> {
+        self.table().answers()
+    }
 
     /// The last answer to a request, if it is kept.
-    fn answer(&self, key: &AnswerKey) -> Option<Answer>;
+    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
+        self.table().answer(key)
+    }
 
     /// Writes changes, all or none, after all that was written before.
     fn write(&self, changes: Vec<Change>) -> Ticket;

@@ -17,9 +17,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::dice::Dice;
 use super::wire::Wire;
-use crate::store::{
-    Answer, Change, Memory, Owner, Refused, SessionRecord, Store, StoreHealth, Ticket,
-};
+use crate::store::{Change, Memory, Refused, Store, StoreHealth, Ticket};
 
 #[derive(Debug)]
 pub(super) struct Platter {
@@ -290,28 +288,8 @@ impl Platter {
 }
 
 impl Store for Disk {
-    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
-        self.table.session(seid)
-    }
-
-    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
-        self.table.sessions(wanted)
-    }
-
-    fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    fn associations(&self) -> Vec<Arc<Owner>> {
-        self.table.associations()
-    }
-
-    fn answers(&self) -> Vec<Answer> {
-        self.table.answers()
-    }
-
-    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
-        self.table.answer(key)
+    fn table(&self) -> &Memory {
+        &self.table
     }
 
     fn write(&self, changes: Vec<Change>) -> Ticket {

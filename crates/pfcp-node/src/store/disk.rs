@@ -20,9 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use strowger_pfcp::Seid;
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::transaction::AnswerKey;
 use tokio::sync::oneshot;
 
 use self::database::{Database, OpenFailure};
@@ -33,8 +31,8 @@ use self::place::Folder;
 use self::writer::{Job, Status, Writer};
 use super::format::{Head, Record};
 use super::{
-    Answer, Change, Memory, Owner, Refused, SessionRecord, Store, StoreError, StoreHealth,
-    StoreLoss, Ticket,
+    Answer, Change, Memory, Refused, SessionRecord, Store, StoreError, StoreHealth, StoreLoss,
+    Ticket,
 };
 use crate::config::StoreConfig;
 
@@ -363,28 +361,8 @@ fn fill(table: &Memory, contents: &Contents, answers_hold: bool) {
 }
 
 impl Store for Disk {
-    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
-        self.table.session(seid)
-    }
-
-    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
-        self.table.sessions(wanted)
-    }
-
-    fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    fn associations(&self) -> Vec<Arc<Owner>> {
-        self.table.associations()
-    }
-
-    fn answers(&self) -> Vec<Answer> {
-        self.table.answers()
-    }
-
-    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
-        self.table.answer(key)
+    fn table(&self) -> &Memory {
+        &self.table
     }
 
     fn write(&self, changes: Vec<Change>) -> Ticket {

@@ -60,14 +60,15 @@ impl Memory {
     pub(super) fn association(&self, node: &NodeName) -> Option<Arc<Owner>> {
         self.tables.lock().associations.get(node).cloned()
     }
-}
 
-impl Store for Memory {
-    fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
+    pub(super) fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
         self.tables.lock().sessions.get(&seid).cloned()
     }
 
-    fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
+    pub(super) fn sessions(
+        &self,
+        wanted: &dyn Fn(&SessionRecord) -> bool,
+    ) -> Vec<Arc<SessionRecord>> {
         let tables = self.tables.lock();
         let picked = tables.sessions.values().filter(|record| wanted(record));
         let mut found: Vec<_> = picked.cloned().collect();
@@ -76,22 +77,28 @@ impl Store for Memory {
         found
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.tables.lock().sessions.len()
     }
 
-    fn associations(&self) -> Vec<Arc<Owner>> {
+    pub(super) fn associations(&self) -> Vec<Arc<Owner>> {
         self.tables.lock().associations.values().cloned().collect()
     }
 
-    fn answers(&self) -> Vec<Answer> {
+    pub(super) fn answers(&self) -> Vec<Answer> {
         self.tables.lock().answers.iter().cloned().collect()
     }
 
-    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
+    pub(super) fn answer(&self, key: &AnswerKey) -> Option<Answer> {
         let tables = self.tables.lock();
         let mut newest_first = tables.answers.iter().rev();
         newest_first.find(|answer| answer.key == *key).cloned()
+    }
+}
+
+impl Store for Memory {
+    fn table(&self) -> &Memory {
+        self
     }
 
     fn write(&self, changes: Vec<Change>) -> Ticket {

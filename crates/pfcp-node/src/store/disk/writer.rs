@@ -31,7 +31,7 @@ use super::load::Contents;
 use super::place::Folder;
 use crate::config::{Durability, StoreConfig};
 use crate::store::format::{Head, Place, Record};
-use crate::store::{Change, Memory, Refused, Store as _, StoreError, StoreHealth, StoreLoss};
+use crate::store::{Change, Memory, Refused, StoreError, StoreHealth, StoreLoss};
 
 /// A write and who waits for it.
 #[derive(Debug)]
