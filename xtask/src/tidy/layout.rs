@@ -22,6 +22,7 @@ const ROOT: &[&str] = &[
     "bench",
     "benches",
     "clippy.toml",
+    "components",
     "crates",
     "deny.toml",
     "docs",
@@ -31,6 +32,7 @@ const ROOT: &[&str] = &[
     "interop",
     "packages",
     "rustfmt.toml",
+    "wit",
     "xtask",
 ];
 

@@ -12,6 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("strowger-pfcp", &[]),
     ("strowger-pfcp-node", &["strowger", "strowger-pfcp"]),
     ("strowger-gateway", &["strowger"]),
+    ("strowger-wasm", &["strowger"]),
     (
         "strowger-cli",
         &[
@@ -19,6 +20,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "strowger-pfcp",
             "strowger-pfcp-node",
             "strowger-gateway",
+            "strowger-wasm",
         ],
     ),
     (
@@ -130,7 +132,7 @@ pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Findi
         .parse()
         .map_err(|error| format!("deny.toml does not parse: {error}"))?;
     let allowed = names(&policy, "licenses", "allow");
-    let banned = names(&policy, "bans", "deny");
+    let banned = banned(&policy, theirs);
     let registries = names(&policy, "sources", "allow-registry");
     let mut findings = Vec::new();
     for package in theirs {
@@ -156,6 +158,24 @@ pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Findi
     Ok(findings)
 }
 
+/// What is banned: not what one of its `wrappers` brings in, where the wrapper is there.
+/// `cargo deny` also sees whether somebody else asks for it.
+fn banned(policy: &Table, theirs: &[Package]) -> Vec<String> {
+    let list = policy.get("bans").and_then(|bans| bans.get("deny"));
+    let list = list
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let wrapped = |ban: &&Value| {
+        let wrappers = ban.get("wrappers").and_then(Value::as_array);
+        let mut names = wrappers.into_iter().flatten().filter_map(Value::as_str);
+        names.any(|name| theirs.iter().any(|one| one.name == name))
+    };
+    let each = list.iter().filter(|ban| !wrapped(ban));
+    each.filter_map(|ban| ban.get("crate").and_then(Value::as_str))
+        .map(str::to_owned)
+        .collect()
+}
+
 fn names(policy: &Table, section: &str, key: &str) -> Vec<String> {
     let list = policy
         .get(section)
@@ -163,11 +183,7 @@ fn names(policy: &Table, section: &str, key: &str) -> Vec<String> {
         .and_then(Value::as_array);
     list.map_or_else(Vec::new, |list| {
         list.iter()
-            .filter_map(|one| {
-                one.as_str()
-                    .or_else(|| one.get("crate").and_then(Value::as_str))
-            })
-            .map(str::to_owned)
+            .filter_map(|one| one.as_str().map(str::to_owned))
             .collect()
     })
 }
@@ -333,5 +349,19 @@ mod tests {
         let found = check_policy(&[good, bad], policy).expect("the policy parses");
         let rules: Vec<&str> = found.iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, ["licence", "banned"]);
+    }
+
+    #[test]
+    fn forbidden_package_may_come_with_its_wrapper() {
+        let policy = "[licenses]\nallow = [\"MIT\"]\n\
+                      [bans]\ndeny = [{ crate = \"bad\", wrappers = [\"machine\"] }]\n[sources]\n\
+                      allow-registry = [\"https://github.com/rust-lang/crates.io-index\"]";
+        let from_there = |name| Package {
+            source: Some(CRATES_IO.to_owned()),
+            ..package(name, &[])
+        };
+        let found = |theirs: &[Package]| check_policy(theirs, policy).expect("it parses").len();
+        assert_eq!(found(&[from_there("bad")]), 1);
+        assert_eq!(found(&[from_there("bad"), from_there("machine")]), 0);
     }
 }
