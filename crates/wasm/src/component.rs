@@ -1,0 +1,310 @@
+//! A component as an actor of the tree.
+
+mod life;
+mod seat;
+
+use std::borrow::Cow;
+use std::mem;
+use std::sync::Arc;
+
+use strowger::{Actor, Ask, Completion, Context, Exit};
+
+use self::life::{Kept, Life};
+use self::seat::Seat;
+pub use self::seat::{ComponentArgs, ComponentInfo, Stage};
+use crate::contract::{Answered, Envelope, Kind, Payload, Reason};
+use crate::fault::{Fault, FaultKind, Phase, cut};
+use crate::guest::Ties;
+use crate::host::Permit;
+use crate::load::Image;
+use crate::manifest::StateMode;
+use crate::message::{Answer, Call, CallError, ComponentMsg, Due, Inside};
+
+/// An actor whose behaviour is a component.
+///
+/// Each incarnation has a Store of its own, which nobody else touches. A fault of any kind ends
+/// the incarnation with [`Exit::Failed`] and a [`Fault`] in it; the supervisor decides what
+/// follows. What waits stays in the mailbox, and what the component kept is given to the next
+/// life.
+#[derive(Debug)]
+pub struct ComponentActor {
+    life: Life,
+    seat: Arc<Seat>,
+    /// Messages handled since the last snapshot.
+    unsaved: u32,
+    /// What waits for a full batch.
+    batch: Vec<Envelope>,
+}
+
+impl Actor for ComponentActor {
+    type Msg = ComponentMsg;
+    type Args = ComponentArgs;
+    type Error = Fault;
+
+    async fn pre_start(args: ComponentArgs, cx: &mut Context<Self>) -> Result<Self, Fault> {
+        let seat = args.0;
+        seat.stage(Stage::PreStart);
+        let ties = Ties {
+            path: cx.path(),
+            system: cx.system(),
+            me: cx.me(),
+            lane: cx.lane(),
+            directory: seat.directory().clone(),
+        };
+        let (image, start) = seat.next_life();
+        let mut life = Life::begin(seat.host(), image, ties, 1)
+            .await
+            .inspect_err(|fault| seat.failed(fault))?;
+        life.init(start)
+            .await
+            .inspect_err(|fault| seat.failed(fault))?;
+        let mut actor = Self {
+            life,
+            seat,
+            unsaved: 0,
+            batch: Vec::new(),
+        };
+        actor.set_timers(cx);
+        actor.seat.stage(Stage::PostStart);
+        Ok(actor)
+    }
+
+    async fn handle(&mut self, message: ComponentMsg, cx: &mut Context<Self>) -> Result<(), Fault> {
+        let outcome = self.take(message.0, cx).await;
+        if let Err(fault) = &outcome {
+            self.seat.failed(fault);
+        } else {
+            self.set_timers(cx);
+        }
+        outcome
+    }
+
+    fn describe(message: &ComponentMsg) -> Cow<'static, str> {
+        Cow::Borrowed(message.0.name())
+    }
+
+    async fn post_stop(mut self, exit: &Exit, _: &mut Context<Self>) {
+        // After a fault the Store is not used again.
+        if exit.is_orderly() {
+            self.seat.stage(Stage::PreStop);
+            if let Err(fault) = self.finish().await {
+                self.seat.failed(&fault);
+                tracing::warn!(component = %self.seat.name(), %fault, "failed while it stopped");
+            }
+        }
+        self.seat.stage(Stage::PostStop);
+    }
+}
+
+impl ComponentActor {
+    async fn take(&mut self, message: Inside, cx: &mut Context<Self>) -> Result<(), Fault> {
+        match message {
+            Inside::Message(message) => self.told(Kind::Message, 0, message.0, cx).await,
+            Inside::Event(tagged) if self.life.guest().subscribes(tagged.token) => {
+                let payload = Arc::clone(&tagged.event.payload);
+                self.told(Kind::Event, tagged.token, payload, cx).await
+            }
+            // Of a life before this one.
+            Inside::Event(_) => Ok(()),
+            Inside::Timer(due) => self.due(due, cx).await,
+            Inside::Answer(completion) => self.answered(completion, cx).await,
+            Inside::Call(ask) => self.asked(ask).await,
+            Inside::Health(ask) => {
+                self.flush().await?;
+                let health = self.life.health().await;
+                ask.reply.send(health.clone().flatten());
+                health.map(drop)
+            }
+            Inside::Upgrade(ask) => {
+                self.flush().await?;
+                let upgraded = self.upgrade(ask.request.0).await;
+                ask.reply.send(upgraded.clone().flatten());
+                upgraded.map(drop)
+            }
+        }
+    }
+
+    /// A message to which nobody waits for an answer.
+    async fn told(
+        &mut self,
+        kind: Kind,
+        token: u64,
+        payload: Payload,
+        cx: &Context<Self>,
+    ) -> Result<(), Fault> {
+        let most = self.life.image().manifest().run.batch;
+        if most == 1 {
+            let answered = self.life.handle(kind, token, payload).await?;
+            return self.handled(1, answered.err()).await;
+        }
+        self.batch.push(Envelope {
+            kind,
+            token,
+            payload,
+        });
+        // What waits brings the rest of the batch.
+        if self.batch.len() < most && cx.depth() > 0 {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// Hands the batch over.
+    async fn flush(&mut self) -> Result<(), Fault> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = mem::take(&mut self.batch);
+        let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
+        let answered = self.life.batch(batch).await?;
+        self.handled(count, answered.err()).await
+    }
+
+    /// Notes what was handled, and keeps the state if it is time.
+    async fn handled(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
+        self.seat.handled(count, refused.is_some());
+        if let Some(text) = refused {
+            let (component, text) = (self.seat.name(), cut(&text));
+            tracing::debug!(%component, text, "refused a message");
+        }
+        let rule = &self.life.image().manifest().state;
+        if rule.mode == StateMode::None {
+            return Ok(());
+        }
+        self.unsaved = self.unsaved.saturating_add(count);
+        if self.unsaved < rule.interval {
+            return Ok(());
+        }
+        self.save().await
+    }
+
+    async fn save(&mut self) -> Result<(), Fault> {
+        let kept = self.life.snapshot().await?;
+        self.seat.keep(kept);
+        self.unsaved = 0;
+        Ok(())
+    }
+
+    async fn asked(&mut self, ask: Ask<Call>) -> Result<(), Fault> {
+        self.flush().await?;
+        let Ask { request, reply } = ask;
+        match self.life.handle(Kind::Request, 0, request.0).await {
+            Ok(answered) => {
+                let refused = answered.as_ref().err().cloned();
+                reply.send(answer(answered));
+                self.handled(1, refused).await
+            }
+            Err(fault) => {
+                reply.send(Err(CallError::Fault(fault.clone())));
+                Err(fault)
+            }
+        }
+    }
+
+    async fn answered(
+        &mut self,
+        completion: Completion<Answer>,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Fault> {
+        let token = completion.token;
+        let Some(timer) = self.life.guest_mut().landed(token) else {
+            return Ok(());
+        };
+        if let Some(timer) = timer {
+            cx.cancel(timer);
+        }
+        let failure = match completion.result {
+            Ok(Ok(payload)) => return self.told(Kind::Answer, token, payload, cx).await,
+            Ok(Err(error)) => error.to_string(),
+            Err(unanswered) => unanswered.to_string(),
+        };
+        let payload = Payload::from(failure.into_bytes());
+        self.told(Kind::Failure, token, payload, cx).await
+    }
+
+    async fn due(&mut self, due: Due, cx: &Context<Self>) -> Result<(), Fault> {
+        if self.life.guest_mut().landed(due.token).is_none() {
+            return Ok(());
+        }
+        match due.payload {
+            Some(payload) => self.told(Kind::Timer, due.token, payload, cx).await,
+            None => {
+                let late = Payload::from(&b"no answer within the deadline"[..]);
+                self.told(Kind::Failure, due.token, late, cx).await
+            }
+        }
+    }
+
+    /// Puts another version in the place of this one. On any error this one goes on, but for one
+    /// of its own: that is the outer error.
+    async fn upgrade(&mut self, image: Arc<Image>) -> Result<Result<(), Fault>, Fault> {
+        let stateful = image.exports.is_stateful() && self.life.image().exports.is_stateful();
+        let kept = if stateful {
+            Some(self.life.snapshot().await?)
+        } else {
+            None
+        };
+        let next = self.next(&image, kept.clone()).await;
+        let upgraded = next.map(|(mut life, permit)| {
+            life.guest_mut().succeed(self.life.guest_mut());
+            self.life = life;
+            self.seat.upgraded(image, permit, kept);
+            self.unsaved = 0;
+        });
+        if upgraded.is_err() {
+            self.life.guest_mut().subscribe_again();
+        }
+        Ok(upgraded)
+    }
+
+    /// A life of another version that is well, beside this one.
+    async fn next(&self, image: &Arc<Image>, kept: Option<Kept>) -> Result<(Life, Permit), Fault> {
+        let host = self.seat.host();
+        let permit = host.admit(image.waits()).map_err(|full| Fault {
+            phase: Phase::Instantiate,
+            kind: FaultKind::Host {
+                text: full.to_string(),
+            },
+        })?;
+        let guest = self.life.guest();
+        let (ties, tokens) = (guest.ties.clone(), guest.next_token());
+        let mut life = Life::begin(host, Arc::clone(image), ties, tokens).await?;
+        life.init(self.seat.start(Reason::Upgrade, kept)).await?;
+        life.health().await??;
+        Ok((life, permit))
+    }
+
+    async fn finish(&mut self) -> Result<(), Fault> {
+        self.flush().await?;
+        if self.life.image().manifest().state.mode == StateMode::Snapshot {
+            self.save().await?;
+        }
+        self.life.stop().await
+    }
+
+    /// Sets the timers that the last call asked for.
+    fn set_timers(&mut self, cx: &mut Context<Self>) {
+        let guest = self.life.guest_mut();
+        for (after, due) in guest.take_timers() {
+            let token = due.token;
+            let timer = cx.send_after(after, due);
+            guest.timed(token, timer);
+        }
+        self.seat.measured(guest.memory.used());
+    }
+}
+
+fn answer(answered: Answered) -> Answer {
+    match answered {
+        Ok(octets) => Ok(Payload::from(octets)),
+        Err(text) => Err(CallError::Refused(cut(&text))),
+    }
+}
+
+/// A component's own word that it cannot go on.
+fn refused(phase: Phase, text: &str) -> Fault {
+    Fault {
+        phase,
+        kind: FaultKind::Refused { text: cut(text) },
+    }
+}

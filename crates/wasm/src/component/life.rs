@@ -1,0 +1,195 @@
+//! One life of a component: a Store, an instance in it, and calls with limits.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::Store;
+use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
+
+use super::refused;
+use crate::contract::{Answered, Envelope, Functions, Kind, Payload, Reason};
+use crate::fault::{Called, Fault, FaultKind, Phase};
+use crate::guest::{Guest, Ties};
+use crate::host::Host;
+use crate::load::Image;
+
+/// State that a component gave, with the version of its form.
+pub(super) type Kept = (u32, Payload);
+
+/// How a life begins.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    pub(super) reason: Reason,
+    pub(super) attempt: u32,
+    pub(super) kept: Option<Kept>,
+}
+
+/// A component that runs. After an error of any call it must be dropped.
+pub(super) struct Life {
+    store: Store<Guest>,
+    functions: Functions,
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Life({:?})", self.image())
+    }
+}
+
+impl Life {
+    /// Makes a Store and an instance in it. Tokens count from this one.
+    pub(super) async fn begin(
+        host: &Host,
+        image: Arc<Image>,
+        ties: Ties,
+        tokens: u64,
+    ) -> Result<Self, Fault> {
+        let engine = image.pre.engine();
+        let guest = Guest::new(host.clone(), Arc::clone(&image), ties, tokens);
+        let mut store = Store::new(engine, guest);
+        store.limiter(|guest| &mut guest.memory);
+        let limits = &image.manifest().limits;
+        store.set_hostcall_fuel(limits.payload);
+        let _busy = host.ticks().busy();
+        let limit = limits.init;
+        let failed = |store: &Store<Guest>, error: &wasmtime::Error| {
+            let called = Called {
+                phase: Phase::Instantiate,
+                limit,
+                refused: store.data().memory.refused(),
+            };
+            called.fault(error)
+        };
+        arm(&mut store, limit).map_err(|error| failed(&store, &error))?;
+        let instance = if image.waits() {
+            Box::pin(image.pre.instantiate_async(&mut store)).await
+        } else {
+            image.pre.instantiate(&mut store)
+        };
+        let instance = instance.map_err(|error| failed(&store, &error))?;
+        let functions = Functions::bind(&instance, &mut store, &image.exports);
+        let functions = functions.map_err(|error| Fault {
+            phase: Phase::Instantiate,
+            kind: FaultKind::Abi {
+                text: crate::fault::cut(&format!("{error:#}")),
+            },
+        })?;
+        Ok(Self { store, functions })
+    }
+
+    pub(super) fn guest(&self) -> &Guest {
+        self.store.data()
+    }
+
+    pub(super) fn guest_mut(&mut self) -> &mut Guest {
+        self.store.data_mut()
+    }
+
+    pub(super) fn image(&self) -> &Image {
+        &self.store.data().image
+    }
+
+    pub(super) async fn init(&mut self, start: Start) -> Result<(), Fault> {
+        let (version, state) = start.kept.unzip();
+        let params = (start.reason, start.attempt, version.unwrap_or(0), state);
+        let init = self.functions.init;
+        let (said,) = self.call(&init, params, Phase::Init).await?;
+        said.map_err(|text| refused(Phase::Init, &text))
+    }
+
+    pub(super) async fn handle(
+        &mut self,
+        kind: Kind,
+        token: u64,
+        payload: Payload,
+    ) -> Result<Answered, Fault> {
+        let handle = self.functions.handle;
+        let params = (kind, token, payload);
+        let (answered,) = self.call(&handle, params, Phase::Handle).await?;
+        Ok(answered)
+    }
+
+    pub(super) async fn batch(
+        &mut self,
+        batch: Vec<Envelope>,
+    ) -> Result<Result<(), String>, Fault> {
+        let Some(function) = self.functions.batch else {
+            return Ok(Ok(()));
+        };
+        let (answered,) = self.call(&function, (batch,), Phase::Batch).await?;
+        Ok(answered)
+    }
+
+    pub(super) async fn snapshot(&mut self) -> Result<Kept, Fault> {
+        let Some((snapshot, version)) = self.functions.stateful else {
+            return Ok((0, Payload::from([])));
+        };
+        let (state,) = self.call(&snapshot, (), Phase::Snapshot).await?;
+        let (version,) = self.call(&version, (), Phase::Snapshot).await?;
+        Ok((version, Payload::from(state)))
+    }
+
+    /// What the component says of its health; the outer error is one of the call.
+    pub(super) async fn health(&mut self) -> Result<Result<(), Fault>, Fault> {
+        let health = self.functions.health;
+        let (said,) = self.call(&health, (), Phase::Health).await?;
+        Ok(said.map_err(|text| refused(Phase::Health, &text)))
+    }
+
+    pub(super) async fn stop(&mut self) -> Result<(), Fault> {
+        let stop = self.functions.stop;
+        self.call(&stop, (), Phase::Stop).await
+    }
+
+    async fn call<P, R>(
+        &mut self,
+        function: &TypedFunc<P, R>,
+        params: P,
+        phase: Phase,
+    ) -> Result<R, Fault>
+    where
+        P: ComponentNamedList + Lower + Send + Sync + 'static,
+        R: ComponentNamedList + Lift + Send + Sync + 'static,
+    {
+        let image = Arc::clone(&self.store.data().image);
+        let host = self.store.data().host.clone();
+        let limits = &image.manifest().limits;
+        let limit = match phase {
+            Phase::Init => limits.init,
+            _ => limits.deadline,
+        };
+        let _busy = host.ticks().busy();
+        let called = match arm(&mut self.store, limit) {
+            Err(error) => Err(error),
+            Ok(()) if image.waits() => {
+                // Only who waits pays for a future on the heap.
+                Box::pin(function.call_async(&mut self.store, params)).await
+            }
+            Ok(()) => function.call(&mut self.store, params),
+        };
+        called.map_err(|error| {
+            let refused = self.store.data().memory.refused();
+            let called = Called {
+                phase,
+                limit,
+                refused,
+            };
+            called.fault(&error)
+        })
+    }
+}
+
+/// Gives a call its time and its instructions.
+fn arm(store: &mut Store<Guest>, limit: Duration) -> wasmtime::Result<()> {
+    let guest = store.data_mut();
+    let ticks = guest.host.ticks();
+    let (count, now) = (ticks.of(limit), ticks.count());
+    guest.begin(now.saturating_add(count));
+    let fuel = guest.image.manifest().limits.fuel;
+    store.set_epoch_deadline(count);
+    if fuel > 0 {
+        store.set_fuel(fuel)?;
+    }
+    Ok(())
+}

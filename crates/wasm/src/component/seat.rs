@@ -1,0 +1,279 @@
+//! What of a component outlives its lives.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use strowger::{ActorRef, AnyRef, ChildSpec, MailboxSpec, Shutdown, Strategy, Supervisor};
+
+use super::ComponentActor;
+use super::life::{Kept, Start};
+use crate::contract::Reason;
+use crate::digest::Digest;
+use crate::directory::Directory;
+use crate::fault::Fault;
+use crate::host::{Full, Host, Permit};
+use crate::load::Image;
+use crate::message::ComponentMsg;
+
+/// Where a component is in its life; told to [`ComponentArgs::on_stage`] in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Before the Store is made and `init` is called.
+    PreStart,
+    /// After `init`.
+    PostStart,
+    /// Before `stop` is called; not after a fault.
+    PreStop,
+    /// After `stop`, or after a fault.
+    PostStop,
+}
+
+type OnStage = Box<dyn Fn(Stage) + Send + Sync>;
+
+/// A component to start, with room taken for it at its host: one actor at a time.
+#[derive(Clone)]
+pub struct ComponentArgs(pub(super) Arc<Seat>);
+
+/// What of a component outlives its lives: its code, its state, its figures.
+pub(super) struct Seat {
+    host: Host,
+    directory: Directory,
+    name: Arc<str>,
+    now: Mutex<Now>,
+    figures: Figures,
+    on_stage: Option<OnStage>,
+}
+
+/// What the next life begins with.
+struct Now {
+    image: Arc<Image>,
+    /// The room that it has at its host.
+    permit: Permit,
+    lives: u32,
+    kept: Option<Kept>,
+    fault: Option<Fault>,
+}
+
+#[derive(Default)]
+struct Figures {
+    calls: AtomicU64,
+    refused: AtomicU64,
+    faults: AtomicU64,
+    memory: AtomicUsize,
+}
+
+/// The figures of a component at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ComponentInfo {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The hash of the version that runs.
+    pub digest: Digest,
+    /// The messages that it handled.
+    pub calls: u64,
+    /// Of these, how many it refused.
+    pub refused: u64,
+    /// How often it failed.
+    pub faults: u64,
+    /// How many lives it has begun.
+    pub lives: u32,
+    /// The octets of its memories, after the latest call.
+    pub memory: usize,
+    /// The latest fault.
+    pub fault: Option<Fault>,
+}
+
+impl fmt::Debug for ComponentArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Component({})", self.name)
+    }
+}
+
+impl ComponentArgs {
+    pub(crate) fn new(host: Host, image: Arc<Image>, directory: Directory) -> Result<Self, Full> {
+        let permit = host.admit(image.waits())?;
+        Ok(Self(Arc::new(Seat {
+            host,
+            directory,
+            name: Arc::from(image.manifest().component.name.as_str()),
+            now: Mutex::new(Now {
+                image,
+                permit,
+                lives: 0,
+                kept: None,
+                fault: None,
+            }),
+            figures: Figures::default(),
+            on_stage: None,
+        })))
+    }
+
+    /// Tells a function of each stage of each life. It runs in the component's turn: let it note
+    /// the stage and do nothing else.
+    ///
+    /// # Panics
+    /// When the component was started already.
+    #[must_use]
+    pub fn on_stage(mut self, tell: impl Fn(Stage) + Send + Sync + 'static) -> Self {
+        let seat = Arc::get_mut(&mut self.0).expect("nobody has it before the start");
+        seat.on_stage = Some(Box::new(tell));
+        self
+    }
+
+    /// The component's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The component as a child of its own supervisor, which restarts it as its manifest says.
+    ///
+    /// A component that fails too often is in quarantine: its supervisor ends, and takes nobody
+    /// along. Its address is then [`ComponentArgs::find`]'s no more.
+    pub fn child(&self) -> ChildSpec {
+        let image = self.0.image();
+        let manifest = image.manifest();
+        let rule = &manifest.restart;
+        let actor = ChildSpec::new::<ComponentActor>(GUEST, self.clone())
+            .restart(rule.restart())
+            .mailbox(MailboxSpec::bounded(manifest.limits.mailbox))
+            .shutdown(Shutdown::Graceful(manifest.limits.deadline * 4 + GRACE));
+        let supervisor = Supervisor::new(Strategy::OneForOne)
+            .intensity(rule.intensity, rule.period)
+            .backoff(rule.pauses())
+            .child(actor);
+        ChildSpec::supervisor(Arc::clone(&self.0.name), supervisor)
+            .restart(strowger::Restart::Temporary)
+    }
+
+    /// The address of the actor below the supervisor that [`ComponentArgs::child`] started.
+    #[must_use]
+    pub fn find(system: &strowger::ActorSystem, child: &AnyRef) -> Option<ActorRef<ComponentMsg>> {
+        let path = format!("{}/{GUEST}", child.path());
+        system.find(path.as_str())?.downcast()
+    }
+
+    /// The figures.
+    #[must_use]
+    pub fn info(&self) -> ComponentInfo {
+        let Figures {
+            calls,
+            refused,
+            faults,
+            memory,
+        } = &self.0.figures;
+        let now = self.0.now.lock();
+        ComponentInfo {
+            name: Arc::clone(&self.0.name),
+            digest: now.image.digest(),
+            calls: calls.load(Ordering::Relaxed),
+            refused: refused.load(Ordering::Relaxed),
+            faults: faults.load(Ordering::Relaxed),
+            lives: now.lives,
+            memory: memory.load(Ordering::Relaxed),
+            fault: now.fault.clone(),
+        }
+    }
+}
+
+/// The key of a component's actor below its supervisor.
+const GUEST: &str = "guest";
+/// How much longer than its calls may take a component has to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Seat {
+    pub(super) const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub(super) const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn image(&self) -> Arc<Image> {
+        Arc::clone(&self.now.lock().image)
+    }
+
+    pub(super) fn stage(&self, stage: Stage) {
+        if let Some(tell) = &self.on_stage {
+            tell(stage);
+        }
+    }
+
+    /// Begins a life.
+    pub(super) fn next_life(&self) -> (Arc<Image>, Start) {
+        let mut now = self.now.lock();
+        let reason = if now.lives == 0 {
+            Reason::Fresh
+        } else {
+            Reason::Restart
+        };
+        let start = Start {
+            reason,
+            attempt: now.lives,
+            kept: now.kept.clone(),
+        };
+        now.lives = now.lives.saturating_add(1);
+        (Arc::clone(&now.image), start)
+    }
+
+    /// How a life begins that does not follow an end.
+    pub(super) fn start(&self, reason: Reason, kept: Option<Kept>) -> Start {
+        Start {
+            reason,
+            attempt: self.now.lock().lives,
+            kept,
+        }
+    }
+
+    pub(super) fn keep(&self, kept: Kept) {
+        self.now.lock().kept = Some(kept);
+    }
+
+    /// Another version runs from now on.
+    pub(super) fn upgraded(&self, image: Arc<Image>, permit: Permit, kept: Option<Kept>) {
+        let mut now = self.now.lock();
+        now.image = image;
+        now.permit = permit;
+        now.lives = now.lives.saturating_add(1);
+        now.kept = kept;
+    }
+
+    pub(super) fn failed(&self, fault: &Fault) {
+        self.figures.faults.fetch_add(1, Ordering::Relaxed);
+        let labels = [
+            ("component", self.name.to_string()),
+            ("kind", fault.kind.word().to_owned()),
+        ];
+        metrics::counter!("strowger_component_faults_total", &labels).increment(1);
+        self.now.lock().fault = Some(fault.clone());
+    }
+
+    pub(super) fn handled(&self, count: u32, refused: bool) {
+        self.figures
+            .calls
+            .fetch_add(u64::from(count), Ordering::Relaxed);
+        self.figures
+            .refused
+            .fetch_add(u64::from(refused), Ordering::Relaxed);
+    }
+
+    pub(super) fn measured(&self, memory: usize) {
+        self.figures.memory.store(memory, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,195 @@
+//! The contract of `wit/component.wit`, in Rust.
+
+use std::sync::Arc;
+
+use wasmtime::Store;
+use wasmtime::component::{
+    Component, ComponentExportIndex, ComponentNamedList, ComponentType, Instance, Lift, Lower,
+    TypedFunc,
+};
+
+/// Octets that a message carries; they are shared, not copied, between receivers.
+pub type Payload = Arc<[u8]>;
+
+/// The package of the contract.
+pub(crate) const PACKAGE: &str = "strowger:component";
+/// Its version; a component may be made for an earlier one that it is compatible with.
+pub(crate) const VERSION: &str = "0.1.0";
+
+/// The name of an interface, as components import and export it.
+pub(crate) fn interface(name: &str) -> String {
+    format!("{PACKAGE}/{name}@{VERSION}")
+}
+
+/// Why a life begins: `actor.reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Reason {
+    #[component(name = "fresh")]
+    Fresh,
+    #[component(name = "restart")]
+    Restart,
+    #[component(name = "upgrade")]
+    Upgrade,
+}
+
+/// What a message is: `actor.kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    #[component(name = "message")]
+    Message,
+    #[component(name = "request")]
+    Request,
+    #[component(name = "answer")]
+    Answer,
+    #[component(name = "failure")]
+    Failure,
+    #[component(name = "event")]
+    Event,
+    #[component(name = "timer")]
+    Timer,
+}
+
+/// A message in a batch: `batch.envelope`.
+#[derive(Debug, Clone, ComponentType, Lower, Lift)]
+#[component(record)]
+pub(crate) struct Envelope {
+    pub(crate) kind: Kind,
+    pub(crate) token: u64,
+    pub(crate) payload: Payload,
+}
+
+/// Why the host did not do what it was asked: `refusal.reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Refusal {
+    #[component(name = "denied")]
+    Denied,
+    #[component(name = "unknown")]
+    Unknown,
+    #[component(name = "full")]
+    Full,
+    #[component(name = "closed")]
+    Closed,
+    #[component(name = "rate")]
+    Rate,
+    #[component(name = "limit")]
+    Limit,
+    #[component(name = "late")]
+    Late,
+    #[component(name = "failed")]
+    Failed,
+    #[component(name = "ring")]
+    Ring,
+}
+
+/// How a component answers: with octets, or with words for not doing so.
+pub(crate) type Answered = Result<Vec<u8>, String>;
+
+type Init = TypedFunc<(Reason, u32, u32, Option<Payload>), (Result<(), String>,)>;
+type Handle = TypedFunc<(Kind, u64, Payload), (Answered,)>;
+type Stop = TypedFunc<(), ()>;
+type Health = TypedFunc<(), (Result<(), String>,)>;
+type Snapshot = TypedFunc<(), (Vec<u8>,)>;
+type Version = TypedFunc<(), (u32,)>;
+type Batch = TypedFunc<(Vec<Envelope>,), (Result<(), String>,)>;
+
+/// Where in a component the functions of the contract are; looked up once for each component.
+#[derive(Clone)]
+pub(crate) struct Exports {
+    init: ComponentExportIndex,
+    handle: ComponentExportIndex,
+    stop: ComponentExportIndex,
+    health: ComponentExportIndex,
+    stateful: Option<(ComponentExportIndex, ComponentExportIndex)>,
+    batch: Option<ComponentExportIndex>,
+}
+
+impl Exports {
+    /// Finds them; or names the export that is missing.
+    pub(crate) fn find(component: &Component) -> Result<Self, String> {
+        let within = |name: &str| component.get_export_index(None, interface(name));
+        let missing = |name: &str, function: &str| format!("{}#{function}", interface(name));
+        let find = |name: &str, function: &str| {
+            within(name)
+                .and_then(|instance| component.get_export_index(Some(&instance), function))
+                .ok_or_else(|| missing(name, function))
+        };
+        let stateful = match within("stateful") {
+            Some(_) => Some((find("stateful", "snapshot")?, find("stateful", "version")?)),
+            None => None,
+        };
+        let batch = match within("batch") {
+            Some(_) => Some(find("batch", "handle")?),
+            None => None,
+        };
+        Ok(Self {
+            init: find("actor", "init")?,
+            handle: find("actor", "handle")?,
+            stop: find("actor", "stop")?,
+            health: find("actor", "health")?,
+            stateful,
+            batch,
+        })
+    }
+
+    pub(crate) const fn is_stateful(&self) -> bool {
+        self.stateful.is_some()
+    }
+
+    pub(crate) const fn takes_batches(&self) -> bool {
+        self.batch.is_some()
+    }
+}
+
+/// The functions of an instance, with their types checked.
+#[derive(Clone)]
+pub(crate) struct Functions {
+    pub(crate) init: Init,
+    pub(crate) handle: Handle,
+    pub(crate) stop: Stop,
+    pub(crate) health: Health,
+    pub(crate) stateful: Option<(Snapshot, Version)>,
+    pub(crate) batch: Option<Batch>,
+}
+
+impl Functions {
+    pub(crate) fn bind<T: 'static>(
+        instance: &Instance,
+        store: &mut Store<T>,
+        exports: &Exports,
+    ) -> wasmtime::Result<Self> {
+        fn typed<T: 'static, P, R>(
+            instance: &Instance,
+            store: &mut Store<T>,
+            index: &ComponentExportIndex,
+        ) -> wasmtime::Result<TypedFunc<P, R>>
+        where
+            P: ComponentNamedList + Lower,
+            R: ComponentNamedList + Lift,
+        {
+            instance.get_typed_func(store, index)
+        }
+        Ok(Self {
+            init: typed(instance, store, &exports.init)?,
+            handle: typed(instance, store, &exports.handle)?,
+            stop: typed(instance, store, &exports.stop)?,
+            health: typed(instance, store, &exports.health)?,
+            stateful: match &exports.stateful {
+                Some((snapshot, version)) => Some((
+                    typed(instance, store, snapshot)?,
+                    typed(instance, store, version)?,
+                )),
+                None => None,
+            },
+            batch: match &exports.batch {
+                Some(batch) => Some(typed(instance, store, batch)?),
+                None => None,
+            },
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! The hash by which a component is known.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer};
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of a component's octets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Hashes octets.
+    #[must_use]
+    pub fn of(octets: &[u8]) -> Self {
+        Self(Sha256::digest(octets).into())
+    }
+
+    /// Reads 64 hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut octets = [0; 32];
+        for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).ok()?;
+            *octet = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(Self(octets))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(input)?;
+        Self::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "{text:?} is not a SHA-256 in 64 hexadecimal digits"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest = Digest::of(b"abc");
+        let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(digest.to_string(), text);
+        assert_eq!(Digest::parse(text), Some(digest));
+        for bad in ["", "ba", &text.replace('b', "+"), &format!("{text}0")] {
+            assert_eq!(Digest::parse(bad), None, "{bad}");
+        }
+    }
+}

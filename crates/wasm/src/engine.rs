@@ -1,0 +1,202 @@
+//! The machines that run components, and the clock that interrupts them.
+//!
+//! There is an engine for each class of components: those whose memory fits the slots of a pool,
+//! which start in microseconds, and those that need more; each with and without the counting of
+//! instructions. An engine is made when the first component of its class is loaded.
+
+mod ticker;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use self::ticker::Ticker;
+pub(crate) use self::ticker::Ticks;
+use crate::manifest::Limits;
+
+/// What a host may use up for all its components together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostLimits {
+    /// The components that live at a time.
+    pub instances: usize,
+    /// Of these, how many may import `rpc`: each of them keeps a stack of its own.
+    pub waiting: usize,
+    /// The memory of a slot of the pool, in octets; a component whose manifest allows more gets
+    /// its memory from the system.
+    pub slot: usize,
+    /// The elements of a table in the pool.
+    pub slot_table: usize,
+    /// The longest component, in octets.
+    pub component: usize,
+    /// How long a compilation may take.
+    pub compilation: Duration,
+    /// How many compilations may run at a time.
+    pub compilations: usize,
+    /// How often running components are looked at: a deadline holds to within two of these.
+    pub tick: Duration,
+    /// The memory mappings of the process that components may use; each takes a few.
+    pub maps: usize,
+}
+
+impl Default for HostLimits {
+    fn default() -> Self {
+        Self {
+            instances: 1000,
+            waiting: 200,
+            slot: 64 << 20,
+            slot_table: 20_000,
+            component: 32 << 20,
+            compilation: Duration::from_secs(60),
+            compilations: 1,
+            tick: Duration::from_micros(250),
+            maps: system_maps() * 4 / 5,
+        }
+    }
+}
+
+/// The mappings that the system grants a process.
+fn system_maps() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count");
+    text.ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(65_530)
+}
+
+/// The mappings that a live component takes, measured and rounded up.
+pub(crate) const MAPS: usize = 5;
+/// Those of one with a stack of its own besides.
+pub(crate) const WAITING_MAPS: usize = 7;
+
+/// The stack of a guest.
+const STACK: usize = 512 << 10;
+/// The stack of a guest that waits, with room for what the host runs on it.
+const WAITING_STACK: usize = 2 << 20;
+/// The modules, memories and tables of one component.
+const CORES: u32 = 16;
+/// How much of a slot stays in memory between two owners, zeroed by hand.
+const RESIDENT: usize = 64 << 10;
+
+/// Which engine a component needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Class {
+    large: bool,
+    fuel: bool,
+}
+
+impl Class {
+    pub(crate) fn of(limits: &Limits, host: &HostLimits) -> Self {
+        Self {
+            large: limits.memory > host.slot || limits.table > host.slot_table,
+            fuel: limits.fuel > 0,
+        }
+    }
+
+    /// For listings.
+    pub(crate) const fn name(self) -> &'static str {
+        match (self.large, self.fuel) {
+            (false, false) => "pooled",
+            (false, true) => "pooled, counting",
+            (true, false) => "large",
+            (true, true) => "large, counting",
+        }
+    }
+
+    const fn index(self) -> usize {
+        (self.large as usize) * 2 + self.fuel as usize
+    }
+}
+
+/// All engines of a host.
+pub(crate) struct Engines {
+    made: [OnceLock<Result<Engine, String>>; 4],
+    ticker: Ticker,
+}
+
+impl Engines {
+    pub(crate) fn new(limits: &HostLimits) -> Result<Self, String> {
+        Ok(Self {
+            made: [const { OnceLock::new() }; 4],
+            ticker: Ticker::start(limits.tick)?,
+        })
+    }
+
+    pub(crate) fn ticks(&self) -> &Ticks {
+        self.ticker.ticks()
+    }
+
+    /// The engine of a class.
+    pub(crate) fn get(&self, class: Class, limits: &HostLimits) -> Result<&Engine, String> {
+        let made = self.made[class.index()].get_or_init(|| {
+            let engine = Engine::new(&config(class, limits)).map_err(|e| format!("{e:#}"))?;
+            self.ticker.add(engine.weak());
+            Ok(engine)
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl std::fmt::Debug for Engines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engines")
+    }
+}
+
+fn config(class: Class, limits: &HostLimits) -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .epoch_interruption(true)
+        .consume_fuel(class.fuel)
+        .max_wasm_stack(STACK)
+        .async_stack_size(WAITING_STACK)
+        .concurrency_support(false);
+    if !class.large {
+        let pool = pool(limits);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    }
+    config
+}
+
+fn pool(limits: &HostLimits) -> PoolingAllocationConfig {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    // An upgrade holds two instances of one component for a moment.
+    let instances = count(limits.instances.saturating_add(limits.instances / 8 + 8));
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(instances)
+        .total_core_instances(instances.saturating_mul(4))
+        .total_memories(instances)
+        .total_tables(instances.saturating_mul(2))
+        .total_stacks(count(limits.waiting.saturating_add(8)))
+        .max_core_instances_per_component(CORES)
+        .max_memories_per_component(CORES)
+        .max_tables_per_component(CORES)
+        .max_memory_size(limits.slot)
+        .table_elements(limits.slot_table)
+        .linear_memory_keep_resident(RESIDENT)
+        .table_keep_resident(RESIDENT);
+    pool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_gets_the_smallest_engine_that_will_do() {
+        let host = HostLimits::default();
+        let class = |memory, fuel| {
+            let limits = Limits {
+                memory,
+                fuel,
+                ..Limits::default()
+            };
+            Class::of(&limits, &host).name()
+        };
+        assert_eq!(class(1 << 20, 0), "pooled");
+        assert_eq!(class(host.slot, 1), "pooled, counting");
+        assert_eq!(class(host.slot + 1, 0), "large");
+        assert_eq!(class(host.slot + 1, 1), "large, counting");
+    }
+}

@@ -1,0 +1,216 @@
+//! Why a life of a component ended.
+
+use std::fmt;
+use std::time::Duration;
+
+use wasmtime::Trap;
+
+/// What the host was doing when a component failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Instantiation: memories, start functions.
+    Instantiate,
+    /// `actor.init`.
+    Init,
+    /// `actor.handle`.
+    Handle,
+    /// `batch.handle`.
+    Batch,
+    /// `stateful.snapshot` and `stateful.version`.
+    Snapshot,
+    /// `actor.health`.
+    Health,
+    /// `actor.stop`.
+    Stop,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instantiate => "instantiate",
+            Self::Init => "init",
+            Self::Handle => "handle",
+            Self::Batch => "batch",
+            Self::Snapshot => "snapshot",
+            Self::Health => "health",
+            Self::Stop => "stop",
+        })
+    }
+}
+
+/// Why a life of a component ended. Its memory is gone with it: no Store is used after a fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{phase}: {kind}")]
+pub struct Fault {
+    /// What the host was doing.
+    pub phase: Phase,
+    /// What went wrong.
+    pub kind: FaultKind,
+}
+
+/// What went wrong in a component.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// A call computed for longer than it may.
+    #[error("computed for longer than {limit:?}")]
+    Deadline {
+        /// The limit.
+        limit: Duration,
+    },
+    /// A limit of the manifest was passed.
+    #[error("passed limits.{limit}")]
+    Budget {
+        /// The key of the limit, in `[limits]`.
+        limit: &'static str,
+    },
+    /// It was refused memory or room in a table, and gave up.
+    #[error("was refused memory beyond limits.{limit} ({max})")]
+    Memory {
+        /// The key of the limit, in `[limits]`.
+        limit: &'static str,
+        /// Its value.
+        max: usize,
+    },
+    /// It called itself too deeply.
+    #[error("exhausted its stack")]
+    Stack,
+    /// It gave up by itself: `unreachable`, which is what a panic is.
+    #[error("gave up: {text}")]
+    Panic {
+        /// What is known of it.
+        text: String,
+    },
+    /// It did what the machine forbids: access out of bounds, division by zero, a bad cast.
+    #[error("trapped: {text}")]
+    Bug {
+        /// What is known of it.
+        text: String,
+    },
+    /// It broke the rules of the component model: a bad pointer, length, string or value.
+    #[error("broke the component model: {text}")]
+    Abi {
+        /// What is known of it.
+        text: String,
+    },
+    /// It said itself that it cannot go on: an error from `init` or `health`.
+    #[error("refused: {text}")]
+    Refused {
+        /// What it said, cut to 256 octets.
+        text: String,
+    },
+    /// The host could not do its part.
+    #[error("the host failed: {text}")]
+    Host {
+        /// What is known of it.
+        text: String,
+    },
+}
+
+impl FaultKind {
+    /// One word for the kind, for listings and labels.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Deadline { .. } => "deadline",
+            Self::Budget { .. } => "budget",
+            Self::Memory { .. } => "memory",
+            Self::Stack => "stack",
+            Self::Panic { .. } => "panic",
+            Self::Bug { .. } => "bug",
+            Self::Abi { .. } => "abi",
+            Self::Refused { .. } => "refused",
+            Self::Host { .. } => "host",
+        }
+    }
+}
+
+/// What the host raised itself, inside a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("passed limits.{0}")]
+pub(crate) struct Passed(pub(crate) &'static str);
+
+/// What the host knows of a call that failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Called {
+    pub(crate) phase: Phase,
+    pub(crate) limit: Duration,
+    /// The limit beyond which memory was refused in this life, and its value.
+    pub(crate) refused: Option<(&'static str, usize)>,
+}
+
+impl Called {
+    /// Names the fault behind an error of the engine.
+    pub(crate) fn fault(&self, error: &wasmtime::Error) -> Fault {
+        Fault {
+            phase: self.phase,
+            kind: self.kind(error),
+        }
+    }
+
+    fn kind(&self, error: &wasmtime::Error) -> FaultKind {
+        if let Some(Passed(limit)) = error.downcast_ref::<Passed>() {
+            return FaultKind::Budget { limit };
+        }
+        let trap = error.downcast_ref::<Trap>().copied();
+        match (trap, self.refused) {
+            (Some(Trap::Interrupt), _) => FaultKind::Deadline { limit: self.limit },
+            (Some(Trap::OutOfFuel), _) => FaultKind::Budget { limit: "fuel" },
+            (Some(Trap::StackOverflow), _) => FaultKind::Stack,
+            (Some(Trap::UnreachableCodeReached), Some((limit, max)))
+            | (None, Some((limit, max)))
+                if trap.is_some() || self.phase == Phase::Instantiate =>
+            {
+                FaultKind::Memory { limit, max }
+            }
+            (Some(Trap::UnreachableCodeReached), _) => FaultKind::Panic {
+                text: cut(&root(error)),
+            },
+            (Some(trap), _) if is_abi(trap) => FaultKind::Abi {
+                text: cut(&trap.to_string()),
+            },
+            (Some(trap), _) => FaultKind::Bug {
+                text: cut(&trap.to_string()),
+            },
+            (None, _) if root(error).contains(PAYLOAD) => FaultKind::Budget { limit: "payload" },
+            (None, _) if self.phase == Phase::Instantiate => FaultKind::Host {
+                text: cut(&root(error)),
+            },
+            (None, _) => FaultKind::Abi {
+                text: cut(&root(error)),
+            },
+        }
+    }
+}
+
+/// Traps of the component model, not of the component's own code.
+const fn is_abi(trap: Trap) -> bool {
+    matches!(
+        trap,
+        Trap::CannotEnterComponent
+            | Trap::CannotLeaveComponent
+            | Trap::InvalidChar
+            | Trap::InvalidDiscriminant
+            | Trap::ListOutOfBounds
+            | Trap::StringOutOfBounds
+            | Trap::UnalignedPointer
+    )
+}
+
+/// What the engine says when more octets cross than it was told to let through; it has no type
+/// for it.
+const PAYLOAD: &str = "fuel allocated for hostcalls";
+
+fn root(error: &wasmtime::Error) -> String {
+    error.root_cause().to_string()
+}
+
+/// Text of a component for people: at most 256 octets, without control characters.
+pub(crate) fn cut(text: &str) -> String {
+    let mut end = text.len().min(256);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].escape_debug().to_string()
+}

@@ -1,0 +1,23 @@
+//! What components may import.
+
+mod messaging;
+mod plain;
+
+use wasmtime::component::Linker;
+
+use super::Guest;
+use crate::contract::interface;
+
+/// Adds every interface of the host to a linker, and what waits only for a component that does.
+/// What a component was not granted it does not import: that is checked before.
+pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<()> {
+    messaging::link(&mut linker.instance(&interface("messaging"))?)?;
+    if waits {
+        messaging::link_rpc(&mut linker.instance(&interface("rpc"))?)?;
+    }
+    plain::link_log(&mut linker.instance(&interface("log"))?)?;
+    plain::link_clock(&mut linker.instance(&interface("clock"))?)?;
+    plain::link_random(&mut linker.instance(&interface("random"))?)?;
+    plain::link_config(&mut linker.instance(&interface("config"))?)?;
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Messages from a component to others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use strowger::{Ask, AskError, SendError};
+use wasmtime::component::LinkerInstance;
+use wasmtime::{AsContextMut, StoreContextMut};
+
+use crate::contract::{Payload, Refusal};
+use crate::guest::Guest;
+use crate::guest::handles::Held;
+use crate::manifest::Grant;
+use crate::message::{Call, Due, Event, Message};
+
+type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
+type Context<'a> = StoreContextMut<'a, Guest>;
+
+pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap("resolve", |mut cx: Context<'_>, (name,): (String,)| {
+        Ok((cx.data_mut().resolve(&name),)) as Outcome<u64>
+    })?;
+    instance.func_wrap("release", |mut cx: Context<'_>, (handle,): (u64,)| {
+        Ok((cx.data_mut().handles.release(handle),)) as Outcome<()>
+    })?;
+    instance.func_wrap(
+        "send",
+        |mut cx: Context<'_>, (target, payload): (u64, Payload)| {
+            Ok((cx.data_mut().send(target, payload),)) as Outcome<()>
+        },
+    )?;
+    instance.func_wrap(
+        "ask",
+        |mut cx: Context<'_>, (target, payload): (u64, Payload)| {
+            Ok((cx.data_mut().ask(target, payload),)) as Outcome<u64>
+        },
+    )?;
+    instance.func_wrap("topic", |mut cx: Context<'_>, (name,): (String,)| {
+        Ok((cx.data_mut().topic(&name),)) as Outcome<u64>
+    })?;
+    instance.func_wrap(
+        "publish",
+        |mut cx: Context<'_>, (topic, payload): (u64, Payload)| {
+            Ok((cx.data_mut().publish(topic, payload),)) as Outcome<u32>
+        },
+    )?;
+    instance.func_wrap("subscribe", |mut cx: Context<'_>, (pattern,): (String,)| {
+        Ok((cx.data_mut().subscribe(&pattern),)) as Outcome<u64>
+    })?;
+    instance.func_wrap(
+        "after",
+        |mut cx: Context<'_>, (milliseconds, payload): (u64, Payload)| {
+            Ok((cx.data_mut().after(milliseconds, payload),)) as Outcome<u64>
+        },
+    )
+}
+
+pub(super) fn link_rpc(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap_async(
+        "request",
+        |mut cx: Context<'_>, (target, payload): (u64, Payload)| {
+            Box::new(async move {
+                let outcome = request(&mut cx, target, payload).await;
+                Ok((outcome,)) as Outcome<Payload>
+            })
+        },
+    )
+}
+
+/// Asks and waits. The time of the wait is not the component's.
+async fn request(cx: &mut Context<'_>, target: u64, payload: Payload) -> Result<Payload, Refusal> {
+    let guest = cx.data_mut();
+    guest.pay()?;
+    let Held::Actor {
+        door,
+        request: true,
+        ..
+    } = guest.handles.get(target)?
+    else {
+        return Err(Refusal::Denied);
+    };
+    let within = guest.image.manifest().limits.answer;
+    let waiting = (door.wait)(Call(payload), within);
+    let left = guest.cut.saturating_sub(guest.host.ticks().count()).max(1);
+    let outcome = waiting.await;
+    let guest = cx.data_mut();
+    guest.cut = guest.host.ticks().count() + left;
+    cx.as_context_mut().set_epoch_deadline(left);
+    match outcome {
+        Ok(Ok(payload)) => Ok(payload),
+        Ok(Err(_)) => Err(Refusal::Failed),
+        Err(error) => Err(refusal(&error)),
+    }
+}
+
+fn refusal(error: &AskError) -> Refusal {
+    match error {
+        AskError::Closed => Refusal::Closed,
+        AskError::Full | AskError::Draining => Refusal::Full,
+        AskError::TimedOut => Refusal::Late,
+        AskError::Ring { .. } => Refusal::Ring,
+        _ => Refusal::Failed,
+    }
+}
+
+fn refused<T>(error: &SendError<T>) -> Refusal {
+    match error {
+        SendError::Closed(_) => Refusal::Closed,
+        _ => Refusal::Full,
+    }
+}
+
+impl Guest {
+    fn resolve(&mut self, name: &str) -> Result<u64, Refusal> {
+        let grant = &self.image.manifest().grant;
+        let send = Grant::covers(&grant.send, name);
+        let request = Grant::covers(&grant.request, name);
+        if !send && !request {
+            self.refuse("send", name);
+            return Err(Refusal::Denied);
+        }
+        let door = self.ties.directory.find(name).ok_or(Refusal::Unknown)?;
+        self.handles.insert(Held::Actor {
+            door,
+            send,
+            request,
+        })
+    }
+
+    fn send(&mut self, target: u64, payload: Payload) -> Result<(), Refusal> {
+        self.pay()?;
+        match self.handles.get(target)? {
+            Held::Actor {
+                door, send: true, ..
+            } => door
+                .tell
+                .try_tell(Message(payload))
+                .map_err(|error| refused(&error)),
+            _ => Err(Refusal::Denied),
+        }
+    }
+
+    fn ask(&mut self, target: u64, payload: Payload) -> Result<u64, Refusal> {
+        self.pay()?;
+        let ask = match self.handles.get(target)? {
+            Held::Actor {
+                door, send: true, ..
+            } => door.ask.clone(),
+            _ => return Err(Refusal::Denied),
+        };
+        let token = self.launch()?;
+        let reply = self.ties.lane.reply(token);
+        let within = self.image.manifest().limits.answer;
+        let call = Ask {
+            request: Call(payload),
+            reply,
+        };
+        match ask.try_tell_within(call, within) {
+            Ok(()) => {
+                let late = Due {
+                    token,
+                    payload: None,
+                };
+                self.timers.push((within, late));
+                Ok(token)
+            }
+            Err(error) => {
+                // The lane says once more that there is no answer; then nobody waits for it.
+                self.landed(token);
+                Err(refused(&error))
+            }
+        }
+    }
+
+    fn topic(&mut self, name: &str) -> Result<u64, Refusal> {
+        if !Grant::covers(&self.image.manifest().grant.publish, name) {
+            self.refuse("publish", name);
+            return Err(Refusal::Denied);
+        }
+        let topic = self.ties.system.topic(name).map_err(|_| Refusal::Unknown)?;
+        self.handles.insert(Held::Topic(topic))
+    }
+
+    fn publish(&mut self, topic: u64, payload: Payload) -> Result<u32, Refusal> {
+        self.pay()?;
+        let Held::Topic(topic) = self.handles.get(topic)? else {
+            return Err(Refusal::Denied);
+        };
+        let published = topic.publish(Event {
+            topic: Arc::from(topic.name()),
+            payload,
+        });
+        Ok(u32::try_from(published.delivered).unwrap_or(u32::MAX))
+    }
+
+    fn subscribe(&mut self, pattern: &str) -> Result<u64, Refusal> {
+        if !Grant::covers(&self.image.manifest().grant.subscribe, pattern) {
+            self.refuse("subscribe", pattern);
+            return Err(Refusal::Denied);
+        }
+        if self.subscriptions.len() >= self.image.manifest().limits.handles {
+            return Err(Refusal::Limit);
+        }
+        let token = self.token();
+        let subscribed = self.ties.subscribe(pattern, token);
+        let subscription = subscribed.map_err(|_| Refusal::Unknown)?;
+        self.subscriptions.push((token, subscription));
+        Ok(token)
+    }
+
+    fn after(&mut self, milliseconds: u64, payload: Payload) -> Result<u64, Refusal> {
+        if !self.image.manifest().grant.timer {
+            self.refuse("timer", "after");
+            return Err(Refusal::Denied);
+        }
+        let token = self.launch()?;
+        let due = Due {
+            token,
+            payload: Some(payload),
+        };
+        self.timers.push((Duration::from_millis(milliseconds), due));
+        Ok(token)
+    }
+
+    /// A line for those who look after the node: who wanted what.
+    fn refuse(&mut self, grant: &'static str, what: &str) {
+        let now = self.now();
+        if self.lines.take(now) {
+            let component = &self.ties.path;
+            let what = crate::fault::cut(what);
+            tracing::warn!(target: "strowger_wasm::audit", %component, grant, what, "refused");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Log, clock, random octets and configuration.
+
+use std::time::SystemTime;
+
+use wasmtime::StoreContextMut;
+use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower};
+
+use crate::fault::{Passed, cut};
+use crate::guest::Guest;
+
+/// How much a line matters: `log.level`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
+#[component(enum)]
+#[repr(u8)]
+enum Level {
+    #[component(name = "error")]
+    Error,
+    #[component(name = "warn")]
+    Warn,
+    #[component(name = "info")]
+    Info,
+    #[component(name = "debug")]
+    Debug,
+}
+
+/// The levels of the contract, as the log knows them.
+const LEVELS: [(Level, tracing::Level); 4] = [
+    (Level::Error, tracing::Level::ERROR),
+    (Level::Warn, tracing::Level::WARN),
+    (Level::Info, tracing::Level::INFO),
+    (Level::Debug, tracing::Level::DEBUG),
+];
+
+/// The most random octets of one call.
+const RANDOM: u32 = 4096;
+
+pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap(
+        "write",
+        |mut store: StoreContextMut<'_, Guest>, (level, text): (Level, String)| {
+            let guest = store.data_mut();
+            let now = guest.now();
+            if !guest.lines.take(now) {
+                guest.lines_dropped += 1;
+                return Ok(());
+            }
+            let dropped = std::mem::take(&mut guest.lines_dropped);
+            let (component, text) = (&guest.ties.path, cut(&text));
+            if dropped > 0 {
+                tracing::warn!(%component, dropped, "a component logs more than it may");
+            }
+            let known = LEVELS.iter().find(|(own, _)| *own == level);
+            match known.map(|(_, level)| *level) {
+                Some(tracing::Level::ERROR) => tracing::error!(%component, "{text}"),
+                Some(tracing::Level::WARN) => tracing::warn!(%component, "{text}"),
+                Some(tracing::Level::INFO) => tracing::info!(%component, "{text}"),
+                _ => tracing::debug!(%component, "{text}"),
+            }
+            Ok(())
+        },
+    )
+}
+
+pub(super) fn link_clock(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap("now", |store: StoreContextMut<'_, Guest>, (): ()| {
+        let guest = store.data();
+        let since = guest.ties.system.now().duration_since(guest.host.start());
+        Ok((u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),))
+    })?;
+    instance.func_wrap("wall", |_: StoreContextMut<'_, Guest>, (): ()| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanos = since.map_or(0, |since| since.as_nanos());
+        Ok((u64::try_from(nanos).unwrap_or(u64::MAX),))
+    })
+}
+
+pub(super) fn link_random(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap(
+        "bytes",
+        |_: StoreContextMut<'_, Guest>, (count,): (u32,)| {
+            if count > RANDOM {
+                return Err(wasmtime::Error::new(Passed("payload")));
+            }
+            let mut octets = vec![0; count as usize];
+            getrandom::fill(&mut octets)
+                .map_err(|error| wasmtime::Error::msg(format!("no random octets: {error}")))?;
+            Ok((octets,))
+        },
+    )
+}
+
+pub(super) fn link_config(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap(
+        "get",
+        |store: StoreContextMut<'_, Guest>, (key,): (String,)| {
+            Ok((store.data().image.setting(&key).map(str::to_owned),))
+        },
+    )
+}

@@ -1,0 +1,213 @@
+//! What all components of a process share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::component::ComponentArgs;
+use crate::directory::Directory;
+use crate::engine::{Class, Engines, HostLimits, MAPS, Ticks, WAITING_MAPS};
+use crate::load::{self, Cache, Compiled, Image, Inspection, LoadError};
+use crate::manifest::Manifest;
+
+/// The engines, limits and compiled code that all components of a process share. A clone is the
+/// same host.
+#[derive(Clone)]
+pub struct Host(Arc<Inner>);
+
+struct Inner {
+    limits: HostLimits,
+    engines: Engines,
+    cache: Mutex<Cache>,
+    compilations: Arc<Semaphore>,
+    start: Instant,
+    /// What is taken: components, stacks of their own, mappings.
+    room: [AtomicUsize; 3],
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("live", &self.live())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no host.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("components cannot run here: {0}")]
+pub struct HostError(String);
+
+/// Why one component more is not admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the host has room for {max} {limit}, and no more")]
+#[non_exhaustive]
+pub struct Full {
+    /// The limit of [`HostLimits`] that is reached.
+    pub limit: &'static str,
+    /// Its value.
+    pub max: usize,
+}
+
+impl Host {
+    /// Makes a host.
+    ///
+    /// # Errors
+    /// When the system has no thread for its deadlines.
+    pub fn new(limits: HostLimits) -> Result<Self, HostError> {
+        let engines = Engines::new(&limits).map_err(HostError)?;
+        Ok(Self(Arc::new(Inner {
+            compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
+            engines,
+            limits,
+            cache: Mutex::new(Cache::default()),
+            start: Instant::now(),
+            room: [const { AtomicUsize::new(0) }; 3],
+        })))
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &HostLimits {
+        &self.0.limits
+    }
+
+    /// How many components live.
+    #[must_use]
+    pub fn live(&self) -> usize {
+        self.0.room[0].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn engines(&self) -> &Engines {
+        &self.0.engines
+    }
+
+    pub(crate) fn ticks(&self) -> &Ticks {
+        self.0.engines.ticks()
+    }
+
+    pub(crate) fn start(&self) -> Instant {
+        self.0.start
+    }
+
+    /// Validates, compiles and links a component; on this thread, for milliseconds to seconds.
+    /// What was compiled before is found by its hash.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_blocking(&self, octets: &[u8], manifest: Manifest) -> Result<Image, LoadError> {
+        let digest = load::check(self, octets, &manifest)?;
+        let class = Class::of(&manifest.limits, self.limits());
+        self.compiled(digest, class, octets)?
+            .image(digest, manifest)
+    }
+
+    fn compiled(
+        &self,
+        digest: crate::Digest,
+        class: Class,
+        octets: &[u8],
+    ) -> Result<Arc<Compiled>, LoadError> {
+        if let Some(compiled) = self.0.cache.lock().get(&(digest, class)) {
+            return Ok(Arc::clone(compiled));
+        }
+        let compiled = Arc::new(load::compile(self, class, octets)?);
+        let mut cache = self.0.cache.lock();
+        Ok(Arc::clone(cache.entry((digest, class)).or_insert(compiled)))
+    }
+
+    /// Loads a component on a thread of its own. As many compile at a time as the host allows, and
+    /// one that takes too long is given up; its thread counts until it is done.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub async fn load(&self, octets: Vec<u8>, manifest: Manifest) -> Result<Image, LoadError> {
+        let limit = self.limits().compilation;
+        let host = self.clone();
+        let compiling = async {
+            let permit = Arc::clone(&host.0.compilations).acquire_owned().await;
+            let ended = |_| LoadError::Host {
+                text: "the compilation ended in a panic".to_owned(),
+            };
+            let host = host.clone();
+            let work = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                host.load_blocking(&octets, manifest)
+            });
+            work.await.map_err(ended)?
+        };
+        match tokio::time::timeout(limit, compiling).await {
+            Ok(loaded) => loaded,
+            Err(_) => Err(LoadError::Slow { limit }),
+        }
+    }
+
+    /// Says what a component imports and exports, and which of it a manifest does not grant.
+    ///
+    /// # Errors
+    /// [`LoadError`], but for what is not granted.
+    pub fn inspect(&self, octets: &[u8], manifest: &Manifest) -> Result<Inspection, LoadError> {
+        let digest = load::check(self, octets, manifest)?;
+        let class = Class::of(&manifest.limits, self.limits());
+        let compiled = self.compiled(digest, class, octets)?;
+        Ok(compiled.inspect(octets, manifest, class))
+    }
+
+    /// Takes room for one component.
+    pub(crate) fn admit(&self, waits: bool) -> Result<Permit, Full> {
+        let limits = self.limits();
+        let maps = if waits { WAITING_MAPS } else { MAPS };
+        let mut permit = Permit {
+            host: self.clone(),
+            taken: [0; 3],
+        };
+        permit.take(0, 1, "instances", limits.instances)?;
+        permit.take(1, usize::from(waits), "waiting", limits.waiting)?;
+        permit.take(2, maps, "maps", limits.maps)?;
+        Ok(permit)
+    }
+
+    /// Makes a component that can be started, with room taken for it.
+    ///
+    /// # Errors
+    /// [`Full`], which names the limit.
+    pub fn component(&self, image: Image, directory: &Directory) -> Result<ComponentArgs, Full> {
+        ComponentArgs::new(self.clone(), Arc::new(image), directory.clone())
+    }
+}
+
+/// Room for one component; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    host: Host,
+    taken: [usize; 3],
+}
+
+impl Permit {
+    fn take(
+        &mut self,
+        which: usize,
+        count: usize,
+        limit: &'static str,
+        max: usize,
+    ) -> Result<(), Full> {
+        let room = &self.host.0.room[which];
+        let more = |taken: usize| taken.checked_add(count).filter(|sum| *sum <= max);
+        room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .map_err(|_| Full { limit, max })?;
+        self.taken[which] = count;
+        Ok(())
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        for (room, taken) in self.host.0.room.iter().zip(self.taken) {
+            room.fetch_sub(taken, Ordering::Relaxed);
+        }
+    }
+}

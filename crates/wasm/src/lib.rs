@@ -1,0 +1,52 @@
+//! WebAssembly components as supervised actors.
+//!
+//! A *component* is a plug-in that nobody has to trust. A [`Host`] loads it with a [`Manifest`],
+//! which says what it may reach and use up; it is started as a [`ComponentActor`], a leaf of the
+//! tree: messaged, restarted and stopped like every other actor.
+//!
+//! ```text
+//!  octets + manifest ─▶ Host::load ─▶ Image ─▶ Host::component ─▶ ComponentArgs ─▶ tree
+//!   who may what        validate,     ready     is there room?     state, figures    lives:
+//!  octets + manifest ─▶ Host::load ─▶ Image ─▶ Host::component ─▶ ComponentArgs ─▶ the tree
+//!                       check grants
+//! ```
+//!
+//! # What holds
+//!
+//! - **What is not granted is denied**: a component that imports more than its manifest grants is
+//!   not loaded, and the error says what would grant it.
+//! - **A fault ends a life, not the host**: a trap, a call that computes for too long, memory
+//!   beyond the limit. The Store is thrown away, and the supervisor gets a [`Fault`] with a name.
+//! - **What waits stays**: the mailbox outlives a fault; the message that was being handled does
+//!   not come again.
+//! - **State is handed on** if the manifest says so: `init` is told why it runs, and what was kept.
+//! - **A number reaches nobody**: who a component may talk to is in a table of its own.
+//!
+//! The contract is `wit/component.wit`. How to write, run and upgrade a component is told in the
+//! guide to components.
+
+mod component;
+mod contract;
+mod digest;
+mod directory;
+mod engine;
+mod fault;
+mod guest;
+mod host;
+mod load;
+mod manifest;
+mod message;
+
+pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
+pub use contract::Payload;
+pub use digest::Digest;
+pub use directory::{Directory, Door};
+pub use engine::HostLimits;
+pub use fault::{Fault, FaultKind, Phase};
+pub use host::{Full, Host, HostError};
+pub use load::{Denied, Image, Inspection, LoadError};
+pub use manifest::{
+    Grant, Identity, Limits, Manifest, ManifestError, Pattern, RestartKind, RestartRule, RunRule,
+    StateMode, StateRule,
+};
+pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Upgrade};

@@ -1,0 +1,278 @@
+//! From octets to a component that can be started.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use wasmtime::component::{Component, InstancePre, Linker};
+
+use crate::contract::{Exports, PACKAGE, VERSION};
+use crate::digest::Digest;
+use crate::engine::Class;
+use crate::guest::{Guest, link};
+use crate::host::Host;
+use crate::manifest::{Manifest, ManifestError, StateMode};
+
+/// Why a component is not loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// Its manifest is none.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Its octets are not those that the manifest pins.
+    #[error("the component hashes to {found}, and its manifest pins {pinned}")]
+    Digest {
+        /// What the manifest says.
+        pinned: Digest,
+        /// What it is.
+        found: Digest,
+    },
+    /// It is longer than the host takes.
+    #[error("the component has {octets} octets, at most {max}")]
+    Size {
+        /// Its length.
+        octets: usize,
+        /// The host's limit.
+        max: usize,
+    },
+    /// Its octets are no valid component.
+    #[error("not a valid component: {text}")]
+    Invalid {
+        /// What the validator says.
+        text: String,
+    },
+    /// It imports what it was not granted.
+    #[error("not granted: {}", show(.0))]
+    Denied(Vec<Denied>),
+    /// It does not export what every component does, or with other types.
+    #[error("does not export {missing}")]
+    Export {
+        /// The interface and its function.
+        missing: String,
+    },
+    /// Its manifest asks for what it does not export.
+    #[error("`{key}` needs `{interface}`, which the component does not export")]
+    Unfit {
+        /// The key of the manifest.
+        key: &'static str,
+        /// The interface.
+        interface: &'static str,
+    },
+    /// Its compilation took longer than the host allows.
+    #[error("compilation took longer than {limit:?}")]
+    Slow {
+        /// The host's limit.
+        limit: std::time::Duration,
+    },
+    /// The host cannot run it.
+    #[error("the host cannot run it: {text}")]
+    Host {
+        /// Why.
+        text: String,
+    },
+}
+
+/// An import that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Denied {
+    /// What the component imports.
+    pub import: String,
+    /// What would grant it.
+    pub needs: &'static str,
+}
+
+fn show(denied: &[Denied]) -> String {
+    let each = denied
+        .iter()
+        .map(|one| format!("`{}` (needs {})", one.import, one.needs));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// What a component wants and has, for people.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The hash of its octets.
+    pub digest: Digest,
+    /// How many octets it has.
+    pub octets: usize,
+    /// Its imports; with what would grant each that is refused.
+    pub imports: Vec<(String, Option<&'static str>)>,
+    /// Its exports.
+    pub exports: Vec<String>,
+    /// The engine on which it runs.
+    pub engine: &'static str,
+    /// Whether it may wait for answers, on a stack of its own.
+    pub waits: bool,
+}
+
+/// A component that was validated, compiled and linked, with its manifest. Instances of it start
+/// in microseconds.
+pub struct Image {
+    manifest: Manifest,
+    settings: BTreeMap<String, String>,
+    digest: Digest,
+    waits: bool,
+    pub(crate) exports: Exports,
+    pub(crate) pre: InstancePre<Guest>,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({} {})", self.manifest.component.name, self.digest)
+    }
+}
+
+impl Image {
+    /// The manifest.
+    #[must_use]
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The hash of the octets.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Whether it may wait for answers, on a stack of its own.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        self.waits
+    }
+
+    pub(crate) fn setting(&self, key: &str) -> Option<&str> {
+        self.settings.get(key).map(String::as_str)
+    }
+}
+
+/// What was compiled, which other manifests can use.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    component: Component,
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+/// Compiles octets. Takes milliseconds to seconds.
+pub(crate) fn compile(host: &Host, class: Class, octets: &[u8]) -> Result<Compiled, LoadError> {
+    let limits = host.limits();
+    let engine = host.engines().get(class, limits);
+    let engine = engine.map_err(|text| LoadError::Host { text })?;
+    let component = Component::new(engine, octets).map_err(|error| LoadError::Invalid {
+        text: format!("{error:#}"),
+    })?;
+    let kind = component.component_type();
+    let imports = kind.imports(engine).map(|(name, _)| name.to_owned());
+    let exports = kind.exports(engine).map(|(name, _)| name.to_owned());
+    Ok(Compiled {
+        imports: imports.collect(),
+        exports: exports.collect(),
+        component,
+    })
+}
+
+/// What is known of octets before they are compiled.
+pub(crate) fn check(host: &Host, octets: &[u8], manifest: &Manifest) -> Result<Digest, LoadError> {
+    manifest.check()?;
+    let max = host.limits().component;
+    if octets.len() > max {
+        return Err(LoadError::Size {
+            octets: octets.len(),
+            max,
+        });
+    }
+    let found = Digest::of(octets);
+    match manifest.component.sha256 {
+        Some(pinned) if pinned != found => Err(LoadError::Digest { pinned, found }),
+        _ => Ok(found),
+    }
+}
+
+impl Compiled {
+    /// The name of an import of the contract, without package and version; of another its whole
+    /// name.
+    fn interface(import: &str) -> &str {
+        import
+            .strip_prefix(PACKAGE)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .and_then(|rest| rest.strip_suffix(VERSION))
+            .and_then(|rest| rest.strip_suffix('@'))
+            .unwrap_or(import)
+    }
+
+    fn imports(&self, manifest: &Manifest) -> Vec<(String, Option<&'static str>)> {
+        let configured = !manifest.config.is_empty();
+        let each = self.imports.iter().map(|import| {
+            let missing = manifest.grant.missing(Self::interface(import), configured);
+            (import.clone(), missing)
+        });
+        each.collect()
+    }
+
+    fn waits(&self) -> bool {
+        self.imports
+            .iter()
+            .any(|import| Self::interface(import) == "rpc")
+    }
+
+    pub(crate) fn inspect(&self, octets: &[u8], manifest: &Manifest, class: Class) -> Inspection {
+        Inspection {
+            digest: Digest::of(octets),
+            octets: octets.len(),
+            imports: self.imports(manifest),
+            exports: self.exports.clone(),
+            engine: class.name(),
+            waits: self.waits(),
+        }
+    }
+
+    /// Checks grants and types, and links.
+    pub(crate) fn image(&self, digest: Digest, manifest: Manifest) -> Result<Image, LoadError> {
+        let refused = self
+            .imports(&manifest)
+            .into_iter()
+            .filter_map(|(import, needs)| needs.map(|needs| Denied { import, needs }));
+        let refused: Vec<_> = refused.collect();
+        if !refused.is_empty() {
+            for Denied { import, needs } in &refused {
+                let component = &manifest.component.name;
+                tracing::warn!(target: "strowger_wasm::audit", component, import, needs, "refused");
+            }
+            return Err(LoadError::Denied(refused));
+        }
+        let exports = Exports::find(&self.component);
+        let exports = exports.map_err(|missing| LoadError::Export { missing })?;
+        let unfit = |key, interface| Err(LoadError::Unfit { key, interface });
+        if manifest.state.mode == StateMode::Snapshot && !exports.is_stateful() {
+            return unfit("state.mode", "stateful");
+        }
+        if manifest.run.batch > 1 && !exports.takes_batches() {
+            return unfit("run.batch", "batch");
+        }
+        let mut linker = Linker::new(self.component.engine());
+        let failed = |error: wasmtime::Error| LoadError::Host {
+            text: format!("{error:#}"),
+        };
+        link(&mut linker, self.waits()).map_err(failed)?;
+        let pre = linker
+            .instantiate_pre(&self.component)
+            .map_err(|error| LoadError::Invalid {
+                text: format!("{error:#}"),
+            })?;
+        Ok(Image {
+            settings: manifest.settings(),
+            waits: self.waits(),
+            manifest,
+            digest,
+            exports,
+            pre,
+        })
+    }
+}
+
+/// The compiled components of a host, by hash and class.
+pub(crate) type Cache = rustc_hash::FxHashMap<(Digest, Class), Arc<Compiled>>;

@@ -1,0 +1,403 @@
+//! What a component is granted: a file in TOML, strictly read.
+//!
+//! An unknown key is an error that shows its place. What is not granted is denied, and every limit
+//! has a default that suits a small plug-in.
+
+mod grant;
+mod quantity;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use strowger::{Backoff, Restart};
+
+pub use self::grant::{Grant, Pattern};
+use crate::digest::Digest;
+
+/// The manifest of a component.
+///
+/// ```
+/// let manifest = strowger_wasm::Manifest::parse(
+///     r#"
+///     [component]
+///     name = "counter"
+///
+///     [limits]
+///     memory = "1MiB"
+///     deadline = "5ms"
+///
+///     [grant]
+///     send = ["audit"]
+///
+///     [state]
+///     mode = "snapshot"
+///     "#,
+/// )?;
+/// assert_eq!(manifest.component.name, "counter");
+/// assert_eq!(manifest.limits.memory, 1 << 20);
+/// assert!(manifest.grant.request.is_empty());
+/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// Which component it is.
+    pub component: Identity,
+    /// What it may use up.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What it may reach.
+    #[serde(default)]
+    pub grant: Grant,
+    /// What the component reads through `config`; free.
+    #[serde(default)]
+    pub config: toml::Table,
+    /// What follows a fault.
+    #[serde(default)]
+    pub restart: RestartRule,
+    /// What outlives a fault.
+    #[serde(default)]
+    pub state: StateRule,
+    /// How it is run.
+    #[serde(default)]
+    pub run: RunRule,
+}
+
+/// Which component it is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Identity {
+    /// Its name: what others send to, and its key in the tree. Letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Where its octets are, from the folder of the manifest.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// What its octets must hash to.
+    #[serde(default)]
+    pub sha256: Option<Digest>,
+}
+
+/// What a component may use up. Sizes are in octets.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// All linear memories together.
+    #[serde(deserialize_with = "quantity::size")]
+    pub memory: usize,
+    /// The elements of each table.
+    pub table: usize,
+    /// The octets that cross from the component to its host in one call.
+    #[serde(deserialize_with = "quantity::size")]
+    pub payload: usize,
+    /// The actors and topics that it holds at a time.
+    pub handles: usize,
+    /// How long one call may compute.
+    #[serde(deserialize_with = "quantity::span")]
+    pub deadline: Duration,
+    /// How long `init` may compute.
+    #[serde(deserialize_with = "quantity::span")]
+    pub init: Duration,
+    /// The instructions of one call, about; 0 counts none, which is faster.
+    pub fuel: u64,
+    /// The messages that wait for it.
+    pub mailbox: usize,
+    /// The messages that it sends in a second; bursts of as many are allowed.
+    pub send_rate: u32,
+    /// The lines that it logs in a second; bursts of as many are allowed.
+    pub log_rate: u32,
+    /// The asks and timers that are under way at a time.
+    pub in_flight: usize,
+    /// How long an ask of its own waits.
+    #[serde(deserialize_with = "quantity::span")]
+    pub answer: Duration,
+}
+
+/// What follows a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct RestartRule {
+    /// Whether it is started again.
+    pub kind: RestartKind,
+    /// With one fault more than so many within `period` it is put into quarantine.
+    pub intensity: u32,
+    /// See `intensity`.
+    #[serde(deserialize_with = "quantity::span")]
+    pub period: Duration,
+    /// The pause before the second restart in a row; it doubles from there. The first is at once.
+    #[serde(deserialize_with = "quantity::span")]
+    pub backoff: Duration,
+    /// The longest pause.
+    #[serde(deserialize_with = "quantity::span")]
+    pub backoff_max: Duration,
+}
+
+/// Whether a component that ended is started again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartKind {
+    /// Always.
+    #[default]
+    Permanent,
+    /// After a fault.
+    Transient,
+    /// Never.
+    Temporary,
+}
+
+/// What outlives a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct StateRule {
+    /// How state is kept.
+    pub mode: StateMode,
+    /// A snapshot is taken each time that so many messages were handled.
+    pub interval: u32,
+}
+
+/// How state is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateMode {
+    /// Not at all.
+    #[default]
+    None,
+    /// By what `stateful.snapshot` gives.
+    Snapshot,
+}
+
+/// How a component is run.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct RunRule {
+    /// The most messages of one call to `batch.handle`; 1 never calls it.
+    pub batch: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 16 << 20,
+            table: 10_000,
+            payload: 1 << 20,
+            handles: 64,
+            deadline: Duration::from_millis(10),
+            init: Duration::from_millis(500),
+            fuel: 0,
+            mailbox: 1024,
+            send_rate: 10_000,
+            log_rate: 100,
+            in_flight: 256,
+            answer: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Default for RestartRule {
+    fn default() -> Self {
+        Self {
+            kind: RestartKind::Permanent,
+            intensity: 5,
+            period: Duration::from_secs(10),
+            backoff: Duration::from_millis(10),
+            backoff_max: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Default for StateRule {
+    fn default() -> Self {
+        Self {
+            mode: StateMode::None,
+            interval: 1,
+        }
+    }
+}
+
+impl Default for RunRule {
+    fn default() -> Self {
+        Self { batch: 1 }
+    }
+}
+
+impl RestartRule {
+    /// The rule in the runtime's words.
+    pub(crate) const fn restart(&self) -> Restart {
+        match self.kind {
+            RestartKind::Permanent => Restart::Permanent,
+            RestartKind::Transient => Restart::Transient,
+            RestartKind::Temporary => Restart::Temporary,
+        }
+    }
+
+    /// The pauses in the runtime's words.
+    pub(crate) const fn pauses(&self) -> Backoff {
+        Backoff::new(self.backoff, self.backoff_max)
+    }
+}
+
+/// Why a manifest is none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// It does not parse, or has a key or a value that it may not have.
+    #[error("the manifest does not parse")]
+    Parse(#[from] toml::de::Error),
+    /// A value is outside of its range.
+    #[error("`{key}` is {value}, and may be {range}")]
+    Range {
+        /// The key, with its table.
+        key: &'static str,
+        /// What it says.
+        value: String,
+        /// What it may say.
+        range: &'static str,
+    },
+}
+
+impl Manifest {
+    /// A manifest that grants nothing, with the default limits.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            component: Identity {
+                name: name.into(),
+                file: None,
+                sha256: None,
+            },
+            limits: Limits::default(),
+            grant: Grant::default(),
+            config: toml::Table::new(),
+            restart: RestartRule::default(),
+            state: StateRule::default(),
+            run: RunRule::default(),
+        }
+    }
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// [`ManifestError`], which says where and what is wrong.
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
+        let manifest: Self = toml::from_str(text)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// Checks that every value is within its range.
+    ///
+    /// # Errors
+    /// [`ManifestError::Range`] for the first that is not.
+    pub fn check(&self) -> Result<(), ManifestError> {
+        let fault = |key, value: String, range| Err(ManifestError::Range { key, value, range });
+        let name = &self.component.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            let range = "1 to 64 letters, digits, `-`, `_` and `.`";
+            return fault("component.name", format!("{name:?}"), range);
+        }
+        let limits = &self.limits;
+        if !(65_536..=1 << 32).contains(&limits.memory) {
+            let range = "64KiB to 4GiB";
+            return fault("limits.memory", limits.memory.to_string(), range);
+        }
+        if !(1..=1 << 30).contains(&limits.payload) {
+            return fault("limits.payload", limits.payload.to_string(), "1 to 1GiB");
+        }
+        for (key, value) in [
+            ("limits.deadline", limits.deadline),
+            ("limits.init", limits.init),
+            ("limits.answer", limits.answer),
+        ] {
+            if value.is_zero() || value > Duration::from_secs(600) {
+                return fault(key, format!("{value:?}"), "1us to 600s");
+            }
+        }
+        for (key, value) in [
+            ("limits.mailbox", limits.mailbox),
+            ("run.batch", self.run.batch),
+            ("state.interval", self.state.interval as usize),
+        ] {
+            if !(1..=1_000_000).contains(&value) {
+                return fault(key, value.to_string(), "1 to 1000000");
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of `[config]`, by key: within tables with dots, texts without quotes.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        flatten("", &self.config, &mut settings);
+        settings
+    }
+}
+
+fn flatten(prefix: &str, table: &toml::Table, into: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        let key = format!("{prefix}{key}");
+        match value {
+            toml::Value::Table(inner) => flatten(&format!("{key}."), inner, into),
+            toml::Value::String(text) => drop(into.insert(key, text.clone())),
+            other => drop(into.insert(key, other.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        match Manifest::parse(text) {
+            Ok(_) => panic!("{text} was accepted"),
+            Err(ManifestError::Parse(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_denied_and_has_a_limit() {
+        let manifest = Manifest::parse("[component]\nname = \"a\"").expect("it is enough");
+        assert_eq!(manifest, Manifest::new("a"));
+        assert_eq!(manifest.grant, Grant::default());
+    }
+
+    #[test]
+    fn unknown_keys_are_shown_with_their_place() {
+        let said = problem("[component]\nname = \"a\"\n[limits]\nmemroy = \"1MiB\"");
+        assert!(said.contains("line 4") && said.contains("memroy"), "{said}");
+        assert!(problem("[component]\nname = \"a\"\n[grants]").contains("grants"));
+        assert!(problem("[limits]").contains("component"));
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let with = |rest: &str| problem(&format!("[component]\nname = \"a\"\n{rest}"));
+        assert!(with("[limits]\nmemory = \"1KiB\"").contains("limits.memory"));
+        assert!(with("[limits]\ndeadline = \"0ms\"").contains("limits.deadline"));
+        assert!(with("[limits]\nmailbox = 0").contains("limits.mailbox"));
+        assert!(with("[run]\nbatch = 0").contains("run.batch"));
+        assert!(with("[limits]\nmemory = \"16 apples\"").contains("16 apples"));
+        assert!(problem("[component]\nname = \"a b\"").contains("component.name"));
+    }
+
+    #[test]
+    fn settings_are_flat_text() {
+        let text = "[component]\nname = \"a\"\n[config]\nmax = 5\nname = \"x\"\n\
+                    [config.slice]\nsst = 1";
+        let settings = Manifest::parse(text).expect("it parses").settings();
+        let pairs: Vec<_> = settings
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        assert_eq!(pairs, [("max", "5"), ("name", "x"), ("slice.sst", "1")]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a component may reach.
+
+use serde::{Deserialize, Deserializer};
+
+/// What a component may reach. Empty is denied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The actors that it may `send` to and `ask`.
+    pub send: Vec<Pattern>,
+    /// The actors that it may `request` from.
+    pub request: Vec<Pattern>,
+    /// The topics on which it may publish.
+    pub publish: Vec<Pattern>,
+    /// The topics to which it may subscribe.
+    pub subscribe: Vec<Pattern>,
+    /// Whether it may set timers.
+    pub timer: bool,
+    /// Whether it may write to the node's log.
+    pub log: bool,
+    /// Whether it may read the time.
+    pub clock: bool,
+    /// Whether it may have random octets.
+    pub random: bool,
+}
+
+/// A name, or with `*` at its end all names that begin so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// Makes a pattern.
+    ///
+    /// # Errors
+    /// Says what is wrong with it: it is empty, or has `*` elsewhere than at its end.
+    pub fn new(text: impl Into<String>) -> Result<Self, &'static str> {
+        let text = text.into();
+        let literal = text.strip_suffix('*').unwrap_or(&text);
+        if text.is_empty() {
+            return Err("a pattern must not be empty");
+        }
+        if literal.contains('*') {
+            return Err("`*` stands at the end of a pattern only");
+        }
+        Ok(Self(text))
+    }
+
+    /// Whether it covers a name. A pattern of topics is covered if all that it matches is.
+    #[must_use]
+    pub fn covers(&self, name: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => self.0 == name,
+        }
+    }
+
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(input)?;
+        let said = format!("{text:?}");
+        Self::new(text).map_err(|why| serde::de::Error::custom(format!("{said}: {why}")))
+    }
+}
+
+impl Grant {
+    /// Whether a name is covered by one of these patterns.
+    pub(crate) fn covers(patterns: &[Pattern], name: &str) -> bool {
+        patterns.iter().any(|pattern| pattern.covers(name))
+    }
+
+    /// What an imported interface needs to be granted, if anything that it needs is missing.
+    pub(crate) fn missing(&self, interface: &str, configured: bool) -> Option<&'static str> {
+        let (granted, needs) = match interface {
+            "messaging" => (
+                self.timer
+                    || [&self.send, &self.publish, &self.subscribe, &self.request]
+                        .iter()
+                        .any(|patterns| !patterns.is_empty()),
+                "one of `send`, `request`, `publish`, `subscribe`, `timer` in [grant]",
+            ),
+            "rpc" => (!self.request.is_empty(), "`request` in [grant]"),
+            "log" => (self.log, "`log = true` in [grant]"),
+            "clock" => (self.clock, "`clock = true` in [grant]"),
+            "random" => (self.random, "`random = true` in [grant]"),
+            "config" => (configured, "a section [config]"),
+            "refusal" => (true, ""),
+            _ => (false, "an interface that the host has"),
+        };
+        (!granted).then_some(needs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_covers_what_begins_so() {
+        let covers = |pattern: &str, name| Pattern::new(pattern).expect("good").covers(name);
+        assert!(covers("audit", "audit") && !covers("audit", "audit2"));
+        assert!(covers("orders/*", "orders/1") && !covers("orders/*", "order"));
+        assert!(covers("*", "anything"));
+        assert!(
+            !covers("orders/*", "**"),
+            "a wider subscription is not covered"
+        );
+    }
+
+    #[test]
+    fn bad_patterns_are_refused() {
+        assert!(Pattern::new("").is_err());
+        assert!(Pattern::new("a*b").is_err());
+        assert!(Pattern::new("**").is_err());
+    }
+
+    #[test]
+    fn nothing_is_granted_by_default() {
+        for interface in [
+            "messaging",
+            "rpc",
+            "log",
+            "clock",
+            "random",
+            "config",
+            "kv",
+            "x",
+        ] {
+            assert!(
+                Grant::default().missing(interface, false).is_some(),
+                "{interface}"
+            );
+        }
+    }
+}

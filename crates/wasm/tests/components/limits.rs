@@ -1,0 +1,374 @@
+//! Hostile guests: each ends in its named fault, its neighbour does not notice, and with the limit
+//! raised the same guest goes through.
+
+use strowger_wasm::{Full, HostLimits, Phase};
+
+use crate::kit::{Guest, Stand, octets};
+
+/// What a guest does, what stops it, and what lets it through.
+struct Attack {
+    guest: Guest,
+    tight: &'static str,
+    raised: &'static str,
+    fault: &'static str,
+    phase: Phase,
+}
+
+impl Attack {
+    /// Runs it beside a neighbour, with the tight limit and with the raised one.
+    fn run(&self) {
+        let stand = Stand::new();
+        let neighbour = stand.start(&Guest::new(), "neighbour", "");
+        let told = |count| {
+            for _ in 0..count {
+                let message = strowger_wasm::Message(octets("x"));
+                neighbour.actor.try_tell(message).expect("there is room");
+            }
+        };
+        told(10);
+        let attacker = self.start(&stand, self.tight);
+        told(10);
+        stand.system.run_until_idle();
+        let info = attacker.info();
+        let fault = info
+            .fault
+            .unwrap_or_else(|| panic!("{}: no fault", self.tight));
+        assert_eq!(fault.kind.word(), self.fault, "{}: {fault}", self.tight);
+        assert_eq!(fault.phase, self.phase, "{}", self.tight);
+        assert_eq!(
+            neighbour.args.info().calls,
+            20,
+            "the neighbour did not notice"
+        );
+
+        let stand = Stand::new();
+        let attacker = self.start(&stand, self.raised);
+        let info = attacker.info();
+        assert_eq!(info.fault, None, "{}: it goes through", self.raised);
+        assert_eq!(info.lives, 1);
+    }
+
+    fn start(&self, stand: &Stand, limits: &str) -> strowger_wasm::ComponentArgs {
+        let more = format!("{limits}\n[restart]\nintensity = 0\n[grant]\nsend = [\"*\"]");
+        let image = stand.image(&self.guest, "attacker", &more);
+        let args = stand
+            .host
+            .component(image, &stand.directory)
+            .expect("there is room");
+        let key = format!("attackers-{}", stand.host.live());
+        let top = strowger::Supervisor::new(strowger::Strategy::OneForOne);
+        let top = stand.system.supervise(key.clone(), top);
+        if stand.system.run(top.start_child(args.child())).is_ok() {
+            let place = format!("/{key}/attacker/guest");
+            let actor = stand
+                .system
+                .system()
+                .find(place.as_str())
+                .expect("it was started");
+            let actor = actor
+                .downcast::<strowger_wasm::ComponentMsg>()
+                .expect("it is one");
+            drop(actor.try_tell(strowger_wasm::Message(octets("x"))));
+            stand.system.run_until_idle();
+            top.stop();
+            stand.system.run_until_idle();
+        }
+        args
+    }
+}
+
+/// Computes for a good part of a second.
+const SPIN: &str = "(call $spin (i32.const 300000000))";
+const SPINS: &str = "(func $spin (param $n i32)
+  (loop $again
+    (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+    (br_if $again (local.get $n))))";
+
+fn slow(guest: Guest, phase: Phase) {
+    let init = if matches!(phase, Phase::Init | Phase::Instantiate) {
+        "init"
+    } else {
+        "deadline"
+    };
+    let tight = match init {
+        "init" => "[limits]\ninit = \"1ms\"",
+        _ => "[limits]\ndeadline = \"1ms\"",
+    };
+    let attack = Attack {
+        guest: guest.more(SPINS),
+        tight,
+        raised: "[limits]\ndeadline = \"60s\"\ninit = \"60s\"",
+        fault: "deadline",
+        phase,
+    };
+    attack.run();
+}
+
+#[test]
+fn loop_in_handle_is_cut_off() {
+    slow(
+        Guest::new().handle(&format!("{SPIN} (call $ok)")),
+        Phase::Handle,
+    );
+}
+
+#[test]
+fn loop_in_init_is_cut_off() {
+    slow(
+        Guest::new().init(&format!("{SPIN} (call $ok)")),
+        Phase::Init,
+    );
+}
+
+#[test]
+fn loop_in_stop_is_cut_off() {
+    slow(Guest::new().stop(SPIN), Phase::Stop);
+}
+
+#[test]
+fn loop_in_realloc_is_cut_off() {
+    let realloc = format!("{SPIN} (call $bump (local.get $align) (local.get $size))");
+    slow(Guest::new().realloc(&realloc), Phase::Handle);
+}
+
+#[test]
+fn loop_in_post_return_is_cut_off() {
+    slow(Guest::new().post(SPIN), Phase::Handle);
+}
+
+#[test]
+fn loop_in_the_start_function_is_cut_off() {
+    let start = format!("(start $begin) (func $begin {SPIN})");
+    slow(Guest::new().more(&start), Phase::Instantiate);
+}
+
+#[test]
+fn instructions_beyond_the_budget_end_a_life() {
+    let attack = Attack {
+        guest: Guest::new()
+            .handle("(call $spin (i32.const 100000)) (call $ok)")
+            .more(SPINS),
+        tight: "[limits]\nfuel = 100000",
+        raised: "[limits]\nfuel = 10000000",
+        fault: "budget",
+        phase: Phase::Handle,
+    };
+    attack.run();
+}
+
+#[test]
+fn memory_beyond_the_limit_is_refused() {
+    let grow = "(if (i32.eq (memory.grow (i32.const 100)) (i32.const -1)) (then unreachable))
+                (call $ok)";
+    let attack = Attack {
+        guest: Guest::new().handle(grow),
+        tight: "[limits]\nmemory = \"1MiB\"",
+        raised: "[limits]\nmemory = \"8MiB\"",
+        fault: "memory",
+        phase: Phase::Handle,
+    };
+    attack.run();
+}
+
+#[test]
+fn a_component_that_begins_beyond_the_limit_does_not_begin() {
+    let attack = Attack {
+        guest: Guest::new().pages("100"),
+        tight: "[limits]\nmemory = \"1MiB\"",
+        raised: "[limits]\nmemory = \"8MiB\"",
+        fault: "memory",
+        phase: Phase::Instantiate,
+    };
+    attack.run();
+}
+
+#[test]
+fn memory_to_the_limit_is_granted_and_one_page_more_is_not() {
+    let grow = |pages: u32| {
+        Guest::new().handle(&format!(
+            "(if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))
+             (call $ok)"
+        ))
+    };
+    let stand = Stand::new();
+    for (name, pages, faults) in [("fits", 15, 0), ("beyond", 16, 1)] {
+        let guest = stand.start(&grow(pages), name, "[limits]\nmemory = \"1MiB\"");
+        stand.tell(&guest, "x");
+        assert_eq!(guest.args.info().faults, faults, "{name}");
+    }
+}
+
+#[test]
+fn a_table_beyond_the_limit_is_refused() {
+    let grow = "(if (i32.eq (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))
+                  (then unreachable))
+                (call $ok)";
+    let attack = Attack {
+        guest: Guest::new().more("(table $t 1 funcref)").handle(grow),
+        tight: "[limits]\ntable = 100",
+        raised: "[limits]\ntable = 2000",
+        fault: "memory",
+        phase: Phase::Handle,
+    };
+    attack.run();
+}
+
+#[test]
+fn an_answer_longer_than_the_payload_is_cut_off() {
+    let attack = Attack {
+        guest: Guest::new()
+            .pages("4")
+            .handle("(call $answer (i32.const 0) (i32.const 200000))"),
+        tight: "[limits]\npayload = \"64KiB\"",
+        raised: "[limits]\npayload = \"256KiB\"",
+        fault: "budget",
+        phase: Phase::Handle,
+    };
+    attack.run();
+}
+
+#[test]
+fn a_message_out_longer_than_the_payload_is_cut_off() {
+    let attack = Attack {
+        guest: Guest::new().import("messaging", "send").pages("4").handle(
+            "(call $send (i64.const 0) (i32.const 0) (i32.const 200000) (i32.const 64))
+                 (call $ok)",
+        ),
+        tight: "[limits]\npayload = \"64KiB\"",
+        raised: "[limits]\npayload = \"256KiB\"",
+        fault: "budget",
+        phase: Phase::Handle,
+    };
+    attack.run();
+}
+
+/// Guests that no limit lets through, with their fault.
+fn rule_breakers() -> Vec<(&'static str, Guest, &'static str)> {
+    let result = |case: i64, ptr: i64, len: i64| {
+        format!("(call $result (i32.const {case}) (i32.const {ptr}) (i32.const {len}))")
+    };
+    let deep = "(func $deep (param i32) (result i32)
+        (i32.add (i32.const 1) (call $deep (i32.add (local.get 0) (i32.const 1)))))";
+    vec![
+        (
+            "recursion",
+            Guest::new().more(deep).handle("(call $deep (i32.const 0))"),
+            "stack",
+        ),
+        ("unreachable", Guest::new().handle("unreachable"), "panic"),
+        (
+            "division",
+            Guest::new().handle("(i32.div_u (i32.const 1) (i32.const 0))"),
+            "bug",
+        ),
+        (
+            "load",
+            Guest::new().handle("(i32.load (i32.const -1))"),
+            "bug",
+        ),
+        (
+            "octets outside",
+            Guest::new().handle(&result(0, 65_530, 100)),
+            "abi",
+        ),
+        ("length", Guest::new().handle(&result(0, 0, -1)), "abi"),
+        ("overflow", Guest::new().handle(&result(0, -1, 2)), "abi"),
+        ("discriminant", Guest::new().handle(&result(7, 0, 0)), "abi"),
+        (
+            "result outside",
+            Guest::new().handle("(i32.const 65535)"),
+            "abi",
+        ),
+        (
+            "result misaligned",
+            Guest::new().handle("(i32.const 17)"),
+            "abi",
+        ),
+        (
+            "not UTF-8",
+            Guest::new().handle(&format!(
+                "(i32.store8 (i32.const 1024) (i32.const 255)) {}",
+                result(1, 1024, 1)
+            )),
+            "abi",
+        ),
+        (
+            "lying realloc",
+            Guest::new().realloc("(i32.const -8)"),
+            "abi",
+        ),
+        (
+            "realloc traps",
+            Guest::new().realloc("unreachable"),
+            "panic",
+        ),
+    ]
+}
+
+#[test]
+fn what_breaks_the_rules_ends_in_its_named_fault() {
+    let stand = Stand::new();
+    let neighbour = stand.start(&Guest::new(), "neighbour", "");
+    for (at, (case, guest, expected)) in rule_breakers().into_iter().enumerate() {
+        let started = stand.start(&guest, &format!("guest{at}"), "[restart]\nintensity = 0");
+        stand.tell(&started, "0123456789");
+        let fault = started
+            .args
+            .info()
+            .fault
+            .unwrap_or_else(|| panic!("{case}: no fault"));
+        assert_eq!(fault.kind.word(), expected, "{case}: {fault}");
+        stand.tell(&neighbour, "x");
+        assert_eq!(neighbour.args.info().calls, at as u64 + 1, "{case}");
+    }
+}
+
+#[test]
+fn one_component_more_than_the_host_has_room_for_is_refused_by_name() {
+    let mut limits = HostLimits::default();
+    (limits.instances, limits.waiting, limits.maps) = (2, 1, 100);
+    let stand = Stand {
+        host: strowger_wasm::Host::new(limits).expect("it starts"),
+        ..Stand::new()
+    };
+    let more = "[grant]\nrequest = [\"*\"]";
+    let waiting = Guest::new().import("rpc", "request").handle(
+        "(call $request (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 64)) (call $ok)",
+    );
+    let place = |guest: &Guest| {
+        stand
+            .host
+            .component(stand.image(guest, "x", more), &stand.directory)
+    };
+    let refused = |full: Result<_, Full>| full.map(|_: strowger_wasm::ComponentArgs| ());
+    let first = place(&waiting).expect("there is room");
+    let full = refused(place(&waiting)).expect_err("one stack only");
+    assert_eq!((full.limit, full.max), ("waiting", 1));
+    let second = place(&Guest::new()).expect("there is room");
+    let full = refused(place(&Guest::new())).expect_err("two instances only");
+    assert_eq!((full.limit, full.max), ("instances", 2));
+    drop(first);
+    let third = place(&waiting).expect("there is room again");
+    assert_eq!(stand.host.live(), 2);
+    drop((second, third));
+    assert_eq!(stand.host.live(), 0);
+}
+
+#[test]
+fn mappings_are_a_limit_of_their_own() {
+    let mut limits = HostLimits::default();
+    limits.maps = 9;
+    let stand = Stand {
+        host: strowger_wasm::Host::new(limits).expect("it starts"),
+        ..Stand::new()
+    };
+    let place = || {
+        stand
+            .host
+            .component(stand.image(&Guest::new(), "x", ""), &stand.directory)
+    };
+    let _first = place().expect("there is room");
+    let full = place().expect_err("there is none");
+    assert_eq!((full.limit, full.max), ("maps", 9));
+    assert_eq!(stand.host.live(), 1, "what is refused takes no room");
+}

@@ -1,0 +1,176 @@
+//! What is loaded, and what is refused before it runs.
+
+use strowger_wasm::{Digest, HostLimits, LoadError, Manifest};
+
+use crate::kit::{Guest, Stand, host, manifest};
+
+fn refused(guest: &Guest, more: &str) -> LoadError {
+    host()
+        .load_blocking(&guest.octets(), manifest("guest", more))
+        .expect_err("it is refused")
+}
+
+/// A guest that imports everything that can be granted.
+fn greedy() -> Guest {
+    Guest::new()
+        .import("messaging", "send")
+        .import("rpc", "request")
+        .import("log", "write")
+        .import("clock", "now")
+        .import("random", "bytes")
+        .import("config", "get")
+        .handle(
+            "(call $send (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 64))
+             (call $request (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 64))
+             (call $write (i32.const 0) (i32.const 0) (i32.const 0))
+             (call $bytes (i32.const 0) (i32.const 64))
+             (call $get (i32.const 0) (i32.const 0) (i32.const 64))
+             (drop (call $now))
+             (call $ok)",
+        )
+}
+
+#[test]
+fn imports_that_are_not_granted_are_all_named() {
+    let LoadError::Denied(denied) = refused(&greedy(), "") else {
+        panic!("it should have been denied");
+    };
+    let mut names: Vec<_> = denied.iter().map(|one| one.import.as_str()).collect();
+    names.sort_unstable();
+    let expected = ["clock", "config", "log", "messaging", "random", "rpc"];
+    let expected = expected.map(|name| format!("strowger:component/{name}@0.1.0"));
+    assert_eq!(names, expected);
+    let said = LoadError::Denied(denied).to_string();
+    assert!(said.contains("needs `clock = true` in [grant]"), "{said}");
+}
+
+#[test]
+fn what_is_granted_is_linked() {
+    let more = "[grant]\nsend = [\"a\"]\nrequest = [\"a\"]\nlog = true\nclock = true\n\
+                random = true\n[config]\na = 1";
+    let loaded = host().load_blocking(&greedy().octets(), manifest("guest", more));
+    assert!(loaded.expect("it is granted").waits());
+}
+
+#[test]
+fn an_interface_that_the_host_does_not_have_is_denied() {
+    let octets = wat::parse_str("(component (import \"wasi:sockets/network@0.2.0\" (instance)))");
+    let loaded = host().load_blocking(&octets.expect("it is text"), manifest("guest", ""));
+    let said = loaded.expect_err("it is refused").to_string();
+    assert!(said.contains("wasi:sockets/network@0.2.0"), "{said}");
+}
+
+#[test]
+fn a_pinned_hash_must_match() {
+    let octets = Guest::new().octets();
+    let mut pinned = manifest("guest", "");
+    pinned.component.sha256 = Some(Digest::of(&octets));
+    let image = host()
+        .load_blocking(&octets, pinned.clone())
+        .expect("it matches");
+    assert_eq!(image.digest(), Digest::of(&octets));
+    pinned.component.sha256 = Some(Digest::of(b"other"));
+    let refused = host()
+        .load_blocking(&octets, pinned)
+        .expect_err("it does not match");
+    assert!(matches!(refused, LoadError::Digest { .. }), "{refused}");
+}
+
+#[test]
+fn what_is_no_component_is_refused() {
+    let host = host();
+    let good = Guest::new().octets();
+    let module = wat::parse_str(Guest::new().text()).expect("it is text");
+    for octets in [
+        &b""[..],
+        b"\0asm",
+        b"hello",
+        &good[..good.len() / 2],
+        &module,
+    ] {
+        let refused = host
+            .load_blocking(octets, manifest("guest", ""))
+            .expect_err("it is refused");
+        assert!(matches!(refused, LoadError::Invalid { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_component_that_lacks_an_export_is_refused() {
+    let octets = wat::parse_str("(component)").expect("it is text");
+    let refused = host()
+        .load_blocking(&octets, manifest("guest", ""))
+        .expect_err("it is refused");
+    assert!(
+        refused.to_string().contains("actor@0.1.0#init"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_component_longer_than_the_limit_is_refused_before_it_is_read() {
+    let mut limits = HostLimits::default();
+    limits.component = 100;
+    let host = strowger_wasm::Host::new(limits).expect("it starts");
+    let refused = host
+        .load_blocking(&[0; 101], Manifest::new("x"))
+        .expect_err("it is refused");
+    assert!(
+        matches!(
+            refused,
+            LoadError::Size {
+                octets: 101,
+                max: 100
+            }
+        ),
+        "{refused}"
+    );
+}
+
+#[test]
+fn ten_thousand_imports_are_refused_and_not_linked() {
+    let imports: String = (0..10_000)
+        .map(|n| format!("(import \"a{n}\" (func))"))
+        .collect();
+    let octets = wat::parse_str(format!("(component {imports})")).expect("it is text");
+    let refused = host()
+        .load_blocking(&octets, manifest("guest", ""))
+        .expect_err("it is refused");
+    assert!(matches!(
+        refused,
+        LoadError::Denied(_) | LoadError::Invalid { .. }
+    ));
+}
+
+#[test]
+fn an_inspection_shows_what_is_wanted_and_why_it_is_refused() {
+    let host = host();
+    let octets = greedy().octets();
+    let manifest = manifest("guest", "[grant]\nclock = true");
+    let seen = host.inspect(&octets, &manifest).expect("it is a component");
+    let needs = |name: &str| {
+        let import = format!("strowger:component/{name}@0.1.0");
+        let found = seen.imports.iter().find(|(one, _)| *one == import);
+        found.expect("it is imported").1
+    };
+    assert_eq!(needs("clock"), None);
+    assert_eq!(needs("rpc"), Some("`request` in [grant]"));
+    assert_eq!(seen.exports, ["strowger:component/actor@0.1.0"]);
+    assert!(seen.waits);
+    assert_eq!(seen.octets, octets.len());
+}
+
+#[test]
+fn loading_beside_the_runtime_gives_the_same() {
+    let stand = Stand::new();
+    let octets = Guest::new().octets();
+    let loading = stand.host.load(octets.clone(), manifest("guest", ""));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_time()
+        .build();
+    let image = runtime
+        .expect("a runtime starts")
+        .block_on(loading)
+        .expect("it loads");
+    assert_eq!(image.digest(), Digest::of(&octets));
+}

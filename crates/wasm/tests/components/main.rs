@@ -1,0 +1,9 @@
+//! What components and their host promise, with real WebAssembly, on virtual time.
+//!
+//! The guests are text: see [`kit`].
+
+mod kit;
+mod lifecycle;
+mod limits;
+mod loading;
+mod messaging;
