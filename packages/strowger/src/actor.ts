@@ -6,7 +6,7 @@ import type { Message } from "./message.js";
 import type {
   ActorContext,
   ActorInfo,
-  ActorRef,
+  LocalRef,
   AskOptions,
   Call,
   Exit,
@@ -19,7 +19,6 @@ import type {
 import type { Runnable } from "./scheduler.js";
 import type { Shared } from "./shared.js";
 import { ActorStream } from "./stream.js";
-import { Timer } from "./wheel.js";
 
 type AnyActor = {
   readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
@@ -34,17 +33,17 @@ export function forgetful<P extends Protocol<P>>(make: Make<P>): AnyMake;
 export function forgetful(make: unknown): unknown {
   return make;
 }
-export function typed<P>(cell: Cell): ActorRef<P>;
+export function typed<P>(cell: Cell): LocalRef<P>;
 export function typed(cell: unknown): unknown {
   return cell;
 }
 
 const NEVER: readonly number[] = [];
+const ALONE: readonly Cell[] = [];
 
 /** An actor over all its incarnations: the mailbox, who handles, and what happens when it fails. */
 export class Cell implements Runnable {
   readonly path: string;
-  readonly ended: Promise<Exit>;
   readonly #shared: Shared;
   readonly #make: AnyMake;
   readonly #options: SpawnOptions;
@@ -64,7 +63,8 @@ export class Cell implements Runnable {
   #lastExit: Exit | undefined;
   #stopSelf = false;
   #retired: Promise<void> | undefined;
-  #finish!: (exit: Exit) => void;
+  #finish: ((exit: Exit) => void) | undefined;
+  #ended: Promise<Exit> | undefined;
   #onIdle: (() => void) | undefined;
 
   constructor(
@@ -79,17 +79,21 @@ export class Cell implements Runnable {
     this.#make = make;
     this.#options = options;
     this.#parent = parent;
-    this.#mailbox = new Mailbox(options.capacity ?? 1024, options.overflow ?? "wait",
-      (delivery, error) => this.#dead(delivery, error));
-    this.ended = new Promise((resolve) => {
-      this.#finish = resolve;
-    });
+    this.#mailbox = new Mailbox(options.capacity ?? 1024, options.overflow ?? "wait", this);
     shared.cells.set(path, this);
     this.#start();
   }
 
   get address(): Address {
     return address(this.path);
+  }
+
+  get ended(): Promise<Exit> {
+    // Made when somebody looks: for most actors nobody does, and it is a third of their size.
+    this.#ended ??= this.#state === "ended" && this.#lastExit !== undefined
+      ? Promise.resolve(this.#lastExit)
+      : new Promise((resolve) => (this.#finish = resolve));
+    return this.#ended;
   }
 
   get isAlive(): boolean {
@@ -154,7 +158,7 @@ export class Cell implements Runnable {
     return {
       address: this.address,
       state: this.#state,
-      depth: this.#mailbox.depth,
+      depth: this.#mailbox.length,
       capacity: this.#mailbox.capacity,
       highWater: this.#mailbox.highWater,
       handled: this.#handled,
@@ -168,7 +172,7 @@ export class Cell implements Runnable {
   turn(budget: number): number {
     let handled = 0;
     while (handled < budget && this.#isReady()) {
-      const delivery = this.#mailbox.shift();
+      const delivery = this.#mailbox.take();
       if (delivery === undefined) break;
       handled += 1;
       // Somebody who gave up while it waited has been told.
@@ -179,7 +183,7 @@ export class Cell implements Runnable {
   }
 
   rest(): boolean {
-    if (this.#isReady() && this.#mailbox.depth > 0) return false;
+    if (this.#isReady() && this.#mailbox.length > 0) return false;
     this.#isScheduled = false;
     return true;
   }
@@ -191,16 +195,16 @@ export class Cell implements Runnable {
   #send(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
     if (!this.isAlive) {
       const error = this.#shared.nobody(this.path);
-      this.#dead(delivery, error);
+      this.dead(delivery, error);
       return refused(error);
     }
-    const queued = this.#mailbox.push(delivery, signal);
+    const queued = this.#mailbox.offer(delivery, signal);
     if (!this.#isScheduled) this.#wake();
     return queued;
   }
 
   #wake(): void {
-    if (this.#isScheduled || !this.#isReady() || this.#mailbox.depth === 0) return;
+    if (this.#isScheduled || !this.#isReady() || this.#mailbox.length === 0) return;
     this.#isScheduled = true;
     this.#shared.scheduler.schedule(this);
   }
@@ -256,7 +260,7 @@ export class Cell implements Runnable {
   #threw(delivery: Delivery, thrown: unknown): void {
     if (thrown instanceof MessageError) {
       this.#handled += 1;
-      if (delivery.isOver || isTell(delivery)) this.#dead(delivery, thrown);
+      if (delivery.isOver || isTell(delivery)) this.dead(delivery, thrown);
       else delivery.refuse(thrown);
       this.#idle();
       return;
@@ -305,7 +309,7 @@ export class Cell implements Runnable {
     this.#state = "starting";
     let actor: AnyActor | Promise<AnyActor>;
     try {
-      actor = this.#make(this.#context(incarnation));
+      actor = this.#make(new Context(this, incarnation));
     } catch (thrown) {
       this.#fail(thrown);
       return;
@@ -331,23 +335,19 @@ export class Cell implements Runnable {
     this.#wake();
   }
 
-  #context(incarnation: number): ActorContext<never> {
-    return {
-      self: typed<never>(this),
-      spawn: <C extends Protocol<C>>(key: string, make: Make<C>, options: SpawnOptions = {}) => {
-        if (incarnation !== this.#incarnation || !this.isAlive) {
-          throw this.#shared.nobody(this.path);
-        }
-        const child = this.#shared.spawn(`${this.path}/${key}`, forgetful(make), options, this);
-        if (child.isAlive) (this.#children ??= new Map()).set(key, child);
-        return typed<C>(child);
-      },
-      stop: () => {
-        if (incarnation !== this.#incarnation || this.#state !== "running") return;
-        if (this.#current === undefined) this.#over({ reason: "stopped" });
-        else this.#stopSelf = true;
-      },
-    };
+  /** Starts a child of an incarnation. */
+  spawn(incarnation: number, key: string, make: AnyMake, options: SpawnOptions): Cell {
+    if (incarnation !== this.#incarnation || !this.isAlive) throw this.#shared.nobody(this.path);
+    const child = this.#shared.spawn(`${this.path}/${key}`, make, options, this);
+    if (child.isAlive) (this.#children ??= new Map()).set(key, child);
+    return child;
+  }
+
+  /** Ends an incarnation once the message at hand is handled. */
+  finish(incarnation: number): void {
+    if (incarnation !== this.#incarnation || this.#state !== "running") return;
+    if (this.#current === undefined) this.#over({ reason: "stopped" });
+    else this.#stopSelf = true;
   }
 
   #fail(error: unknown): void {
@@ -356,13 +356,8 @@ export class Cell implements Runnable {
 
   /** One incarnation is over: there may be another. */
   #over(exit: Exit): void {
-    const current = this.#current;
-    if (current !== undefined) {
-      // A child took this incarnation down in the middle of a message.
-      this.#current = undefined;
-      this.#shared.dead(this, current, "failed");
-      current.abort(failed(`${this.path} failed at ${current.type}`, exit.error));
-    }
+    // A child may have taken this incarnation down in the middle of a message.
+    this.#interrupt(exit.error);
     const rule = this.#options.restart ?? "transient";
     const again = rule === "permanent" || (rule === "transient" && exit.reason !== "stopped");
     if (!again) {
@@ -378,15 +373,63 @@ export class Cell implements Runnable {
     }
     this.#failures = [...this.#failures, now];
     this.#state = "restarting";
+    const group = (this.#parent?.group(this) ?? ALONE).filter((cell) => cell.#yield(this));
     this.#retired = this.#retire(exit);
-    void this.#retired.then(() => {
-      if (this.#state !== "restarting") return;
-      this.#shared.wheelAfter(this.#pause(), () => {
-        if (this.#state !== "restarting") return;
-        this.#restarts += 1;
-        this.#start();
-      });
+    void this.#retired.then(() => this.#anew(group, this.#pause()));
+  }
+
+  /** Begins anew after a pause, and with it those of its group, itself among them. */
+  async #anew(group: readonly Cell[], pause: number): Promise<void> {
+    const exit: Exit = { reason: "stopped" };
+    for (const other of group.toReversed()) {
+      if (other === this || other.#state !== "restarting") continue;
+      if (other.#options.restart === "temporary") {
+        await other.#end(exit);
+        continue;
+      }
+      other.#retired = other.#retire(exit);
+      await other.#retired;
+    }
+    if (this.#state !== "restarting") return;
+    this.#shared.wheelAfter(pause, () => {
+      for (const cell of group.length === 0 ? [this] : group) cell.#restart();
     });
+  }
+
+  /** The children that begin anew with one that failed, in the order in which they were spawned. */
+  group(failed: Cell): readonly Cell[] {
+    const strategy = this.#options.strategy ?? "one-for-one";
+    if (strategy === "one-for-one") return ALONE;
+    const all = [...(this.#children?.values() ?? [])];
+    const at = all.indexOf(failed);
+    // One that failed while it was spawned is no child yet.
+    if (at < 0) return ALONE;
+    return strategy === "one-for-all" ? all : all.slice(at);
+  }
+
+  /** Handles nothing more, because one of its group failed; false if it is at its end already. */
+  #yield(failed: Cell): boolean {
+    if (this === failed) return true;
+    if (this.#state !== "running" && this.#state !== "starting") return false;
+    this.#interrupt("one beside it failed");
+    this.#incarnation += 1;
+    this.#state = "restarting";
+    return true;
+  }
+
+  #restart(): void {
+    if (this.#state !== "restarting") return;
+    this.#restarts += 1;
+    this.#start();
+  }
+
+  /** Drops the message at hand: its handler is told, and who asked. */
+  #interrupt(error: unknown): void {
+    const current = this.#current;
+    if (current === undefined) return;
+    this.#current = undefined;
+    this.#shared.dead(this, current, "failed");
+    current.abort(failed(`${this.path} failed at ${current.type}`, error));
   }
 
   /** Milliseconds before the next start: none at first, then more and more. */
@@ -433,7 +476,7 @@ export class Cell implements Runnable {
     this.#state = "ended";
     this.#shared.cells.delete(this.path);
     this.#parent?.childEnded(this, last);
-    this.#finish(last);
+    this.#finish?.(last);
   }
 
   childEnded(child: Cell, exit: Exit): void {
@@ -457,23 +500,42 @@ export class Cell implements Runnable {
     return this.#options.shutdownMs ?? 5000;
   }
 
-  #dead(delivery: Delivery, error: MessageError): void {
+  /** A message was let go by the mailbox, or has nobody to go to. */
+  dead(delivery: Delivery, error: MessageError): void {
     this.#shared.dead(this, delivery, error.code);
     if (!delivery.isOver) delivery.refuse(error);
   }
 }
 
-/** A callback that is due after a while. */
-export class Alarm extends Timer {
-  readonly #callback: () => void;
+/**
+ * What an incarnation is made with. Its functions are made when somebody takes them, so that they
+ * can be taken apart from it and cost nothing to those who do not.
+ */
+class Context implements ActorContext<never> {
+  readonly #cell: Cell;
+  readonly #incarnation: number;
 
-  constructor(callback: () => void) {
-    super();
-    this.#callback = callback;
+  constructor(cell: Cell, incarnation: number) {
+    this.#cell = cell;
+    this.#incarnation = incarnation;
   }
 
-  expire(): void {
-    this.#callback();
+  get self(): LocalRef<never> {
+    return typed<never>(this.#cell);
+  }
+
+  get spawn() {
+    return <C extends Protocol<C>>(
+      key: string,
+      make: Make<C>,
+      options: SpawnOptions = {},
+    ): LocalRef<C> => {
+      return typed<C>(this.#cell.spawn(this.#incarnation, key, forgetful(make), options));
+    };
+  }
+
+  get stop() {
+    return (): void => this.#cell.finish(this.#incarnation);
   }
 }
 

@@ -2,8 +2,30 @@ import { MessageError } from "./error.js";
 
 /** Kinds of frames; their octets are the places in this list, from 1. */
 const KINDS = ["hello", "name", "call", "item", "done", "error", "cancel", "credit"] as const;
-const VERSION_2 = [...KINDS, "tell"] as const;
+const VERSION_2 = [...KINDS, "tell", "token"] as const;
 const CONTENTS = ["none", "json", "text", "octets"] as const;
+
+/** The octet of each kind. */
+export const KIND_OCTETS = {
+  hello: 1,
+  name: 2,
+  call: 3,
+  item: 4,
+  done: 5,
+  error: 6,
+  cancel: 7,
+  credit: 8,
+  tell: 9,
+  token: 10,
+} as const satisfies Record<Frame["kind"], number>;
+
+/** The octet of each content. */
+export const CONTENT_OCTETS = {
+  none: 0,
+  json: 1,
+  text: 2,
+  octets: 3,
+} as const satisfies Record<Frame["content"], number>;
 
 /** Octets before the payload. */
 export const HEADER = 24;
@@ -32,8 +54,8 @@ export function encodeFrame(frame: Frame): Uint8Array {
   const octets = new Uint8Array(HEADER + payload.length);
   const view = new DataView(octets.buffer);
   view.setUint32(0, payload.length);
-  view.setUint8(4, VERSION_2.indexOf(frame.kind) + 1);
-  view.setUint8(5, CONTENTS.indexOf(frame.content));
+  view.setUint8(4, KIND_OCTETS[frame.kind]);
+  view.setUint8(5, CONTENT_OCTETS[frame.content]);
   view.setUint32(8, frame.id);
   view.setUint32(12, frame.target);
   view.setUint32(16, frame.deadline);
@@ -62,7 +84,9 @@ export interface FrameDecoderOptions {
 export class FrameDecoder {
   readonly #limit: number;
   readonly #kinds: readonly Frame["kind"][];
-  #rest = new Uint8Array();
+  /** The beginning of a frame: `#have` octets, with room for more. */
+  #rest = EMPTY;
+  #have = 0;
   #broken: MessageError | undefined;
 
   constructor(options: FrameDecoderOptions) {
@@ -71,13 +95,14 @@ export class FrameDecoder {
   }
 
   /**
-   * Takes octets in and returns the frames that are complete.
+   * Takes octets in and returns the frames that are complete. Payloads may share the memory of
+   * the octets, which must not change any more.
    *
    * @throws MessageError `protocol` if they are no frames; the ones before are lost with it.
    */
   feed(octets: Uint8Array): Frame[] {
     if (this.#broken !== undefined) throw this.#broken;
-    const all = this.#rest.length === 0 ? octets : joined(this.#rest, octets);
+    const all = this.#have === 0 ? octets : this.#append(octets);
     const frames: Frame[] = [];
     let at = 0;
     while (all.length - at >= HEADER) {
@@ -86,7 +111,10 @@ export class FrameDecoder {
       frames.push(frame);
       at += HEADER + frame.payload.length;
     }
-    this.#rest = all.slice(at);
+    const left = all.length - at;
+    if (left === 0) this.#rest = EMPTY;
+    else if (at > 0 || this.#have === 0) this.#rest = all.slice(at);
+    this.#have = left;
     return frames;
   }
 
@@ -97,46 +125,62 @@ export class FrameDecoder {
    */
   finish(): void {
     if (this.#broken !== undefined) throw this.#broken;
-    const have = this.#rest.length;
+    const have = this.#have;
     if (have > 0) throw this.#break(`the stream ended ${have} octets into a frame`);
   }
 
+  /** Puts octets behind the rest; its room is doubled, so that each octet is copied rarely. */
+  #append(octets: Uint8Array): Uint8Array {
+    const have = this.#have + octets.length;
+    if (have > this.#rest.length) {
+      const room = new Uint8Array(Math.max(have, this.#rest.length * 2));
+      room.set(this.#rest.subarray(0, this.#have));
+      this.#rest = room;
+    }
+    this.#rest.set(octets, this.#have);
+    this.#have = have;
+    return this.#rest.subarray(0, have);
+  }
+
   #parse(all: Uint8Array, at: number): Frame | undefined {
-    const view = new DataView(all.buffer, all.byteOffset + at, HEADER);
-    const length = view.getUint32(0);
-    const kind = this.#kinds[view.getUint8(4) - 1];
-    const content = CONTENTS[view.getUint8(5)];
-    if (kind === undefined) throw this.#break(`unknown kind ${view.getUint8(4)}`);
-    if (content === undefined) throw this.#break(`unknown content ${view.getUint8(5)}`);
-    if (view.getUint16(6) !== 0) throw this.#break(`unknown flags ${view.getUint16(6)}`);
+    const length = uint32(all, at);
+    const kind = this.#kinds[(all[at + 4] ?? 0) - 1];
+    const content = CONTENTS[all[at + 5] ?? 0];
+    if (kind === undefined) throw this.#break(`unknown kind ${all[at + 4]}`);
+    if (content === undefined) throw this.#break(`unknown content ${all[at + 5]}`);
+    const flags = uint32(all, at + 4) & 0xffff;
+    if (flags !== 0) throw this.#break(`unknown flags ${flags}`);
     if (length > this.#limit) {
       throw this.#break(`payload of ${length} octets, the limit is ${this.#limit}`);
     }
     if (content === "none" && length > 0) {
       throw this.#break(`payload of ${length} octets without a content type`);
     }
-    if (all.length - at < HEADER + length) return undefined;
+    const end = at + HEADER + length;
+    if (all.length < end) return undefined;
     return {
       kind,
       content,
-      id: view.getUint32(8),
-      target: view.getUint32(12),
-      deadline: view.getUint32(16),
-      credit: view.getUint32(20),
-      payload: all.slice(at + HEADER, at + HEADER + length),
+      id: uint32(all, at + 8),
+      target: uint32(all, at + 12),
+      deadline: uint32(all, at + 16),
+      credit: uint32(all, at + 20),
+      payload: length === 0 ? EMPTY : all.subarray(at + HEADER, end),
     };
   }
 
   #break(what: string): MessageError {
-    this.#rest = new Uint8Array();
+    this.#rest = EMPTY;
+    this.#have = 0;
     this.#broken = new MessageError("protocol", what);
     return this.#broken;
   }
 }
 
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(first.length + second.length);
-  all.set(first);
-  all.set(second, first.length);
-  return all;
+const EMPTY = new Uint8Array();
+
+function uint32(octets: Uint8Array, at: number): number {
+  const high = ((octets[at] ?? 0) << 8) | (octets[at + 1] ?? 0);
+  const low = ((octets[at + 2] ?? 0) << 8) | (octets[at + 3] ?? 0);
+  return ((high << 16) | low) >>> 0;
 }

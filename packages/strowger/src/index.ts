@@ -1,4 +1,8 @@
 export { type Address, address, type ParsedAddress, parseAddress } from "./address.js";
+export type { ConnectionState, ConnectOptions } from "./client/connection.js";
+export { connect, type RemoteNode } from "./client/node.js";
+export { type StartedNode, startNode, type StartOptions } from "./client/start.js";
+export type { RemoteTopic } from "./client/topic.js";
 export type { Clock } from "./clock.js";
 export { type ErrorCode, type ErrorData, MessageError, parseError } from "./error.js";
 export type { Percentiles } from "./histogram.js";
@@ -24,6 +28,7 @@ export type {
   DeadLetter,
   Entry,
   Exit,
+  LocalRef,
   Make,
   Overflow,
   Protocol,

@@ -3,8 +3,10 @@ import { MessageError, stackless } from "./error.js";
 import type { Overflow } from "./protocol.js";
 import { Ring } from "./ring.js";
 
-/** What a mailbox reports about messages that it lets go. */
-export type Refuse = (delivery: Delivery, error: MessageError) => void;
+/** Who hears of messages that a mailbox lets go. */
+export interface Owner {
+  dead(delivery: Delivery, error: MessageError): void;
+}
 
 interface Sender {
   readonly delivery: Delivery;
@@ -17,31 +19,27 @@ interface Sender {
 const QUEUED = Promise.resolve();
 
 /** Messages that wait, up to a capacity, and senders that wait for room. */
-export class Mailbox {
+export class Mailbox extends Ring<Delivery> {
   highWater = 0;
   dropped = 0;
   readonly capacity: number;
   readonly #overflow: Overflow;
-  readonly #refuse: Refuse;
-  readonly #messages = new Ring<Delivery>();
+  readonly #owner: Owner;
   #senders: Ring<Sender> | undefined;
 
-  constructor(capacity: number, overflow: Overflow, refuse: Refuse) {
+  constructor(capacity: number, overflow: Overflow, owner: Owner) {
+    super();
     this.capacity = Math.max(1, Math.floor(capacity));
     this.#overflow = overflow;
-    this.#refuse = refuse;
-  }
-
-  get depth(): number {
-    return this.#messages.length;
+    this.#owner = owner;
   }
 
   /** Queues a message, or does what the rule says; resolves when it is queued. */
-  push(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
+  offer(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
     // Who comes later must not overtake a sender that waits.
-    if (this.#messages.length < this.capacity && (this.#senders?.length ?? 0) === 0) {
-      this.#messages.push(delivery);
-      if (this.#messages.length > this.highWater) this.highWater = this.#messages.length;
+    if (this.length < this.capacity && (this.#senders?.length ?? 0) === 0) {
+      this.push(delivery);
+      if (this.length > this.highWater) this.highWater = this.length;
       return QUEUED;
     }
     switch (this.#overflow) {
@@ -51,36 +49,37 @@ export class Mailbox {
         return this.#reject(delivery, this.#full());
       case "drop-newest":
         this.dropped += 1;
-        this.#refuse(delivery, this.#full());
+        this.#owner.dead(delivery, this.#full());
         return QUEUED;
       case "drop-oldest":
         this.#drop();
         break;
       case "keep-latest":
-        while (this.#messages.length > 0) this.#drop();
+        while (this.length > 0) this.#drop();
         break;
     }
-    this.#messages.push(delivery);
+    this.push(delivery);
     return QUEUED;
   }
 
-  shift(): Delivery | undefined {
-    const delivery = this.#messages.shift();
+  /** Takes the oldest message out, and lets in a sender that waits. */
+  take(): Delivery | undefined {
+    const delivery = this.shift();
     if (this.#senders !== undefined) this.#admit(this.#senders);
     return delivery;
   }
 
   /** Refuses all that waits. */
   clear(error: MessageError): void {
-    for (let each = this.#messages.shift(); each !== undefined; each = this.#messages.shift()) {
-      this.#refuse(each, error);
+    for (let each = this.shift(); each !== undefined; each = this.shift()) {
+      this.#owner.dead(each, error);
     }
     const senders = this.#senders;
     this.#senders = undefined;
     for (let each = senders?.shift(); each !== undefined; each = senders?.shift()) {
       if (each.isGone) continue;
       each.forget();
-      this.#refuse(each.delivery, error);
+      this.#owner.dead(each.delivery, error);
       each.reject(error);
     }
   }
@@ -96,7 +95,7 @@ export class Mailbox {
       sender.forget = onAbort(signal, () => {
         sender.isGone = true;
         const error = cancelled(delivery.type);
-        this.#refuse(delivery, error);
+        this.#owner.dead(delivery, error);
         reject(error);
       });
     });
@@ -105,25 +104,25 @@ export class Mailbox {
   }
 
   #admit(senders: Ring<Sender>): void {
-    while (this.#messages.length < this.capacity) {
+    while (this.length < this.capacity) {
       const sender = senders.shift();
       if (sender === undefined) return;
       if (sender.isGone) continue;
       sender.forget();
-      this.#messages.push(sender.delivery);
+      this.push(sender.delivery);
       sender.resolve();
     }
   }
 
   #drop(): void {
-    const oldest = this.#messages.shift();
+    const oldest = this.shift();
     if (oldest === undefined) return;
     this.dropped += 1;
-    this.#refuse(oldest, this.#full());
+    this.#owner.dead(oldest, this.#full());
   }
 
   #reject(delivery: Delivery, error: MessageError): Promise<void> {
-    this.#refuse(delivery, error);
+    this.#owner.dead(delivery, error);
     return refused(error);
   }
 

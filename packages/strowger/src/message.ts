@@ -166,7 +166,7 @@ export function parseMessage(data: unknown): Message {
     pattern,
     to: place(data["to"], "to"),
     from: optional(data, "from", place),
-    type: word(data["type"]),
+    type: parseType(data["type"]),
     payload: data["payload"],
     correlationId,
     timestamp: integer(0, Number.MAX_SAFE_INTEGER)(data["timestamp"], "timestamp"),
@@ -196,7 +196,8 @@ function place(value: unknown, field: string): Address {
   throw wrong(field, "an address");
 }
 
-function word(value: unknown): string {
+/** Checks what names a message. */
+export function parseType(value: unknown): string {
   const fits = typeof value === "string" && WORD.test(value);
   if (fits && utf8.encode(value).length <= LONGEST_TYPE) return value;
   throw wrong("type", `text of 1 to ${LONGEST_TYPE} octets without spaces`);

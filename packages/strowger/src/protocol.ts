@@ -63,11 +63,9 @@ export interface StreamOptions {
   readonly signal?: AbortSignal;
 }
 
-/** How an actor is spoken to; it stays the same over restarts. */
+/** How an actor is spoken to, here or in a node; it stays the same over restarts. */
 export interface ActorRef<P> {
   readonly address: Address;
-  /** Whether it takes messages. */
-  readonly isAlive: boolean;
 
   /**
    * Queues a message. Resolves once it is queued, which is at once while there is room.
@@ -90,6 +88,12 @@ export interface ActorRef<P> {
     type: K,
     ...rest: Rest<P[K], StreamOptions>
   ): AsyncIterableIterator<ItemOf<P[K]>>;
+}
+
+/** An actor of this process, which can be watched and ended as well. */
+export interface LocalRef<P> extends ActorRef<P> {
+  /** Whether it takes messages. */
+  readonly isAlive: boolean;
 
   /** Lets the actor finish the message it is at, and ends it and its children for good. */
   stop(): Promise<Exit>;
@@ -150,9 +154,9 @@ export interface Actor<P> {
 
 /** What an incarnation is made with. */
 export interface ActorContext<P> {
-  readonly self: ActorRef<P>;
+  readonly self: LocalRef<P>;
   /** Starts a child: it ends before this incarnation does, and fails it if it fails too often. */
-  spawn<C extends Protocol<C>>(key: string, make: Make<C>, options?: SpawnOptions): ActorRef<C>;
+  spawn<C extends Protocol<C>>(key: string, make: Make<C>, options?: SpawnOptions): LocalRef<C>;
   /** Ends this incarnation once the message at hand is handled. */
   stop(): void;
 }
@@ -173,6 +177,13 @@ export interface SpawnOptions {
   readonly restart?: "permanent" | "transient" | "temporary";
   /** How many restarts within so many milliseconds it may have: 5 in 10 000. */
   readonly intensity?: { readonly restarts: number; readonly withinMs: number };
+  /**
+   * Which of its children begin anew when one of them fails: that one (`one-for-one`, the
+   * default), all (`one-for-all`), or that one and those that were spawned after it
+   * (`rest-for-one`). They end in the reverse of the order in which they were spawned, and begin in
+   * that order.
+   */
+  readonly strategy?: "one-for-one" | "one-for-all" | "rest-for-one";
   /** Pauses before the second restart and on: 50 ms, doubled up to 10 000. */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
   /** Milliseconds that it may take to end before it is killed: 5000. */

@@ -1,4 +1,4 @@
-import { Alarm, Cell } from "./actor.js";
+import { Cell } from "./actor.js";
 import { address, type Address } from "./address.js";
 import type { Clock } from "./clock.js";
 import type { Delivery } from "./delivery.js";
@@ -7,7 +7,7 @@ import { Histogram } from "./histogram.js";
 import type { DeadLetter, SpawnOptions } from "./protocol.js";
 import { Scheduler } from "./scheduler.js";
 import { Topic } from "./topic.js";
-import { TimerWheel } from "./wheel.js";
+import { Alarm, TimerWheel } from "./wheel.js";
 
 /** Something that an actor threw where nobody could be told. */
 export interface Trouble {

@@ -10,24 +10,19 @@ type Waiting = {
 
 const DONE: IteratorResult<unknown, undefined> = { done: true, value: undefined };
 
-/**
- * Items from an actor to one reader.
- *
- * The reader grants credit, the pump makes items while there is some: a reader that stops reading
- * stops the producer, with at most a window of items between them.
- */
-export class ActorStream extends Timer implements AsyncIterableIterator<unknown, undefined> {
+/** The reading end of a stream: items that wait, and the credit that the reader gives for more. */
+export abstract class ItemReader extends Timer
+  implements AsyncIterableIterator<unknown, undefined> {
   /** Called once, when no more items will be made. */
   onEnd: (error: MessageError | undefined) => void = () => {};
   /** Gives back what the end needs no more, such as a listener. */
   forget: () => void = () => {};
+  /** What the reader grants at first. */
+  readonly window: number;
   readonly #wheel: TimerWheel;
   readonly #inlet: Inlet;
-  readonly #outlet = new Outlet();
   readonly #items = new Ring<unknown>();
   readonly #waiting = new Ring<Waiting>();
-  #source: AsyncIterator<unknown> | Iterator<unknown> | undefined;
-  #isPumping = false;
   #isEnded = false;
   #error: MessageError | undefined;
 
@@ -35,7 +30,11 @@ export class ActorStream extends Timer implements AsyncIterableIterator<unknown,
     super();
     this.#wheel = wheel;
     this.#inlet = new Inlet(window);
-    this.#outlet.grant(this.#inlet.first);
+    this.window = this.#inlet.first;
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
   }
 
   [Symbol.asyncIterator](): this {
@@ -45,7 +44,7 @@ export class ActorStream extends Timer implements AsyncIterableIterator<unknown,
   next(): Promise<IteratorResult<unknown, undefined>> {
     if (this.#items.length > 0) {
       const value = this.#items.shift();
-      this.#grant();
+      this.#taken();
       return Promise.resolve({ done: false, value });
     }
     if (this.#error !== undefined) {
@@ -65,15 +64,6 @@ export class ActorStream extends Timer implements AsyncIterableIterator<unknown,
     return Promise.resolve(DONE);
   }
 
-  /** Takes items from here while there is credit. */
-  start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
-    const source =
-      Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
-    this.#source = source;
-    if (this.#isEnded) this.#leave();
-    else this.#pump();
-  }
-
   /** Ends after the items that are there, with an error if there is one. */
   end(error: MessageError | undefined): void {
     if (this.#isEnded) return;
@@ -90,17 +80,74 @@ export class ActorStream extends Timer implements AsyncIterableIterator<unknown,
       }
     }
     this.onEnd(error);
-    // A generator that is at work is told by its signal, and left when it yields.
-    if (!this.#isPumping) this.#leave();
+    this.leave();
   }
 
   expire(): void {
     this.end(new MessageError("deadline", "the stream did not end within its deadline"));
   }
 
-  #grant(): void {
-    this.#outlet.grant(this.#inlet.take());
-    if (!this.#isPumping && this.#source !== undefined && !this.#isEnded) this.#pump();
+  /** Gives the reader an item, or has it wait. */
+  protected deliver(value: unknown): void {
+    const reader = this.#waiting.shift();
+    if (reader === undefined) {
+      this.#items.push(value);
+      return;
+    }
+    reader.resolve({ done: false, value });
+    this.#taken();
+  }
+
+  /** The reader takes so many more items. */
+  protected abstract grant(credit: number): void;
+
+  /** The stream has ended: who makes items may stop. */
+  protected abstract leave(): void;
+
+  #taken(): void {
+    const credit = this.#inlet.take();
+    if (credit > 0 && !this.#isEnded) this.grant(credit);
+  }
+}
+
+/**
+ * Items from an actor to one reader.
+ *
+ * The reader grants credit, the pump makes items while there is some: a reader that stops reading
+ * stops the producer, with at most a window of items between them.
+ */
+export class ActorStream extends ItemReader {
+  readonly #outlet = new Outlet();
+  #source: AsyncIterator<unknown> | Iterator<unknown> | undefined;
+  #isPumping = false;
+
+  constructor(window: number, wheel: TimerWheel) {
+    super(window, wheel);
+    this.#outlet.grant(this.window);
+  }
+
+  /** Takes items from here while there is credit. */
+  start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
+    const source =
+      Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+    this.#source = source;
+    if (this.isEnded) this.leave();
+    else this.#pump();
+  }
+
+  protected override grant(credit: number): void {
+    this.#outlet.grant(credit);
+    if (!this.#isPumping && this.#source !== undefined) this.#pump();
+  }
+
+  protected override leave(): void {
+    // A generator that is at work is told by its signal, and left when it yields.
+    if (this.#isPumping) return;
+    const source = this.#source;
+    this.#source = undefined;
+    if (source?.return === undefined) return;
+    // The reader has gone: what the producer says on its way out has nobody to go to.
+    Promise.resolve(source.return()).catch(() => {});
   }
 
   #pump(): void {
@@ -114,14 +161,14 @@ export class ActorStream extends Timer implements AsyncIterableIterator<unknown,
 
   async #produce(): Promise<void> {
     const source = this.#source;
-    while (source !== undefined && !this.#isEnded && this.#outlet.send()) {
+    while (source !== undefined && !this.isEnded && this.#outlet.send()) {
       const result = await source.next();
       if (result.done === true) {
         this.#source = undefined;
         this.end(undefined);
         return;
       }
-      if (!this.#isEnded) this.#deliver(result.value);
+      if (!this.isEnded) this.deliver(result.value);
     }
   }
 
@@ -130,29 +177,11 @@ export class ActorStream extends Timer implements AsyncIterableIterator<unknown,
     if (error !== undefined) {
       this.#source = undefined;
       this.end(error);
-    } else if (this.#isEnded) {
-      this.#leave();
+    } else if (this.isEnded) {
+      this.leave();
     } else {
       // Credit that came between the last look and now.
       this.#pump();
     }
-  }
-
-  #deliver(value: unknown): void {
-    const reader = this.#waiting.shift();
-    if (reader === undefined) {
-      this.#items.push(value);
-      return;
-    }
-    reader.resolve({ done: false, value });
-    this.#outlet.grant(this.#inlet.take());
-  }
-
-  #leave(): void {
-    const source = this.#source;
-    this.#source = undefined;
-    if (source?.return === undefined) return;
-    // The reader has gone: what the producer says on its way out has nobody to go to.
-    Promise.resolve(source.return()).catch(() => {});
   }
 }

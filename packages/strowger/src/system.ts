@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "./clock.js";
 import type { Percentiles } from "./histogram.js";
 import type {
   ActorInfo,
-  ActorRef,
+  LocalRef,
   AnyProtocol,
   DeadLetter,
   Make,
@@ -69,12 +69,12 @@ export class ActorSystem {
     path: string,
     make: Make<P>,
     options: SpawnOptions = {},
-  ): ActorRef<P> {
+  ): LocalRef<P> {
     return typed<P>(this.#shared.spawn(path, forgetful(make), options, undefined));
   }
 
   /** The actor at a path, if there is one; its messages are checked by nobody but itself. */
-  find(path: string): ActorRef<AnyProtocol> | undefined {
+  find(path: string): LocalRef<AnyProtocol> | undefined {
     const cell = this.#shared.cells.get(path);
     return cell === undefined ? undefined : typed<AnyProtocol>(cell);
   }

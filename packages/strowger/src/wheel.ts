@@ -15,6 +15,20 @@ export abstract class Timer {
   abstract expire(): void;
 }
 
+/** A callback that is due after a while. */
+export class Alarm extends Timer {
+  readonly #callback: () => void;
+
+  constructor(callback: () => void) {
+    super();
+    this.#callback = callback;
+  }
+
+  expire(): void {
+    this.#callback();
+  }
+}
+
 class List extends Timer {
   override before: Timer = this;
   override behind: Timer = this;

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ActorSystem, type Exit } from "../src/index.js";
+import {
+  type Actor,
+  ActorSystem,
+  type Exit,
+  type LocalRef,
+  type SpawnOptions,
+} from "../src/index.js";
 import { VirtualClock } from "../src/testing.js";
 
 type Fragile = { add: { payload: number; reply: number }; fail: {} };
@@ -168,4 +174,84 @@ test("what a postStop throws is told, and ends nothing else", async () => {
   }));
   await ref.stop();
   assert.deepEqual(troubles, ["@(sore) Error: ouch"]);
+});
+
+type Parent = { start: { payload: string } };
+
+/** A parent with the children a, b and c; each that begins or ends is written down. */
+async function family(strategy: "one-for-one" | "one-for-all" | "rest-for-one") {
+  const { clock, system } = setup();
+  const seen: string[] = [];
+  const children = new Map<string, LocalRef<Fragile>>();
+  const options = new Map<string, SpawnOptions>();
+  const parent = system.spawn<Parent>("parent", (context) => ({
+    handle: {
+      start: (key) => {
+        const make = (): Actor<Fragile> => {
+          seen.push(`+${key}`);
+          return { ...fragile()(), postStop: (exit) => void seen.push(`-${key} ${exit.reason}`) };
+        };
+        children.set(key, context.spawn<Fragile>(key, make, options.get(key)));
+      },
+    },
+  }), { strategy });
+  const start = async (key: string, how: SpawnOptions = {}): Promise<LocalRef<Fragile>> => {
+    options.set(key, how);
+    await parent.ask("start", key);
+    const child = children.get(key);
+    assert.ok(child !== undefined);
+    return child;
+  };
+  return { clock, parent, start, seen };
+}
+
+for (const [strategy, begun] of [
+  ["one-for-one", ["-b failed", "+b"]],
+  ["one-for-all", ["-b failed", "-c stopped", "-a stopped", "+a", "+b", "+c"]],
+  ["rest-for-one", ["-b failed", "-c stopped", "+b", "+c"]],
+] as const) {
+  test(`${strategy} begins anew what it says, in the order of spawning`, async () => {
+    const { clock, parent, start, seen } = await family(strategy);
+    const [a, b, c] = [await start("a"), await start("b"), await start("c")];
+    for (const child of [a, b, c]) await child.ask("add", 5);
+    seen.length = 0;
+    await assert.rejects(b.ask("fail"), { code: "failed" });
+    await clock.settle();
+    assert.deepEqual(seen, begun);
+    const sums = await Promise.all([a, b, c].map((child) => child.ask("add", 1)));
+    const isNew = (key: string): boolean => begun.some((each) => each === `+${key}`);
+    assert.deepEqual(sums, ["a", "b", "c"].map((key) => (isNew(key) ? 1 : 6)));
+    assert.equal(parent.info().restarts, 0);
+  });
+}
+
+test("a temporary child that falls with another does not come back", async () => {
+  const { clock, start } = await family("one-for-all");
+  const [a, b] = [await start("a"), await start("b", { restart: "temporary" })];
+  await assert.rejects(a.ask("fail"), { code: "failed" });
+  await clock.settle();
+  assert.deepEqual(await b.ended, { reason: "stopped" });
+  assert.equal(await a.ask("add", 1), 1);
+});
+
+test("what a child was at when another took it down is failed, the rest is kept", async () => {
+  const { clock, system } = setup();
+  type Pair = { hold: { reply: string }; add: { payload: number; reply: number }; fail: {} };
+  const make = (): Actor<Pair> => ({
+    handle: { ...fragile()().handle, hold: () => new Promise<string>(() => {}) },
+  });
+  const pair: LocalRef<Pair>[] = [];
+  system.spawn<{}>("parent", (context) => {
+    for (const key of ["a", "b"]) pair.push(context.spawn<Pair>(key, make));
+    return { handle: {} };
+  }, { strategy: "one-for-all" });
+  const [a, b] = pair;
+  assert.ok(a !== undefined && b !== undefined);
+  const held = assert.rejects(b.ask("hold"), { code: "failed", message: /beside it failed/ });
+  const waits = b.ask("add", 3);
+  await clock.settle();
+  void a.tell("fail");
+  await clock.settle();
+  await held;
+  assert.equal(await waits, 3);
 });

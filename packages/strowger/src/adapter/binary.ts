@@ -1,0 +1,49 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+
+import { MessageError } from "../error.js";
+
+const PROGRAM = process.platform === "win32" ? "strowger.exe" : "strowger";
+
+/**
+ * Finds the program of a node.
+ *
+ * @throws MessageError `refused` that names all the places where it is not.
+ */
+export function findBinary(env: Readonly<Record<string, string | undefined>>): string {
+  const named = env["STROWGER_BIN"];
+  if (named !== undefined && named !== "") {
+    if (isProgram(named)) return named;
+    throw new MessageError("refused", `STROWGER_BIN is ${named}, which is no program`);
+  }
+  for (const folder of (env["PATH"] ?? "").split(delimiter)) {
+    const file = join(folder, PROGRAM);
+    if (folder !== "" && isProgram(file)) return file;
+  }
+  const name = `@strowger/${process.platform}-${process.arch}`;
+  const file = packaged(name);
+  if (file !== undefined) return file;
+  throw new MessageError("refused", "no program of a node: STROWGER_BIN is not set, there is no"
+    + ` ${PROGRAM} on the PATH, and the package ${name} is not installed`);
+}
+
+/** The program in a package for this platform. */
+function packaged(name: string): string | undefined {
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+    const file = join(dirname(manifest), "bin", PROGRAM);
+    return isProgram(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,172 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { address, type Address, parseAddress } from "../address.js";
+import { systemClock } from "../clock.js";
+import { MessageError } from "../error.js";
+import type {
+  ActorRef,
+  AnyProtocol,
+  AskOptions,
+  Protocol,
+  StreamOptions,
+  TellOptions,
+} from "../protocol.js";
+import { Connection, type ConnectionState, type ConnectOptions } from "./connection.js";
+import { parsePlace } from "./line.js";
+import { Name } from "./name.js";
+import { Call, RemoteStream } from "./outgoing.js";
+import { remoteTopic, type RemoteTopic } from "./topic.js";
+
+/** A running node, and the actors in it. */
+export interface RemoteNode {
+  /** Whether it is connected. */
+  readonly state: ConnectionState;
+  /** The node's own methods by name: `ping`, `ps`, `tree`, as far as the door has them. */
+  readonly control: ActorRef<AnyProtocol>;
+  /**
+   * The actor at a path or an address; nobody asks whether there is one.
+   *
+   * @throws MessageError `bad-request` if it is no path.
+   */
+  actor<P extends Protocol<P> = AnyProtocol>(at: string): ActorRef<P>;
+  /** The topic of this name in the node; who uses it has to agree with the node on `T`. */
+  topic<T>(name: string): RemoteTopic<T>;
+  /** Resolves when it is connected; rejects when it was closed. */
+  opened(): Promise<void>;
+  /** Ends all that is pending with `cancelled`, and does not connect again. */
+  close(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Connects to a running node: a path of its socket, `tcp://HOST:PORT` or `ws://HOST:PORT`.
+ *
+ * When the connection is lost, what is pending ends with `failed`, streams as well; it connects
+ * again, as often as it takes.
+ *
+ * @example
+ * const node = await connect("/run/strowger/gateway.sock");
+ * await node.actor<Counter>("counter").ask("add", 2);
+ *
+ * @throws MessageError if nobody listens there, or somebody else than a node.
+ */
+export async function connect(where: string, options: ConnectOptions = {}): Promise<RemoteNode> {
+  const place = parsePlace(where);
+  const { dial } = await import("#adapter");
+  const around = { dial, clock: systemClock, random: Math.random };
+  return over(new Connection(place, options, around));
+}
+
+/** The node at the other end of a connection, once it is there. */
+export async function over(connection: Connection): Promise<RemoteNode> {
+  await connection.begin();
+  const close = (): void => {
+    connection.close(new MessageError("cancelled", "the client was closed"));
+  };
+  return {
+    get state() {
+      return connection.state;
+    },
+    control: typed<AnyProtocol>(new RemoteActor(connection, undefined)),
+    actor: <P extends Protocol<P>>(at: string) => {
+      const known = at.startsWith("@(") ? parseAddress(at).address : address(at);
+      return typed<P>(new RemoteActor(connection, known));
+    },
+    topic: <T>(name: string) => {
+      const actor = new RemoteActor(connection, address(`topic/${name}`));
+      return remoteTopic<T>(actor, connection);
+    },
+    opened: () => connection.opened(),
+    close,
+    [Symbol.asyncDispose]: () => {
+      close();
+      return Promise.resolve();
+    },
+  };
+}
+
+// Where the types of a protocol come back: the name of a message decides them, and what comes over
+// the wire is as its sender says.
+function typed<P>(actor: RemoteActor): ActorRef<P>;
+function typed(actor: unknown): unknown {
+  return actor;
+}
+
+/** An actor in a node; without an address, the methods of the node itself. */
+export class RemoteActor {
+  readonly #connection: Connection;
+  readonly #address: Address | undefined;
+  readonly #names = new Map<string, Name>();
+
+  constructor(connection: Connection, at: Address | undefined) {
+    this.#connection = connection;
+    this.#address = at;
+  }
+
+  get address(): Address {
+    return this.#address ?? "@(control)";
+  }
+
+  tell(type: string, payload?: unknown, options?: TellOptions): Promise<void> {
+    const told = this.#call("tell", type, payload, this.#connection.deadlineMs, options?.signal);
+    // As in process: a rejection that nobody looks at is no fault of the program.
+    const queued = told.then(nothing);
+    queued.catch(nothing);
+    return queued;
+  }
+
+  ask(type: string, payload?: unknown, options?: AskOptions): Promise<unknown> {
+    const deadlineMs = options?.deadlineMs ?? this.#connection.deadlineMs;
+    return this.#call("call", type, payload, deadlineMs, options?.signal);
+  }
+
+  stream(type: string, payload?: unknown, options?: StreamOptions): RemoteStream {
+    const stream = new RemoteStream(this.#name(type), payload, options, this.#connection.wheel);
+    this.#submit(stream);
+    return stream;
+  }
+
+  #call(
+    kind: "call" | "tell",
+    type: string,
+    payload: unknown,
+    deadlineMs: number,
+    signal: AskOptions["signal"],
+  ): Promise<unknown> {
+    const { wheel } = this.#connection;
+    const call = new Call(kind, this.#name(type), payload, deadlineMs, wheel);
+    if (signal !== undefined) call.listen(signal);
+    this.#submit(call);
+    return call.promise;
+  }
+
+  #submit(call: Call | RemoteStream): void {
+    if (call.isOver) return;
+    if (call.name.fault !== undefined) {
+      call.fail(call.name.fault);
+      return;
+    }
+    const { protocol } = this.#connection;
+    if (this.#address !== undefined && protocol === 1) {
+      const text = "the node speaks version 1 here, which has no actors: use the socket of its"
+        + " gateway";
+      call.fail(new MessageError("protocol", text));
+      return;
+    }
+    this.#connection.submit(call);
+  }
+
+  #name(type: string): Name {
+    let name = this.#names.get(type);
+    if (name === undefined) {
+      name = new Name(this.#address, type);
+      // Types are few; who makes them up is not to be remembered for ever.
+      if (this.#names.size >= NAMES) this.#names.clear();
+      this.#names.set(type, name);
+    }
+    return name;
+  }
+}
+
+const NAMES = 1024;
+
+function nothing(): void {}

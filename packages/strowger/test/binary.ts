@@ -1,0 +1,32 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import { findBinary } from "../src/adapter/binary.js";
+
+const root = fileURLToPath(new URL("../../../../", import.meta.url));
+
+/** The node to test with: STROWGER_BIN, what cargo built here, or what is installed. */
+export function binary(): string | undefined {
+  const named = process.env["STROWGER_BIN"];
+  if (named !== undefined && named !== "") return named;
+  const built = ["debug", "release"].map((profile) => `${root}target/${profile}/strowger`);
+  const found = built.find((file) => existsSync(file));
+  if (found !== undefined) return found;
+  try {
+    return findBinary(process.env);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The node, or why tests that need one are skipped; where nothing may be skipped it has to be
+ * there.
+ */
+export function nodeOrSkip(): { readonly program: string; readonly skip: false | string } {
+  const program = binary();
+  if (program !== undefined) return { program, skip: false };
+  const why = "no node: set STROWGER_BIN, or build it with `cargo build`";
+  if (process.env["CI"] === "true") throw new Error(`CI=true and ${why}`);
+  return { program: "", skip: why };
+}

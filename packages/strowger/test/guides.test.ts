@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const guides = join(root, "../../docs/guides");
+
+/** The programs of a page, and what their comments say that they print. */
+function programs(page: string): { readonly text: string; readonly prints: readonly string[] }[] {
+  const text = readFileSync(join(guides, `${page}.md`), "utf8");
+  return Array.from(text.matchAll(/```ts\n(.*?)```/gs), ([, program = ""]) => ({
+    text: program,
+    prints: Array.from(program.matchAll(/console\.log\(.*\); \/\/ (.*)/g), ([, said = ""]) => said),
+  }));
+}
+
+for (const page of ["nact", "effect", "akka-typescript"]) {
+  test(`the programs of the guide from ${page} compile, and print what they say`, () => {
+    // Inside of the package, so that it is found by its name, and nact beside it.
+    const folder = join(root, `dist/guide-${page}-${process.pid}`);
+    mkdirSync(folder, { recursive: true });
+    try {
+      const all = programs(page);
+      assert.ok(all.length > 0);
+      const files = all.map(({ text }, n) => {
+        writeFileSync(join(folder, `program-${n}.ts`), text);
+        return `program-${n}`;
+      });
+      const flags = ["--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"];
+      const tsc = join(root, "node_modules/typescript/bin/tsc");
+      const sources = files.map((file) => `${file}.ts`);
+      const how = { cwd: folder, encoding: "utf8", timeout: 120_000 } as const;
+      execFileSync("node", [tsc, ...flags, "--ignoreConfig", ...sources], how);
+      for (const [n, { prints }] of all.entries()) {
+        const printed = execFileSync(process.execPath, [`${files[n]}.js`], how);
+        assert.deepEqual(printed.trim().split("\n"), prints);
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+}
