@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value, json};
 
 use crate::project::Project;
-use crate::{Outcome, observe, plots, report, step, term};
+use crate::{Outcome, observe, plots, report, step, term, typescript};
 
 /// The parts that can be measured, each with the program of the bench workspace that does it.
 const PARTS: &[(&str, &str)] = &[
@@ -15,7 +15,11 @@ const PARTS: &[(&str, &str)] = &[
     ("scale", "runtime"),
     ("pfcp", "pfcp"),
     ("n4", "n4"),
+    ("messages", TYPESCRIPT),
 ];
+
+/// The part is measured by programs of the TypeScript package.
+const TYPESCRIPT: &str = "typescript";
 
 /// The packages whose versions a page names.
 const PEERS: &[&str] = &["tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp"];
@@ -29,38 +33,36 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     }
     let wish = Wish::parse(args)?;
     let (part, program) = wish.part;
-    let binary = ["--release", "--bin", program];
-    step::run(
-        bench_cargo(project)
-            .arg("build")
-            .args(binary)
-            .arg("--quiet"),
-    )?;
-    let mut measure = bench_cargo(project);
-    measure.args(["run", "--quiet"]).args(binary);
-    measure.args(["--", "--part", part]);
-    if wish.quick {
-        measure.arg("--quick");
-    }
-    if let Some(only) = &wish.only {
-        measure.args(["--only", only]);
+    let mut programs = programs(project, part, program)?;
+    for measure in &mut programs {
+        if wish.quick {
+            measure.arg("--quick");
+        }
+        if let Some(only) = &wish.only {
+            measure.args(["--only", only]);
+        }
     }
     let rows = if wish.is_whole() {
         let mut unfinished = Unfinished::open(project, part, wish.resume)?;
-        if let Some(done) = unfinished.ids() {
-            measure.args(["--except", &done]);
+        let done = unfinished.ids();
+        for measure in &mut programs {
+            if let Some(done) = &done {
+                measure.args(["--except", done]);
+            }
+            follow(measure, |row| unfinished.add(row))?;
         }
-        follow(&mut measure, |row| unfinished.add(row))?;
         let rows = unfinished.rows.clone();
         keep(project, part, &rows)?;
         unfinished.remove();
         rows
     } else {
         let mut rows = Vec::new();
-        follow(&mut measure, |row| {
-            rows.push(row);
-            Ok(())
-        })?;
+        for measure in &mut programs {
+            follow(measure, |row| {
+                rows.push(row);
+                Ok(())
+            })?;
+        }
         rows
     };
     if wish.json {
@@ -71,6 +73,20 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         term::line(&report::plain_table(&rows));
     }
     Ok(())
+}
+
+/// The programs that measure a part, built, one after the other.
+fn programs(project: &Project, part: &str, program: &str) -> Result<Vec<Command>, String> {
+    if program == TYPESCRIPT {
+        return typescript::benches(project);
+    }
+    let binary = ["--release", "--bin", program];
+    let mut build = bench_cargo(project);
+    step::run(build.arg("build").args(binary).arg("--quiet"))?;
+    let mut measure = bench_cargo(project);
+    measure.args(["run", "--quiet"]).args(binary);
+    measure.args(["--", "--part", part]);
+    Ok(vec![measure])
 }
 
 struct Wish {
@@ -276,7 +292,11 @@ fn surroundings(project: &Project, part: &str) -> Value {
         "load": std::fs::read_to_string("/proc/loadavg").ok().map(|text| {
             text.split(' ').next().unwrap_or_default().to_owned()
         }),
-        "versions": versions(&lock.unwrap_or_default()),
+        "versions": if part == "messages" {
+            typescript::versions(project)
+        } else {
+            versions(&lock.unwrap_or_default())
+        },
     })
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use words::{IDS, PARTS, PREFACE};
+use words::{IDS, MESSAGES, PARTS, PREFACE};
 
 const OURS: &str = "strowger";
 
@@ -62,7 +62,7 @@ pub(crate) fn page(all: &Map<String, Value>) -> String {
             }
             let _ = write!(text, "\n{}:\n\n{}", says.figures, figure_table(&of_unit));
         }
-        let _ = write!(text, "\n{}{}", legend(rows), reasons(rows));
+        let _ = write!(text, "\n{}{}", legend(part, rows), reasons(rows));
     }
     text
 }
@@ -234,10 +234,11 @@ fn ratio(times: f64) -> String {
     }
 }
 
-fn legend(rows: &[Value]) -> String {
+fn legend(part: &str, rows: &[Value]) -> String {
     let known = |id: &str| ids(rows).iter().any(|have| family(have) == id);
     let mut text = String::new();
-    for (id, what) in IDS.iter().filter(|(id, _)| known(id)) {
+    let says = if part == "messages" { MESSAGES } else { IDS };
+    for (id, what) in says.iter().filter(|(id, _)| known(id)) {
         let line = wrapped(&format!("`{id}`: {what}."));
         let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
     }
@@ -253,6 +254,7 @@ fn legend(rows: &[Value]) -> String {
 /// An id without its size and its bound.
 fn family(id: &str) -> &str {
     let id = id.strip_suffix("_bounded").unwrap_or(id);
+    let id = id.strip_suffix("_bun").unwrap_or(id);
     if let Some((family, _)) = id.split_once('/') {
         return family;
     }
@@ -373,5 +375,6 @@ mod tests {
         assert_eq!(family("tell_4_to_1_bounded"), "tell_4_to_1");
         assert_eq!(family("tell_4_to_1"), "tell_4_to_1");
         assert_eq!(family("throughput/1000"), "throughput");
+        assert_eq!(family("ring_hop_bun"), "ring_hop");
     }
 }

@@ -1,11 +1,13 @@
-//! The TypeScript package: installed from its lock file, compiled, and tested on Node and on Bun.
+//! The TypeScript package: installed from its lock file, compiled, tested and measured on Node and
+//! on Bun.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::{Map, Value, json};
+
 use crate::project::{self, Project};
-use crate::step;
-use crate::term;
+use crate::{Outcome, step, term};
 
 const LEFT_OUT: &str = "no npm, so nothing is proven about packages/strowger: install Node 20 or \
                         later";
@@ -28,19 +30,24 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
             Ok((0, format!("left out: {LEFT_OUT}")))
         };
     }
-    step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
-    let mut tsc = Command::new("node");
-    step::run(
-        tsc.arg("node_modules/typescript/bin/tsc")
-            .current_dir(&folder),
-    )?;
+    prepare(&folder)?;
+    // The tests of the command line have built it.
+    let program = project.target().join("debug/strowger");
+    if !program.is_file() {
+        let at = program.display();
+        return Err(format!(
+            "no node at {at} to test with: cargo build --workspace"
+        ));
+    }
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap"])
         .args(test_files(&folder)?)
+        .env("STROWGER_BIN", &program)
         .current_dir(&folder);
     let on_node = passed(&mut node, |line| line.strip_prefix("# pass "))?;
     let mut bun = Command::new(folder.join("node_modules/.bin/bun"));
     bun.args(["test", "--timeout", "120000", "./dist/test/"])
+        .env("STROWGER_BIN", &program)
         .current_dir(&folder);
     let on_bun = passed(&mut bun, |line| line.trim().strip_suffix(" pass"))?;
     if on_node != on_bun {
@@ -50,6 +57,73 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     }
     let said = format!("{on_node} passed on Node, {on_bun} on Bun");
     Ok((on_node + on_bun, said))
+}
+
+/// Installs what the lock file names, and compiles.
+fn prepare(folder: &Path) -> Outcome {
+    step::run(Command::new("npm").arg("ci").current_dir(folder))?;
+    let mut tsc = Command::new("node");
+    step::run(
+        tsc.arg("node_modules/typescript/bin/tsc")
+            .current_dir(folder),
+    )
+}
+
+/// The programs that print the rows of the part `messages`, on Node and on Bun.
+///
+/// # Errors
+/// When the package or the node that it connects to cannot be built.
+pub(crate) fn benches(project: &Project) -> Result<Vec<Command>, String> {
+    let folder = project.root().join("packages/strowger");
+    prepare(&folder)?;
+    let mut cargo = project.cargo();
+    step::run(cargo.args([
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--bin",
+        "strowger",
+    ]))?;
+    let node = project.target().join("release/strowger");
+    let bun = folder.join("node_modules/.bin/bun");
+    let mut benches = Vec::new();
+    let mut add = |args: &[&str]| {
+        let mut on_node = Command::new("node");
+        on_node.arg("--expose-gc");
+        for mut command in [on_node, Command::new(&bun)] {
+            command.args(args).current_dir(&folder);
+            command.env("STROWGER_BIN", &node);
+            benches.push(command);
+        }
+    };
+    add(&["dist/bench/messages.js"]);
+    for subject in ["strowger", "nact"] {
+        for what in ["actors", "messages"] {
+            add(&["dist/bench/memory.js", subject, what]);
+        }
+    }
+    Ok(benches)
+}
+
+/// The versions that the figures are worth anything with.
+pub(crate) fn versions(project: &Project) -> Value {
+    let folder = project.root().join("packages/strowger");
+    let mut versions = Map::new();
+    let bun = folder.join("node_modules/.bin/bun");
+    for (name, program) in [("Node", Path::new("node")), ("Bun", &bun)] {
+        if let Ok(said) = step::output(Command::new(program).arg("--version")) {
+            let version = said.trim().trim_start_matches('v');
+            versions.insert(name.to_owned(), json!(version));
+        }
+    }
+    let lock = std::fs::read_to_string(folder.join("package-lock.json")).unwrap_or_default();
+    let lock: Value = serde_json::from_str(&lock).unwrap_or_default();
+    for name in ["nact", "mitata"] {
+        let version = &lock["packages"][format!("node_modules/{name}")]["version"];
+        versions.insert(name.to_owned(), version.clone());
+    }
+    Value::Object(versions)
 }
 
 fn test_files(folder: &Path) -> Result<Vec<PathBuf>, String> {

@@ -39,5 +39,12 @@ console.log(`asked ${sent}, answered ${answered}, failed ${failed}, in ${took.to
 for (const [name, ns] of Object.entries({ p50, p90, p99, p999, max })) {
   console.log(`${name.padEnd(5)} ${(ns / 1000).toFixed(1).padStart(10)} us`);
 }
+console.log("latency of answers, from when each question was due:");
+const buckets = latency.buckets();
+const most = Math.max(...buckets.map(({ count }) => count));
+for (const { below, count } of buckets) {
+  const bar = "#".repeat(Math.ceil((count / most) * 50));
+  console.log(`< ${(below / 1000).toFixed(1).padStart(10)} us ${String(count).padStart(9)} ${bar}`);
+}
 console.log(`resident ${(process.memoryUsage.rss() / 2 ** 20).toFixed(0)} MiB`);
 if (failed > 0) process.exitCode = 1;

@@ -43,6 +43,17 @@ export class Histogram {
     return this.#max;
   }
 
+  /** How many values lie in each doubling, from the first that is not empty to the last. */
+  buckets(): { readonly below: number; readonly count: number }[] {
+    const all = Array.from({ length: DOUBLINGS }, (_, power) => {
+      const counts = this.#counts.subarray(power * STEPS, (power + 1) * STEPS);
+      return { below: 2 ** (power + 1), count: counts.reduce((sum, count) => sum + count, 0) };
+    });
+    const first = all.findIndex(({ count }) => count > 0);
+    const last = all.findLastIndex(({ count }) => count > 0);
+    return first < 0 ? [] : all.slice(first, last + 1);
+  }
+
   /** The usual percentiles at once. */
   percentiles(): Percentiles {
     return {

@@ -55,6 +55,15 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          processes. \
          ![Cost of a request, by number of live sessions](sessions.svg)",
     ),
+    (
+        "messages",
+        "Messages, TypeScript",
+        "Actors in one process of Node, and of Bun where the id ends in `_bun`; every subject \
+         counts what it handled, and the counts are compared. `floor` is a Map of functions and a \
+         microtask for each message, without mailboxes, deadlines or failures. `client_...` is the client of \
+         a node on the same machine over a unix socket, beside a process that gives octets back on \
+         one (`socket`). Each figure is the median of rounds in which the subjects take turns.",
+    ),
 ];
 
 /// What each row times.
@@ -216,5 +225,61 @@ pub(super) const IDS: &[(&str, &str)] = &[
     (
         "bytes_per_session",
         "resident memory of the node for each of a million live sessions",
+    ),
+];
+
+/// What the rows of the part `messages` time.
+pub(super) const MESSAGES: &[(&str, &str)] = &[
+    ("create_tell", "an envelope of a tell is made"),
+    (
+        "create_ask",
+        "an envelope of an ask is made, with its correlation",
+    ),
+    (
+        "address",
+        "an address is made of a path, and taken apart again",
+    ),
+    (
+        "tell",
+        "a message is queued; it is handled between the rounds, which is not timed",
+    ),
+    (
+        "tell_handled",
+        "bursts of 512 are told and handled; one message",
+    ),
+    (
+        "ask",
+        "an actor that has nothing else to do is asked, one question at a time",
+    ),
+    ("ask_p99", "the same; one answer of a hundred takes longer"),
+    ("ask_100_each", "a hundred questions at once; one of them"),
+    ("ring_hop", "ten actors pass a token round"),
+    (
+        "fan_out_10",
+        "ten actors are told, until the last one has handled",
+    ),
+    (
+        "batch_10k",
+        "10 000 questions, a hundred at a time; all of them together",
+    ),
+    (
+        "client_ask",
+        "an actor in a node is asked, one question at a time",
+    ),
+    (
+        "client_ask_p99",
+        "the same; one answer of a hundred takes longer",
+    ),
+    (
+        "client_ask_pipelined",
+        "a thousand questions at once to an actor in a node; one of them",
+    ),
+    (
+        "idle_actor",
+        "resident memory of each of 100 000 actors that answered once and now wait",
+    ),
+    (
+        "queued_message",
+        "resident memory of each of 100 000 messages that wait in one mailbox",
     ),
 ];
