@@ -59,10 +59,11 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
         "messages",
         "Messages, TypeScript",
         "Actors in one process of Node, and of Bun where the id ends in `_bun`; every subject \
-         counts what it handled, and the counts are compared. `floor` is a Map of functions and a \
-         microtask for each message, without mailboxes, deadlines or failures. `client_...` is the client of \
-         a node on the same machine over a unix socket, beside a process that gives octets back on \
-         one (`socket`). Each figure is the median of rounds in which the subjects take turns.",
+         counts what it handled, and the counts are compared. `floor` is a Map of functions and \
+         a microtask for each message, without mailboxes, deadlines or failures. `client_...` is \
+         the client of a node on the same machine over a unix socket, beside a process that \
+         gives octets back on one (`socket`). Each figure is the median of rounds in which the \
+         subjects take turns.",
     ),
 ];
 
