@@ -5,6 +5,8 @@
 //! So is whether one who asks an idle actor, or starts one, runs it on its own stack. Nothing else
 //! chooses: wake-ups that come from timers arrive in the order of virtual time.
 
+mod line;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -25,6 +27,7 @@ use super::pool::Residents;
 use super::strand::{Current, Mark, Ready};
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
+use line::Line;
 
 /// One turn of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -124,7 +127,7 @@ enum Entry {
 }
 
 struct Queue {
-    ready: Vec<Entry>,
+    ready: Line,
     /// Every task that has not ended, so that a task that nothing can wake is not leaked.
     live: BTreeMap<u64, Arc<Task>>,
     numbers: SplitMix64,
@@ -149,7 +152,7 @@ impl Queue {
 impl RunQueue {
     pub(crate) fn new(seed: u64, start: Instant) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Queue {
-            ready: Vec::new(),
+            ready: Line::default(),
             live: BTreeMap::new(),
             numbers: SplitMix64::new(seed),
             next_id: 0,
@@ -223,13 +226,9 @@ impl RunQueue {
             return;
         }
         let mut queue = self.0.lock();
-        let of = |entry: &Entry| matches!(entry, Entry::Actor(ready, _) if ready.mark() == actor);
-        let Some(at) = queue.ready.iter().position(of) else {
-            return;
-        };
-        let entry = queue.ready.remove(at);
+        let entry = queue.ready.take_actor(actor);
         drop(queue);
-        if let Entry::Actor(ready, number) = entry {
+        if let Some(Entry::Actor(ready, number)) = entry {
             self.visit(ready, number);
         }
     }
@@ -277,8 +276,7 @@ impl RunQueue {
         }
         let ready = queue.ready.len();
         let drawn = queue.numbers.below(ready);
-        // Those that stay keep their order: a trace then differs only where the draw does.
-        let entry = queue.ready.remove(drawn);
+        let entry = queue.ready.take(drawn);
         match &entry {
             Entry::Task(task) => queue.record(task.id, task.path.clone()),
             Entry::Actor(ready, number) => queue.record(*number, ready.path()),

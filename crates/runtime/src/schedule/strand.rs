@@ -98,7 +98,7 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
 }
 
 /// An actor without its types: the address of what its system shares, and its identifier.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
     pub(crate) system: usize,
     pub(crate) actor: u64,
