@@ -111,6 +111,83 @@ const WEAKENINGS: &[Weakening] = &[
         self.attention.store(true, Ordering::Relaxed);",
         to: "    pub(super) fn call(&self, lanes: Held<'_, Lanes<M>>) {",
     },
+    Weakening {
+        name: "what is queued wakes the dispatcher",
+        file: "schedule/pool/seat.rs",
+        from: "        queue.ready.push_back(ready);
+        let waker = queue.waker.take();",
+        to: "        queue.ready.push_back(ready);
+        let waker = None::<Waker>;",
+    },
+    Weakening {
+        name: "a dispatcher looks for an order before it parks",
+        file: "schedule/pool/seat.rs",
+        from: "if self.order.load(Ordering::Relaxed) == 0 {",
+        to: "if self.order.load(Ordering::Relaxed) < usize::MAX {",
+    },
+    Weakening {
+        name: "who is sent to another is called",
+        file: "schedule/pool/seat.rs",
+        from: "self.order.store(order, Ordering::Relaxed);
+        self.call();",
+        to: "self.order.store(order, Ordering::Relaxed);",
+    },
+    Weakening {
+        name: "who closes a pool sees the last one end",
+        file: "schedule/pool.rs",
+        from: "self.live.fetch_add(0, Ordering::AcqRel) == 0",
+        to: "self.live.load(Ordering::Acquire) == 0",
+    },
+    Weakening {
+        name: "the last one to end sees that the pool is closed",
+        file: "schedule/pool.rs",
+        from: "self.live.fetch_sub(1, Ordering::AcqRel) == 1",
+        to: "self.live.fetch_sub(1, Ordering::Release) == 1",
+    },
+    Weakening {
+        name: "what is queued when all have left is ended",
+        file: "schedule/pool.rs",
+        from: "if self.down.load(Ordering::SeqCst) {
+            seat.clear();",
+        to: "if self.down.load(Ordering::SeqCst) && home > 9 {
+            seat.clear();",
+    },
+    Weakening {
+        name: "what waits when all have left is ended",
+        file: "schedule/pool.rs",
+        from: "            residents.abandon();",
+        to: "            drop(residents);",
+    },
+    Weakening {
+        name: "the thread of one actor is called",
+        file: "schedule/pool/solo.rs",
+        from: "state.ready = Some(ready);
+        drop(state);
+        self.bell.notify_one();",
+        to: "state.ready = Some(ready);
+        drop(state);",
+    },
+    Weakening {
+        name: "who begins to work sees that the monitor sleeps",
+        file: "schedule/pool/monitor.rs",
+        from: "busy.swap(true, Ordering::AcqRel);",
+        to: "busy.swap(true, Ordering::Release);",
+    },
+    Weakening {
+        name: "the monitor shows that it sleeps",
+        file: "schedule/pool/monitor.rs",
+        from: "busy.fetch_or(false, Ordering::AcqRel)",
+        to: "busy.fetch_or(false, Ordering::Acquire)",
+    },
+    Weakening {
+        name: "the monitor sees who works",
+        file: "schedule/pool/monitor.rs",
+        from: "        if !works() {
+            park();
+        }",
+        to: "        let _ = works();
+        park();",
+    },
 ];
 
 /// Runs the models; with `--weaken`, also on each weakened copy.

@@ -10,6 +10,14 @@ pub(crate) use checked::*;
 mod plain {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
+    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+
+    /// Gives a lock back until the bell rings.
+    pub(crate) fn wait<'a, T>(bell: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        bell.wait(&mut guard);
+        guard
+    }
+
     /// Gives way to other threads in a loop that waits for one of them.
     pub(crate) fn relax(round: u32) {
         if round < 8 {
@@ -52,6 +60,22 @@ mod plain {
 mod checked {
     pub(crate) use loom::cell::{MutPtr, UnsafeCell};
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::{Condvar, MutexGuard};
+
+    /// Loom's lock behind the interface of `parking_lot`.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect("a model ends with its first panic")
+        }
+    }
+
+    pub(crate) fn wait<'a, T>(bell: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let guard = bell.wait(guard);
+        guard.expect("a model ends with its first panic")
+    }
 
     pub(crate) fn relax(_round: u32) {
         loom::thread::yield_now();

@@ -6,6 +6,8 @@
 //! monitor sends another one to it. There are as many dispatchers in reserve as workers, because
 //! the task of one that is called may itself sit in the queue of a worker that is held.
 
+#[cfg(all(test, strowger_loom))]
+mod loom;
 mod monitor;
 mod seat;
 mod solo;
@@ -187,16 +189,17 @@ impl Pool {
         if solo::is_solo(place) {
             self.solos.lock().end(place);
         }
-        // With the store in `close`, one of the two sees what the other did.
-        if self.live.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
+        // This and `close` both change the number, so one of them comes second, and sees what the
+        // other did before: this that the pool is closed, or that one that nothing lives.
+        if self.live.fetch_sub(1, Ordering::AcqRel) == 1 && self.closed.load(Ordering::Relaxed) {
             self.call_all();
         }
     }
 
     /// Lets the dispatchers leave when nothing lives any more.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        if self.live.load(Ordering::SeqCst) == 0 {
+        self.closed.store(true, Ordering::Relaxed);
+        if self.live.fetch_add(0, Ordering::AcqRel) == 0 {
             self.call_all();
         }
     }
@@ -206,7 +209,7 @@ impl Pool {
     }
 
     fn is_done(&self) -> bool {
-        self.closed.load(Ordering::SeqCst) && self.live.load(Ordering::SeqCst) == 0
+        self.closed.load(Ordering::Relaxed) && self.live.load(Ordering::Relaxed) == 0
     }
 
     pub(crate) fn is_down(&self) -> bool {

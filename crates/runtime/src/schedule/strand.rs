@@ -37,7 +37,7 @@ mod body;
 mod current;
 mod lock;
 #[cfg(all(test, strowger_loom))]
-mod loom;
+pub(super) mod loom;
 mod scratch;
 mod slot;
 

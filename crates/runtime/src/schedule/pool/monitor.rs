@@ -6,7 +6,6 @@
 //! of a system over the limit of that system is reported. When nothing works for a while the
 //! monitor sleeps until something does, and when no pool is left it ends.
 
-use std::sync::atomic::AtomicBool as Flag;
 use std::sync::{Arc, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -26,8 +25,12 @@ const QUIET: u32 = 50;
 /// While it sleeps, it still sees to it after this time that the pools are there.
 const DEEP: Duration = Duration::from_secs(1);
 
-// Not that of `crate::sync`: a static outlives every model.
-static ASLEEP: Flag = Flag::new(false);
+#[cfg(not(strowger_loom))]
+static SLEEP: Sleep = Sleep(AtomicBool::new(false));
+// No model touches it, as it would outlive them: each has its own.
+#[cfg(strowger_loom)]
+static SLEEP: std::sync::LazyLock<Sleep> = std::sync::LazyLock::new(Sleep::new);
+
 static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
     pools: Vec::new(),
     thread: None,
@@ -37,6 +40,43 @@ struct Monitor {
     /// Pools that the thread has not seen yet.
     pools: Vec<Weak<Pool>>,
     thread: Option<Thread>,
+}
+
+/// Whether the monitor sleeps.
+pub(super) struct Sleep(AtomicBool);
+
+impl Sleep {
+    #[cfg(strowger_loom)]
+    pub(super) fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// Notes that a dispatcher works; whether the caller has to wake the monitor.
+    pub(super) fn begin(&self, busy: &AtomicBool) -> bool {
+        // This and the look of `rest` both change the word, so one of them comes second, and sees
+        // what the other did before: the monitor this, or this that the monitor sleeps.
+        busy.swap(true, Ordering::AcqRel);
+        self.0.load(Ordering::Relaxed) && self.end()
+    }
+
+    /// Ends the sleep, if there is one: whether it is for the caller to wake the monitor.
+    fn end(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+
+    /// Sleeps, unless somebody works who may not know it.
+    pub(super) fn rest(&self, works: impl FnOnce() -> bool, park: impl FnOnce()) {
+        self.0.store(true, Ordering::Relaxed);
+        if !works() {
+            park();
+        }
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Whether a dispatcher works; one that begins to after this knows who sleeps.
+pub(super) fn is_busy(busy: &AtomicBool) -> bool {
+    busy.fetch_or(false, Ordering::AcqRel)
 }
 
 /// Watches a pool for as long as it exists.
@@ -53,23 +93,21 @@ pub(super) fn watch(pool: &Arc<Pool>) {
         }
     }
     drop(monitor);
-    wake();
+    if SLEEP.end() {
+        wake();
+    }
 }
 
 /// Notes that a dispatcher works.
 pub(super) fn begin(busy: &AtomicBool) {
-    // Either the monitor sees this, or this sees that the monitor sleeps.
-    busy.swap(true, Ordering::SeqCst);
-    if ASLEEP.load(Ordering::SeqCst) {
+    if SLEEP.begin(busy) {
         wake();
     }
 }
 
 #[cold]
 fn wake() {
-    if ASLEEP.swap(false, Ordering::SeqCst)
-        && let Some(thread) = &MONITOR.lock().thread
-    {
+    if let Some(thread) = &MONITOR.lock().thread {
         thread.unpark();
     }
 }
@@ -101,16 +139,15 @@ fn run() {
             continue;
         }
         quiet = 0;
-        ASLEEP.store(true, Ordering::SeqCst);
-        let idle = |pool: Arc<Pool>| pool.seats.iter().all(|s| !s.busy.load(Ordering::SeqCst));
-        if watched
-            .iter()
-            .all(|(pool, _)| pool.upgrade().is_none_or(idle))
-        {
-            thread::park_timeout(DEEP);
-        }
-        ASLEEP.store(false, Ordering::SeqCst);
+        SLEEP.rest(|| somebody_works(&watched), || thread::park_timeout(DEEP));
     }
+}
+
+/// Whether a dispatcher works, or may soon in a pool that was not seen yet.
+fn somebody_works(watched: &[(Weak<Pool>, Vec<Look>)]) -> bool {
+    let works = |pool: Arc<Pool>| pool.seats.iter().any(|seat| is_busy(&seat.busy));
+    let mut pools = watched.iter().filter_map(|(pool, _)| pool.upgrade());
+    pools.any(works) || !MONITOR.lock().pools.is_empty()
 }
 
 /// Looks at all dispatchers of a pool; whether any of them works.

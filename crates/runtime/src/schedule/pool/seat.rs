@@ -162,7 +162,7 @@ impl Seat {
     }
 
     /// Runs actors until none waits, or the rest of the runtime has waited long enough.
-    fn dispatch(&self, pool: &Pool, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn dispatch(&self, pool: &Pool, cx: &mut Context<'_>) -> Poll<()> {
         let (mut left, mut since) = (STRIDE, None::<Instant>);
         let mut turns = self.turns.load(Ordering::Relaxed);
         loop {

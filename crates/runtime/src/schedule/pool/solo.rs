@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 
 use crate::path::Path;
 use crate::schedule::strand::Ready;
+use crate::sync::{Condvar, Mutex, wait};
 
 /// Marks the places of those who have a thread.
 const SOLO: u64 = 1 << 63;
@@ -33,7 +33,10 @@ impl Solos {
         let (runner, inside) = (Arc::clone(&solo), handle.clone());
         // Its owner is the incarnation: the thread ends when that gives its place up.
         let thread = thread::Builder::new().name(path.as_str().replace('\0', "?"));
-        drop(thread.spawn(move || runner.run(&inside))?);
+        drop(thread.spawn(move || {
+            let _inside = inside.enter();
+            runner.run();
+        })?);
         self.all.insert(place, solo);
         self.next += 1;
         Ok(place)
@@ -83,7 +86,7 @@ impl Solo {
         self.bell.notify_one();
     }
 
-    fn end(&self) -> Option<Ready> {
+    pub(super) fn end(&self) -> Option<Ready> {
         let mut state = self.state.lock();
         state.over = true;
         let left = state.ready.take();
@@ -92,8 +95,8 @@ impl Solo {
         left
     }
 
-    fn run(&self, handle: &Handle) {
-        let _inside = handle.enter();
+    /// Runs what it is given until it has ended.
+    pub(super) fn run(&self) {
         loop {
             let mut state = self.state.lock();
             let ready = loop {
@@ -103,7 +106,7 @@ impl Solo {
                 if let Some(ready) = state.ready.take() {
                     break ready;
                 }
-                self.bell.wait(&mut state);
+                state = wait(&self.bell, state);
             };
             drop(state);
             if let Some(again) = ready.run() {

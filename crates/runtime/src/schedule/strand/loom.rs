@@ -15,58 +15,92 @@ use super::{Held, Host, Life, Lock, Mark, Ready, Rest, Step, Strand, abandon, sl
 use crate::exit::Exit;
 use crate::path::Path;
 
-/// A strand over a number, whose queue is run by whoever looks at it.
-struct Toy {
+/// Where a toy waits for its turn.
+pub(in crate::schedule) trait Line: Send + Sync + 'static {
+    fn push(&self, ready: Ready);
+
+    /// Nobody will run anything any more.
+    fn is_down(&self) -> bool {
+        false
+    }
+
+    /// The incarnation is over.
+    fn release(&self) {}
+}
+
+/// A strand over a number.
+pub(in crate::schedule) struct Toy<Q = Queue> {
     strand: Strand<u32>,
-    queue: Mutex<VecDeque<Ready>>,
+    line: Q,
     /// How often an incarnation was over: with an exit, and without.
     ended: AtomicUsize,
     dropped: AtomicUsize,
 }
 
-impl Toy {
-    fn new() -> Arc<Self> {
+impl<Q: Line> Toy<Q> {
+    pub(in crate::schedule) fn within(line: Q) -> Arc<Self> {
         Arc::new(Self {
             strand: Strand::new(0),
-            queue: Mutex::new(VecDeque::new()),
+            line,
             ended: AtomicUsize::new(0),
             dropped: AtomicUsize::new(0),
         })
     }
 
-    fn begin(self: &Arc<Self>, last: u32) {
+    /// Starts a life that is over when the number has come up to the last.
+    pub(in crate::schedule) fn begin(self: &Arc<Self>, last: u32) {
         let life = Until {
             last,
             waits: last.is_multiple_of(2),
         };
         let ready = start(self, 0, |_| (), |()| life).expect("it is off");
-        self.queue(ready, 0);
+        self.line.push(ready);
     }
 
-    fn add(&self) {
+    pub(in crate::schedule) fn add(&self) {
         let mut number = self.strand.lock();
         *number += 1;
         number.wake();
+    }
+
+    /// How many of its lives ended with an exit, and without.
+    pub(in crate::schedule) fn ended(&self) -> (usize, usize) {
+        let ended = self.ended.load(Ordering::Relaxed);
+        (ended, self.dropped.load(Ordering::Relaxed))
+    }
+}
+
+/// A queue that is run by whoever looks at it.
+#[derive(Default)]
+pub(in crate::schedule) struct Queue(Mutex<VecDeque<Ready>>);
+
+impl Line for Queue {
+    fn push(&self, ready: Ready) {
+        let mut queue = self.0.lock().expect("nobody panics with it");
+        queue.push_back(ready);
+        assert_eq!(queue.len(), 1, "a strand is queued once");
+    }
+}
+
+impl Toy {
+    fn new() -> Arc<Self> {
+        Self::within(Queue::default())
     }
 
     /// Runs what is queued until nothing is.
     fn run(&self) {
         loop {
             let ready = self
-                .queue
+                .line
+                .0
                 .lock()
                 .expect("nobody panics with it")
                 .pop_front();
             let Some(ready) = ready else { return };
             if let Some(again) = ready.run() {
-                self.queue(again, 0);
+                self.line.push(again);
             }
         }
-    }
-
-    fn ended(&self) -> (usize, usize) {
-        let ended = self.ended.load(Ordering::Relaxed);
-        (ended, self.dropped.load(Ordering::Relaxed))
     }
 }
 
@@ -77,18 +111,18 @@ struct Until {
     waits: bool,
 }
 
-impl Life<Toy> for Until {
+impl<Q: Line> Life<Toy<Q>> for Until {
     type Message = Infallible;
     type Errand = ();
     type Failure = Infallible;
 
-    fn is_ready(&mut self, _: &Toy) -> bool {
+    fn is_ready(&mut self, _: &Toy<Q>) -> bool {
         false
     }
 
     fn next(
         &mut self,
-        toy: &Toy,
+        toy: &Toy<Q>,
         number: Option<Held<'_, u32>>,
         _: &Context<'_>,
         _: &mut Option<Infallible>,
@@ -105,9 +139,9 @@ impl Life<Toy> for Until {
 
     fn handle<'a>(
         &'a mut self,
-        _: &'a Toy,
+        _: &'a Toy<Q>,
         message: &mut Option<Infallible>,
-    ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a>> {
+    ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a, Q>> {
         let none = |message| -> Done<_> { match message {} };
         message.take().map(none)
     }
@@ -116,7 +150,7 @@ impl Life<Toy> for Until {
         match failure {}
     }
 
-    async fn run(&mut self, toy: &Toy, (): ()) -> Result<(), Exit> {
+    async fn run(&mut self, toy: &Toy<Q>, (): ()) -> Result<(), Exit> {
         poll_fn(|_| match *toy.strand.lock() >= self.last {
             true => Poll::Ready(Err(Exit::Normal)),
             false => Poll::Pending,
@@ -124,7 +158,7 @@ impl Life<Toy> for Until {
         .await
     }
 
-    async fn end(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+    async fn end(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 }
@@ -135,7 +169,7 @@ impl Rest for u32 {
     }
 }
 
-impl Host for Toy {
+impl<Q: Line> Host for Toy<Q> {
     type Data = u32;
 
     fn strand(&self) -> &Strand<u32> {
@@ -143,13 +177,11 @@ impl Host for Toy {
     }
 
     fn queue(&self, ready: Ready, _: u64) {
-        let mut queue = self.queue.lock().expect("nobody panics with it");
-        queue.push_back(ready);
-        assert_eq!(queue.len(), 1, "a strand is queued once");
+        self.line.push(ready);
     }
 
     fn is_down(&self) -> bool {
-        false
+        self.line.is_down()
     }
 
     fn is_killed(&self) -> bool {
@@ -171,6 +203,7 @@ impl Host for Toy {
             &self.dropped
         };
         counter.fetch_add(1, Ordering::Relaxed);
+        self.line.release();
     }
 }
 
