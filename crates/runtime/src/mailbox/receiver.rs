@@ -381,3 +381,94 @@ impl Meter {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_nanos(100);
+    const LENGTHY: Duration = Duration::from_nanos(LONG);
+
+    /// What a meter says at the end of a batch of this length.
+    async fn lap(meter: &mut Meter, length: Duration) -> Option<(u64, u64)> {
+        advance(length).await;
+        meter.lap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_sixty_four_short_batches_is_measured_and_stands_for_all() {
+        let mut meter = Meter::new();
+        let mut measured = Vec::new();
+        for batch in 0..200 {
+            if let Some(lap) = lap(&mut meter, SHORT).await {
+                measured.push((batch, lap));
+            }
+        }
+        assert_eq!(
+            measured,
+            [(16, (100, 64)), (80, (100, 64)), (144, (100, 64))]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_batches_are_all_measured_and_stand_for_themselves() {
+        let mut meter = Meter::new();
+        for _ in 0..16 {
+            assert_eq!(lap(&mut meter, SHORT).await, None);
+        }
+        // The first is found to be long at its end, and the second has begun then.
+        assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG, 1)));
+        assert_eq!(lap(&mut meter, LENGTHY).await, None);
+        for _ in 0..3 {
+            assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG, 1)));
+        }
+        let shorter = LENGTHY - Duration::from_nanos(1);
+        assert_eq!(lap(&mut meter, shorter).await, Some((LONG - 1, 1)));
+        // The one after it has begun then, too: it is the first of sixty-four.
+        assert_eq!(lap(&mut meter, SHORT).await, Some((100, 64)));
+        for _ in 0..63 {
+            assert_eq!(lap(&mut meter, SHORT).await, None);
+        }
+        assert_eq!(lap(&mut meter, SHORT).await, Some((100, 64)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_batch_is_measured_to_its_end_and_no_further() {
+        let mut meter = Meter::new();
+        for _ in 0..16 {
+            assert_eq!(lap(&mut meter, SHORT).await, None);
+        }
+        advance(SHORT).await;
+        assert_eq!(meter.stop(), Some((100, 64)));
+        assert_eq!(meter.stop(), None, "it was told");
+        assert_eq!(lap(&mut meter, SHORT).await, None, "nothing was begun");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_is_no_batch_and_the_batch_after_it_is_measured_instead() {
+        let mut meter = Meter::new();
+        for _ in 0..16 {
+            assert_eq!(lap(&mut meter, SHORT).await, None);
+        }
+        meter.park();
+        assert_eq!(lap(&mut meter, LENGTHY).await, None, "it waited");
+        assert_eq!(lap(&mut meter, SHORT).await, Some((100, 64)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_for_nothing_does_not_count_as_a_batch() {
+        let mut meter = Meter::new();
+        for _ in 0..200 {
+            assert_eq!(lap(&mut meter, SHORT).await, None);
+            meter.park();
+        }
+        for _ in 0..16 {
+            assert_eq!(lap(&mut meter, SHORT).await, None);
+        }
+        assert_eq!(lap(&mut meter, SHORT).await, Some((100, 64)));
+    }
+}
