@@ -27,6 +27,10 @@ pub(crate) enum Bug {
     ChildrenOutliveTheirParent,
     /// A sibling is started again while it still runs.
     IncarnationsOverlap,
+    /// Those who ask in a ring wait for each other.
+    RingUnnoticed,
+    /// Who ended stays in its groups.
+    MemberOutlivesItsEnd,
 }
 
 /// Whether this bug is the one that was planted.

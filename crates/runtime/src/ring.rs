@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::address::AskError;
 use crate::cell::{ActorId, Node};
 use crate::path::Path;
+use crate::planted::{Bug, planted};
 use crate::reply::Open;
 use crate::schedule::strand::Current;
 use crate::system::Shared;
@@ -119,7 +120,7 @@ impl<'a> Asking<'a> {
         };
         let mut waits = shared.waits.0.lock();
         waits.entry(from).or_default().push(wait);
-        let ring = ring(&waits, shared, from);
+        let ring = ring(&waits, shared, from).filter(|_| !planted(Bug::RingUnnoticed));
         drop(waits);
         self.state = State::Waiting { from, number };
         match ring {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use strowger::testing::{Fault, Hook};
 use strowger::{Event, Exit};
 
-use crate::{CROWD, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
+use crate::{ASKERS, BLOCKER, CROWD, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
 
 /// How often each fault struck.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
@@ -24,11 +24,15 @@ pub(crate) struct Books {
     done: BTreeMap<String, u64>,
     /// Letters that the system reported as lost, or that a drain handed back, by worker.
     reported: BTreeMap<String, u64>,
-    /// How often subscribers took what was published, how often they handled it, and how often
-    /// the system reported that they did not.
+    /// How often subscribers, members of a group and the blocking actor took what was for them, how
+    /// often they handled it, and how often the system reported that they did not.
     pub(crate) published: u64,
     pub(crate) heard: u64,
     unheard: u64,
+    /// Who was called for a key, at a number of changes in the group.
+    called: BTreeMap<(u64, u64), String>,
+    /// Who waits for an answer inside a hook.
+    waiting: BTreeSet<String>,
     /// Values of actors that are alive, by path: the serial number of each.
     values: BTreeMap<String, BTreeSet<u64>>,
     /// Actors between their first start and their end, as the events say.
@@ -120,6 +124,44 @@ impl Books {
         self.fallen.contains(&serial)
     }
 
+    /// Notes who was called for a key, which is one and the same until the group changes.
+    pub(crate) fn call(&mut self, key: u64, changes: u64, path: &str) {
+        let first = self.called.entry((key, changes));
+        let first = first.or_insert_with(|| path.to_owned()).clone();
+        if first != path {
+            self.wrong(format!("{key} is the key of {first} and of {path}"));
+        }
+    }
+
+    pub(crate) fn waits(&mut self, path: &str) {
+        self.waiting.insert(path.to_owned());
+    }
+
+    pub(crate) fn waits_no_more(&mut self, path: &str) {
+        self.waiting.remove(path);
+    }
+
+    /// Notes an ask in a hook that was not answered in time: by one who is not started again, as
+    /// its supervisor is about to end, but not in a ring.
+    pub(crate) fn unanswered(&mut self) {
+        if self.waiting.len() == ASKERS.len() {
+            self.wrong(format!("a ring that nobody noticed: {:?}", self.waiting));
+        }
+    }
+
+    /// Notes a ring of which one was told who asked.
+    pub(crate) fn ring(&mut self, asker: &str, ring: &[String]) {
+        self.count("ring of asks");
+        let first = ASKERS.iter().position(|one| *one == asker);
+        let all = first.map(|first| ASKERS.iter().cycle().skip(first).take(ASKERS.len() + 1));
+        if !all.is_some_and(|all| all.eq(ring)) {
+            self.wrong(format!("{asker} is told of the ring {ring:?}"));
+        }
+        if !ring.iter().all(|one| self.waiting.contains(one)) {
+            self.wrong(format!("of {ring:?}, only {:?} wait", self.waiting));
+        }
+    }
+
     /// Notes a fault that was injected and struck.
     pub(crate) fn struck(&mut self, hook: Hook, fault: &Fault, slow: Duration) {
         self.count(match (hook, fault) {
@@ -181,7 +223,7 @@ impl Books {
     fn report(&mut self, path: String, count: u64) {
         if WORKERS.contains(&path.as_str()) {
             *self.reported.entry(path).or_default() += count;
-        } else if path.starts_with(CROWD) {
+        } else if path.starts_with(CROWD) || path == BLOCKER {
             self.unheard += count;
         }
     }

@@ -1,7 +1,10 @@
 //! Who is on the stage of a `TestSystem`: workers with letters, their leaves, a clock, its
 //! partner, and senders.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
 
 use strowger::{
@@ -13,6 +16,11 @@ use tokio::time::Instant;
 use crate::books::{Shared, note};
 use crate::numbers::Numbers;
 use crate::{CLOCK, LETTERS, MS, WORKERS};
+
+thread_local! {
+    /// Whether this thread is inside the poll of an ask.
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
 
 pub(crate) struct Letter {
     sender: u32,
@@ -116,7 +124,12 @@ impl Actor for Worker {
             deed,
             reply,
         } = letter;
-        note(&self.books, |books| books.begin(&self.path, sender, number));
+        note(&self.books, |books| {
+            books.begin(&self.path, sender, number);
+            if ASKING.get() && reply.is_some() {
+                books.count("ask handled on the stack of the asker");
+            }
+        });
         self.act(deed, cx).await?;
         note(&self.books, |books| books.finish(&self.path));
         if let Some(reply) = reply {
@@ -408,7 +421,14 @@ impl Sender {
         within: Duration,
     ) -> bool {
         let (number, before) = (letter.number, Instant::now());
-        let answer = worker.ask_within(Question(letter), within).await;
+        let mut asking = pin!(worker.ask_within(Question(letter), within));
+        let answer = poll_fn(|cx| {
+            ASKING.set(true);
+            let answer = asking.as_mut().poll(cx);
+            ASKING.set(false);
+            answer
+        });
+        let answer = answer.await;
         let took = Instant::now() - before;
         note(&self.books, |books| {
             if took > within + MS {

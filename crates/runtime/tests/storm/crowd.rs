@@ -1,5 +1,5 @@
-//! The many, on the virtual time of a `TestSystem`: listeners of a topic, who come in batches, a
-//! stream and those who follow it, and one who works through pipes.
+//! The many, on the virtual time of a `TestSystem`: listeners of a topic, who come in batches and
+//! are a group, a stream and those who follow it, and one who works through pipes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,26 @@ use tokio::time::Instant;
 
 use crate::books::{Shared, note};
 use crate::numbers::Numbers;
-use crate::{MS, STREAMER, TOPIC};
+use crate::{GROUP, MS, STREAMER, TOPIC};
 
-/// A number that was published.
-pub(crate) struct Heard(u64);
+pub(crate) enum Heard {
+    /// A number that was published.
+    Number(u64),
+    Call(Call),
+}
 
-/// Subscribes at each start, and checks what it hears.
+/// What members of the group are sent: for one of them, the key that it is for, and how often the
+/// group had changed.
+#[derive(Clone)]
+pub(crate) struct Call(pub(crate) Option<(u64, u64)>);
+
+impl Accepts<Call> for Heard {
+    fn wrap(call: Call) -> Self {
+        Self::Call(call)
+    }
+}
+
+/// Subscribes and joins at each start, and checks what it hears.
 pub(crate) struct Listener {
     books: Shared,
     path: String,
@@ -35,8 +49,12 @@ impl Actor for Listener {
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
         let heard = cx.me().recipient::<Heard>();
+        let number = |number: Arc<u64>| Heard::Number(*number);
         cx.system()
-            .subscribe::<u64>(TOPIC, heard.contramap(|number: Arc<u64>| Heard(*number)))?;
+            .subscribe::<u64>(TOPIC, heard.contramap(number))?;
+        cx.system()
+            .group::<Call>(GROUP)
+            .join(cx.me().recipient::<Call>())?;
         let serial = note(&books, |books| books.rise(&path));
         Ok(Self {
             books,
@@ -47,16 +65,18 @@ impl Actor for Listener {
         })
     }
 
-    async fn handle(
-        &mut self,
-        Heard(number): Heard,
-        _: &mut Context<Self>,
-    ) -> Result<(), BoxError> {
-        let before = self.last.replace(number);
+    async fn handle(&mut self, heard: Heard, _: &mut Context<Self>) -> Result<(), BoxError> {
         note(&self.books, |books| {
             books.heard += 1;
-            if before.is_some_and(|before| before >= number) {
-                books.wrong(format!("{} heard {number} after {before:?}", self.path));
+            match heard {
+                Heard::Number(number) => {
+                    let before = self.last.replace(number);
+                    if before.is_some_and(|before| before >= number) {
+                        books.wrong(format!("{} heard {number} after {before:?}", self.path));
+                    }
+                }
+                Heard::Call(Call(Some((key, changes)))) => books.call(key, changes, &self.path),
+                Heard::Call(Call(None)) => {}
             }
         });
         Ok(())

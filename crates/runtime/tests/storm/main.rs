@@ -1,6 +1,7 @@
 //! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
 //! overflow and drains, from many seeds, while senders keep sending, listeners come in batches and
-//! go, and a stream loses its readers and its source. Afterwards the books must balance.
+//! go, a stream loses its readers and its source, a group its members, and some ask each other in
+//! a ring. Afterwards the books must balance.
 //!
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` one of them, and
 //! `STROWGER_STORM_TRACE=file` lets that one write its trace: `cargo xtask simulate` sets them.
@@ -10,6 +11,7 @@ mod cast;
 mod crowd;
 mod hand;
 mod numbers;
+mod round;
 mod weather;
 
 use std::io::Write;
@@ -42,6 +44,7 @@ const LIMIT: Duration = Duration::from_millis(40);
 const CROWD: &str = "/top/crowd";
 const LISTENERS: usize = 12;
 const TOPIC: &str = "storm/numbers";
+const GROUP: &str = "storm/band";
 
 const WORKERS: [&str; 5] = [
     "/top/all/wait",
@@ -50,34 +53,46 @@ const WORKERS: [&str; 5] = [
     "/top/rest/oldest",
     "/top/pool/latest",
 ];
-const SUPERVISORS: [&str; 6] = [
+const SUPERVISORS: [&str; 7] = [
     "/top/all",
     "/top/rest",
     "/top/one",
     "/top/pool",
     CROWD,
     "/top/side",
+    "/top/round",
 ];
 /// Those that start a child again in the moment in which they decide it.
-const IMMEDIATE: [&str; 4] = ["/top/one", "/top/pool", CROWD, "/top/side"];
+const IMMEDIATE: [&str; 5] = ["/top/one", "/top/pool", CROWD, "/top/side", "/top/round"];
 const CLOCK: &str = "/top/one/clock";
 const PARTNER: &str = "/top/one/partner";
 const PIPER: &str = "/top/side/piper";
 const STREAMER: &str = "/top/side/streamer";
+/// Each asks the next, and the last the first.
+const ASKERS: [&str; 3] = ["/top/round/0", "/top/round/1", "/top/round/2"];
+const BLOCKER: &str = "/top/round/blocker";
 
 /// Every fault, each of which strikes at least once a seed on the average.
-const FAULTS: [&str; 42] = [
+const FAULTS: [&str; 52] = [
+    "ask handled on the stack of the asker",
+    "ask passed on in a hook",
+    "ask passed on to one who ended",
     "ask past its deadline",
     "ask whose reply was dropped",
     "batch refused together",
     "batch started",
     "batch started together",
+    "call of a member by its key",
+    "call of a member in turn",
+    "call of all members",
     "child refused in a batch",
     "down",
     "drain that handed letters back",
     "drain to the end",
     "draining refused",
     "end by a link",
+    "end of a blocking actor",
+    "end of a member",
     "end of a reader",
     "end of a subscriber",
     "end with pipes in flight",
@@ -85,6 +100,7 @@ const FAULTS: [&str; 42] = [
     "error in pre_start",
     "error in signal",
     "escalation",
+    "job of a blocking actor",
     "killed",
     "message past its time",
     "overflow: all but the latest dropped",
@@ -99,6 +115,7 @@ const FAULTS: [&str; 42] = [
     "panic in signal",
     "pipe cancelled",
     "restart of a supervisor",
+    "ring of asks",
     "stall in handle",
     "stall in post_stop",
     "stall in pre_start",

@@ -1,24 +1,25 @@
 //! The storm itself: what is done to the tree from outside, step by step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::testing::{Fault, Hook, Probe, TestSystem};
 use strowger::{
-    ActorId, ActorRef, AnyRef, ChildSpec, Dynamic, Event, EventStream, MailboxSpec, Overflow,
-    Restart, Shutdown, Strategy, Supervisor, SupervisorRef, Topic,
+    ActorId, ActorRef, AnyRef, ChildSpec, Dynamic, Event, EventStream, Group, GroupEvent,
+    MailboxSpec, Overflow, Restart, Shutdown, Strategy, Supervisor, SupervisorRef, Topic,
 };
 use tokio::time::Instant;
 
 use crate::books::{Books, Shared, note};
 use crate::cast::{Clock, Partner, Sender, Worker};
-use crate::crowd::{Follower, Listener, Piper, Streamer};
+use crate::crowd::{Call, Follower, Listener, Piper, Streamer};
 use crate::hand::{Grip, Hand};
 use crate::numbers::Numbers;
+use crate::round::{Asker, Blocker, Job, Round};
 use crate::{
-    CLOCK, CROWD, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD, PIPER, SENDERS, STEPS,
-    STREAMER, SUPERVISORS, TOPIC, WORKERS,
+    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD, PIPER,
+    SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
 };
 
 pub(crate) struct Storm<'a> {
@@ -32,6 +33,7 @@ pub(crate) struct Storm<'a> {
     monitors: BTreeMap<ActorId, (String, usize)>,
     hand: ActorRef<Grip>,
     topic: Topic<u64>,
+    band: Band,
     /// What was published, and who came, so far.
     number: u64,
     comers: u64,
@@ -66,6 +68,14 @@ impl<'a> Storm<'a> {
         let side = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Streamer>("streamer", Arc::clone(&books)))
             .child(ChildSpec::new::<Piper>("piper", Arc::clone(&books)));
+        let asker = |number: usize| {
+            ChildSpec::new::<Asker>(number.to_string(), (Arc::clone(&books), number))
+        };
+        let round = supervisor(Strategy::OneForOne)
+            .child(asker(0))
+            .child(asker(1))
+            .child(asker(2))
+            .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(&books)));
         let crowd = Dynamic::<Listener>::new()
             .restart(Restart::Transient)
             .intensity(intensity, PERIOD)
@@ -77,9 +87,11 @@ impl<'a> Storm<'a> {
             .supervisor("one", one)
             .child(ChildSpec::dynamic("pool", pool))
             .supervisor("side", side)
+            .supervisor("round", round)
             .child(ChildSpec::dynamic("crowd", crowd));
         let top = system.supervise("top", top);
         let watch = system.probe();
+        let band = Band::new(system);
         let hand = system.spawn::<Hand>("hand", Arc::clone(&books));
         let topic = system.system().topic(TOPIC).expect("it is a name");
         let numbers = Numbers::new(system.seed());
@@ -94,6 +106,7 @@ impl<'a> Storm<'a> {
             monitors: BTreeMap::new(),
             hand,
             topic,
+            band,
             number: 0,
             comers: 0,
             followers: 0,
@@ -149,6 +162,7 @@ impl<'a> Storm<'a> {
                 "{path} outlived its supervisor"
             );
         }
+        assert!(self.band.group.is_empty(), "members outlived their end");
         std::mem::take(&mut *self.books.lock().expect("nobody panics with it"))
     }
 
@@ -189,7 +203,7 @@ impl<'a> Storm<'a> {
 
     /// What goes on beside all that: drains, batches, a topic, a stream and pipes.
     fn besides(&mut self, worker: &'static str) {
-        match self.numbers.below(16) {
+        match self.numbers.below(20) {
             0 => {
                 let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
                 let _sent = self.hand.try_tell(Grip::Drain(worker, within));
@@ -220,6 +234,9 @@ impl<'a> Storm<'a> {
                 let fault = self.fault(Hook::Handle);
                 self.system.inject(one, Hook::Handle, 1, fault);
             }
+            16 | 17 => self.call(),
+            18 => self.ask_around(),
+            19 => self.give_jobs(),
             _ => {
                 let published = self.topic.publish(self.number);
                 self.number += 1;
@@ -227,6 +244,72 @@ impl<'a> Storm<'a> {
                     books.published += published.delivered as u64;
                 });
             }
+        }
+    }
+
+    /// Calls one of the group, or all.
+    fn call(&mut self) {
+        let key = self.numbers.below(4);
+        let call = Call(Some((key, self.band.changes)));
+        let band = &self.band.group;
+        let (name, taken) = match self.numbers.below(3) {
+            0 => {
+                let taken = band.broadcast(&Call(None)).delivered;
+                ("call of all members", taken as u64)
+            }
+            1 => {
+                let taken = band.send_in_turn(Call(None)).is_ok();
+                ("call of a member in turn", u64::from(taken))
+            }
+            _ => {
+                let taken = (0..2).filter(|_| band.send_by_key(key, call.clone()).is_ok());
+                ("call of a member by its key", taken.count() as u64)
+            }
+        };
+        note(&self.books, |books| {
+            books.count_many(name, taken);
+            books.published += taken;
+        });
+    }
+
+    /// Lets some ask around, of whom one may end meanwhile.
+    fn ask_around(&mut self) {
+        for _ in 0..2 {
+            let asker = *self.numbers.pick(&ASKERS);
+            let left = u32::try_from(1 + self.numbers.below(5)).expect("small");
+            self.with(asker, |asker| {
+                let asker: ActorRef<Round> = asker.downcast().expect("askers walk");
+                let _sent = asker.try_tell(Round::Go(left));
+            });
+        }
+        let asker = *self.numbers.pick(&ASKERS);
+        if self.numbers.below(4) == 0 {
+            self.with(asker, |asker| asker.kill());
+        } else {
+            let nth = 1 + self.numbers.below(3);
+            let fault = self.fault(Hook::Handle);
+            self.system.inject(asker, Hook::Handle, nth, fault);
+        }
+    }
+
+    fn give_jobs(&mut self) {
+        let many = 1 + self.numbers.below(3);
+        for _ in 0..many {
+            let job = Job(self.number);
+            self.number += 1;
+            self.with(BLOCKER, |blocker| {
+                let blocker: ActorRef<Job> = blocker.downcast().expect("it takes jobs");
+                let given = blocker.try_tell(job).is_ok();
+                note(&self.books, |books| books.published += u64::from(given));
+            });
+        }
+        match self.numbers.below(3) {
+            0 => self.with(BLOCKER, |blocker| blocker.kill()),
+            1 => {
+                let fault = self.fault(Hook::Handle);
+                self.system.inject(BLOCKER, Hook::Handle, 2, fault);
+            }
+            _ => {}
         }
     }
 
@@ -333,6 +416,7 @@ impl<'a> Storm<'a> {
             self.system.run(async { enter(&self.books, &event, start) });
         }
         assert_eq!(self.events.lost(), 0, "the books need all events");
+        self.band.check(&self.books);
         for (hook, fault) in self.system.take_struck() {
             note(&self.books, |books| books.struck(hook, &fault, LIMIT));
         }
@@ -359,6 +443,57 @@ impl<'a> Storm<'a> {
             .map(|(id, (_, count))| (*id, *count))
             .collect();
         assert_eq!(downs, wanted, "exactly one Down for each monitor");
+    }
+}
+
+/// The group of those who listen, and one who watches it.
+struct Band {
+    group: Group<Call>,
+    watch: Probe<GroupEvent>,
+    /// Who is in it, as the events say.
+    members: BTreeSet<ActorId>,
+    /// How many events there were.
+    changes: u64,
+}
+
+impl Band {
+    fn new(system: &TestSystem) -> Self {
+        let group = system.system().group(GROUP);
+        let watch = system.probe();
+        let members = group.monitor(watch.recipient()).expect("the probe lives");
+        assert_eq!(members.len(), 0);
+        Self {
+            group,
+            watch,
+            members: BTreeSet::new(),
+            changes: 0,
+        }
+    }
+
+    /// Checks, when nothing can run, that the group is as its events say, and all in it live.
+    fn check(&mut self, books: &Shared) {
+        while let Some(event) = self.watch.try_next() {
+            self.changes += 1;
+            let fits = match &event {
+                GroupEvent::Joined { member, .. } => self.members.insert(member.id()),
+                GroupEvent::Left { member, .. } => {
+                    note(books, |books| books.count("end of a member"));
+                    self.members.remove(&member.id())
+                }
+                _ => false,
+            };
+            if !fits {
+                note(books, |books| {
+                    books.wrong(format!("the group tells {event:?}"))
+                });
+            }
+        }
+        let members = self.group.members();
+        let all: BTreeSet<_> = members.iter().map(|one| one.actor().id()).collect();
+        if all != self.members || !members.iter().all(|one| one.actor().is_alive()) {
+            let text = format!("in the group are {all:?}, not {:?}", self.members);
+            note(books, |books| books.wrong(text));
+        }
     }
 }
 
