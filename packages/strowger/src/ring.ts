@@ -25,11 +25,12 @@ export class Ring<T> {
 
   #grow(): void {
     const old = this.#items;
-    const size = Math.max(4, old.length * 2);
-    const items: (T | undefined)[] = [];
-    for (let at = 0; at < size; at += 1) {
-      items.push(at < old.length ? old[(this.#head + at) & (old.length - 1)] : undefined);
+    // As a literal it has room for four; built by pushing, for seventeen.
+    const items: (T | undefined)[] = [undefined, undefined, undefined, undefined];
+    for (let at = 0; at < old.length; at += 1) {
+      items[at] = old[(this.#head + at) & (old.length - 1)];
     }
+    while (items.length < old.length * 2) items.push(undefined);
     this.#items = items;
     this.#head = 0;
   }

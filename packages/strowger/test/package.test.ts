@@ -25,6 +25,22 @@ for (const [example, printed] of [
   });
 }
 
+test("the package bundles for browsers, and nothing of Node is in it", () => {
+  const folder = mkdtempSync(join(root, "dist/bundle-"));
+  try {
+    const page = 'import { connect, startNode } from "strowger";\n'
+      + "globalThis.page = { connect, startNode };\n";
+    writeFileSync(join(folder, "page.js"), page);
+    const bun = join(root, "node_modules/.bin/bun");
+    run(bun, ["build", "page.js", "--target", "browser", "--outfile", "bundle.js"], folder);
+    const bundle = readFileSync(join(folder, "bundle.js"), "utf8");
+    assert.match(bundle, /a browser starts no node/);
+    assert.doesNotMatch(bundle, /"node:|Buffer\.|process\./);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 test("a fresh project installs the package, and the first example compiles and runs", () => {
   const folder = mkdtempSync(join(tmpdir(), "strowger-"));
   try {
