@@ -93,3 +93,14 @@ test("a topic ends with its system, and a reader with its signal", async () => {
   for await (const n of all) seen.push(n);
   assert.deepEqual(seen, [1]);
 });
+
+test("an envelope has the time at which what runs began to run, or a later one", async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const begun = Date.now();
+    await Promise.resolve();
+    for (let n = 0; n < 200; n += 1) {
+      const { timestamp } = question("greet", n);
+      assert.ok(timestamp >= begun && timestamp <= Date.now());
+    }
+  }
+});
