@@ -6,9 +6,9 @@
 //!
 //! ```text
 //!  octets + manifest ─▶ Host::load ─▶ Image ─▶ Host::component ─▶ ComponentArgs ─▶ tree
-//!   who may what        validate,     ready     is there room?     state, figures    lives:
-//!  octets + manifest ─▶ Host::load ─▶ Image ─▶ Host::component ─▶ ComponentArgs ─▶ the tree
-//!                       check grants
+//!   who may what        validate,     ready     is there room?     state, and       lives:
+//!                       compile,      to start                     figures of       a Store
+//!                       check grants                               all lives        for each
 //! ```
 //!
 //! # What holds
@@ -36,6 +36,7 @@ mod host;
 mod load;
 mod manifest;
 mod message;
+mod registry;
 
 pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
 pub use contract::Payload;
@@ -50,3 +51,4 @@ pub use manifest::{
     StateMode, StateRule,
 };
 pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Upgrade};
+pub use registry::{ComponentRegistry, Deployed, RegistryError};

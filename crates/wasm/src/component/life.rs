@@ -29,6 +29,17 @@ pub(super) struct Start {
 pub(super) struct Life {
     store: Store<Guest>,
     functions: Functions,
+    host: Host,
+    rule: Rule,
+}
+
+/// What every call needs to know.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    init: Duration,
+    deadline: Duration,
+    fuel: u64,
+    waits: bool,
 }
 
 impl fmt::Debug for Life {
@@ -50,9 +61,15 @@ impl Life {
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);
         let limits = &image.manifest().limits;
+        let rule = Rule {
+            init: limits.init,
+            deadline: limits.deadline,
+            fuel: limits.fuel,
+            waits: image.waits(),
+        };
         store.set_hostcall_fuel(limits.payload);
         let _busy = host.ticks().busy();
-        let limit = limits.init;
+        let limit = rule.init;
         let failed = |store: &Store<Guest>, error: &wasmtime::Error| {
             let called = Called {
                 phase: Phase::Instantiate,
@@ -61,8 +78,8 @@ impl Life {
             };
             called.fault(error)
         };
-        arm(&mut store, limit).map_err(|error| failed(&store, &error))?;
-        let instance = if image.waits() {
+        arm(&mut store, host, limit, rule.fuel).map_err(|error| failed(&store, &error))?;
+        let instance = if rule.waits {
             Box::pin(image.pre.instantiate_async(&mut store)).await
         } else {
             image.pre.instantiate(&mut store)
@@ -75,7 +92,12 @@ impl Life {
                 text: crate::fault::cut(&format!("{error:#}")),
             },
         })?;
-        Ok(Self { store, functions })
+        Ok(Self {
+            store,
+            functions,
+            host: host.clone(),
+            rule,
+        })
     }
 
     pub(super) fn guest(&self) -> &Guest {
@@ -152,20 +174,18 @@ impl Life {
         P: ComponentNamedList + Lower + Send + Sync + 'static,
         R: ComponentNamedList + Lift + Send + Sync + 'static,
     {
-        let image = Arc::clone(&self.store.data().image);
-        let host = self.store.data().host.clone();
-        let limits = &image.manifest().limits;
-        let limit = match phase {
-            Phase::Init => limits.init,
-            _ => limits.deadline,
-        };
-        let _busy = host.ticks().busy();
-        let called = match arm(&mut self.store, limit) {
+        let Rule {
+            init,
+            deadline,
+            fuel,
+            waits,
+        } = self.rule;
+        let limit = if phase == Phase::Init { init } else { deadline };
+        let _busy = self.host.ticks().busy();
+        let called = match arm(&mut self.store, &self.host, limit, fuel) {
             Err(error) => Err(error),
-            Ok(()) if image.waits() => {
-                // Only who waits pays for a future on the heap.
-                Box::pin(function.call_async(&mut self.store, params)).await
-            }
+            // Only who waits pays for a future on the heap.
+            Ok(()) if waits => Box::pin(function.call_async(&mut self.store, params)).await,
             Ok(()) => function.call(&mut self.store, params),
         };
         called.map_err(|error| {
@@ -181,12 +201,10 @@ impl Life {
 }
 
 /// Gives a call its time and its instructions.
-fn arm(store: &mut Store<Guest>, limit: Duration) -> wasmtime::Result<()> {
-    let guest = store.data_mut();
-    let ticks = guest.host.ticks();
+fn arm(store: &mut Store<Guest>, host: &Host, limit: Duration, fuel: u64) -> wasmtime::Result<()> {
+    let ticks = host.ticks();
     let (count, now) = (ticks.of(limit), ticks.count());
-    guest.begin(now.saturating_add(count));
-    let fuel = guest.image.manifest().limits.fuel;
+    store.data_mut().begin(now.saturating_add(count));
     store.set_epoch_deadline(count);
     if fuel > 0 {
         store.set_fuel(fuel)?;

@@ -2,8 +2,11 @@
 //!
 //! The guests are text: see [`kit`].
 
+mod fixtures;
 mod kit;
 mod lifecycle;
 mod limits;
 mod loading;
 mod messaging;
+mod registry;
+mod schema;

@@ -1,0 +1,17 @@
+//! Answers with what it is asked.
+
+use strowger_component::{Actor, Message, Start, export};
+
+struct Echo;
+
+impl Actor for Echo {
+    fn init(_: Start) -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    fn handle(&mut self, message: Message) -> Result<Vec<u8>, String> {
+        Ok(message.payload)
+    }
+}
+
+export!(Echo);

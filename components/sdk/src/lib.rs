@@ -1,0 +1,180 @@
+//! Actors as WebAssembly components.
+//!
+//! A component is a type with [`Actor`], named once by [`export!`]. What it may import is in
+//! [`messaging`], [`rpc`], [`log`], [`clock`], [`random`] and [`config`]: it imports what
+//! it calls, and its manifest has to grant that.
+//!
+//! ```no_run
+//! use strowger_component::{Actor, Message, Start, export};
+//!
+//! struct Echo;
+//!
+//! impl Actor for Echo {
+//!     fn init(_: Start) -> Result<Self, String> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn handle(&mut self, message: Message) -> Result<Vec<u8>, String> {
+//!         Ok(message.payload)
+//!     }
+//! }
+//!
+//! export!(Echo);
+//! # fn main() {}
+//! ```
+
+#[doc(hidden)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "complete",
+        pub_export_macro: true,
+        default_bindings_module: "strowger_component::bindings",
+    });
+}
+
+pub use bindings::exports::strowger::component::actor::{Kind, Reason};
+pub use bindings::strowger::component::{
+    clock, config, log, messaging, random, refusal, rpc,
+};
+
+/// How a life begins.
+#[derive(Debug)]
+pub struct Start {
+    /// Why it begins.
+    pub reason: Reason,
+    /// How many lives there were before.
+    pub attempt: u32,
+    /// What [`Actor::snapshot`] gave in a life before, with [`Actor::VERSION`] as it was then.
+    pub state: Option<(u32, Vec<u8>)>,
+}
+
+/// What an actor is given to handle.
+#[derive(Debug)]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// Which answer, event or timer it is; else 0.
+    pub token: u64,
+    /// Its octets.
+    pub payload: Vec<u8>,
+}
+
+/// An actor that is a component. A panic is a fault: the next life begins with [`Actor::init`].
+pub trait Actor: Sized + 'static {
+    /// The version of the form of [`Actor::snapshot`].
+    const VERSION: u32 = 1;
+
+    /// Begins a life. An error is a fault.
+    fn init(start: Start) -> Result<Self, String>;
+
+    /// Handles one message; gives octets for an answer, or words for a refusal.
+    fn handle(&mut self, message: Message) -> Result<Vec<u8>, String>;
+
+    /// Handles messages to which nobody waits for an answer; called if the manifest has
+    /// `run.batch`.
+    fn batch(&mut self, messages: Vec<Message>) -> Result<(), String> {
+        messages.into_iter().try_for_each(|message| self.handle(message).map(drop))
+    }
+
+    /// Ends a life in order.
+    fn stop(self) {}
+
+    /// Whether it can do its work.
+    fn health(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What the next life or the next version shall know.
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+/// Makes a type with [`Actor`] the actor of this component.
+#[macro_export]
+macro_rules! export {
+    ($actor:ty) => {
+        struct Exports;
+
+        ::std::thread_local! {
+            static ACTOR: ::std::cell::RefCell<::std::option::Option<$actor>> =
+                const { ::std::cell::RefCell::new(None) };
+        }
+
+        impl $crate::bindings::exports::strowger::component::actor::Guest for Exports {
+            fn init(
+                reason: $crate::Reason,
+                attempt: u32,
+                version: u32,
+                state: ::std::option::Option<::std::vec::Vec<u8>>,
+            ) -> ::std::result::Result<(), ::std::string::String> {
+                let state = state.map(|state| (version, state));
+                let start = $crate::Start { reason, attempt, state };
+                let actor = <$actor as $crate::Actor>::init(start)?;
+                ACTOR.with(|place| *place.borrow_mut() = Some(actor));
+                Ok(())
+            }
+
+            fn handle(
+                kind: $crate::Kind,
+                token: u64,
+                payload: ::std::vec::Vec<u8>,
+            ) -> ::std::result::Result<::std::vec::Vec<u8>, ::std::string::String> {
+                let message = $crate::Message { kind, token, payload };
+                ACTOR.with(|place| {
+                    let mut place = place.borrow_mut();
+                    let actor = place.as_mut().expect("the host calls init first");
+                    $crate::Actor::handle(actor, message)
+                })
+            }
+
+            fn stop() {
+                if let Some(actor) = ACTOR.with(|place| place.borrow_mut().take()) {
+                    $crate::Actor::stop(actor);
+                }
+            }
+
+            fn health() -> ::std::result::Result<(), ::std::string::String> {
+                ACTOR.with(|place| match &*place.borrow() {
+                    Some(actor) => $crate::Actor::health(actor),
+                    None => Err("not started".into()),
+                })
+            }
+        }
+
+        impl $crate::bindings::exports::strowger::component::stateful::Guest for Exports {
+            fn snapshot() -> ::std::vec::Vec<u8> {
+                ACTOR.with(|place| match &*place.borrow() {
+                    Some(actor) => $crate::Actor::snapshot(actor),
+                    None => ::std::vec::Vec::new(),
+                })
+            }
+
+            fn version() -> u32 {
+                <$actor as $crate::Actor>::VERSION
+            }
+        }
+
+        impl $crate::bindings::exports::strowger::component::batch::Guest for Exports {
+            fn handle(
+                messages: ::std::vec::Vec<
+                    $crate::bindings::exports::strowger::component::batch::Envelope,
+                >,
+            ) -> ::std::result::Result<(), ::std::string::String> {
+                let messages = messages.into_iter().map(|one| $crate::Message {
+                    kind: one.kind,
+                    token: one.token,
+                    payload: one.payload,
+                });
+                ACTOR.with(|place| {
+                    let mut place = place.borrow_mut();
+                    let actor = place.as_mut().expect("the host calls init first");
+                    $crate::Actor::batch(actor, messages.collect())
+                })
+            }
+        }
+
+        $crate::bindings::export!(Exports with_types_in $crate::bindings);
+    };
+}
