@@ -55,6 +55,9 @@ pub(crate) trait AnyCell: Send + Sync {
     fn kill(&self);
     /// Ends an incarnation that nobody will run any more.
     fn abandon(&self);
+    /// Takes note that nobody wants a message any more, by its number.
+    #[cfg(feature = "messages")]
+    fn forgo(&self, number: u64);
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -69,6 +72,11 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn incarnation(&self) -> u32 {
         self.mailbox.incarnation()
+    }
+
+    #[cfg(feature = "messages")]
+    fn forgo(&self, number: u64) {
+        self.mailbox.abandon(number);
     }
 
     fn floor(&self) -> Option<u64> {

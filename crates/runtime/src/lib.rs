@@ -85,6 +85,12 @@
 //! Any part of it can be read while it runs ([`ActorSystem::tree`], [`ActorInfo`]), and what
 //! happens in it can be subscribed to ([`ActorSystem::events`]).
 //!
+//! # From outside
+//!
+//! With the feature `messages`, an actor is spoken to from another language or process through a
+//! `Door`: names of messages, each turned into a message of the actor's own type. Nothing is
+//! reachable unless it was exposed (`ActorSystem::expose`).
+//!
 //! The crate runs inside any tokio program; it starts no runtime of its own. With the feature
 //! `testing` there are systems on virtual time whose schedule follows from a seed.
 
@@ -105,6 +111,8 @@ pub mod glue;
 mod group;
 mod info;
 mod mailbox;
+#[cfg(feature = "messages")]
+mod message;
 mod metric;
 mod monitor;
 mod path;
@@ -140,6 +148,11 @@ pub use glue::handlers;
 pub use group::{Broadcast, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, State, TreeNode};
 pub use mailbox::{MailboxSpec, Overflow};
+#[cfg(feature = "messages")]
+pub use message::{
+    Address, Answer, Calls, Code, Content, Door, Entry, Envelope, ExposeError, Exposed, Fault,
+    Items, Pattern, Payload, Put, Ticket,
+};
 pub use monitor::{MonitorId, Signal};
 pub use path::{Key, Path, PathPattern, PatternError};
 pub use recipient::Recipient;

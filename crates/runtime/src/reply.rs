@@ -66,8 +66,20 @@ pub struct Reply<T>(Target<T>);
 
 enum Target<T> {
     Slot(Giver<Result<T, Unanswered>, Arc<Open>>),
-    Lane { sink: Arc<dyn Sink<T>>, token: u64 },
+    Lane {
+        sink: Arc<dyn Sink<T>>,
+        token: u64,
+    },
+    #[cfg(feature = "messages")]
+    Outside(Box<dyn Outside<T>>),
     Done,
+}
+
+/// Takes an answer in that leaves the process.
+#[cfg(feature = "messages")]
+pub(crate) trait Outside<T>: Send + Sync {
+    fn settle(self: Box<Self>, result: Result<T, Unanswered>);
+    fn is_wanted(&self) -> bool;
 }
 
 /// Takes completions in; implemented by the cells of actors.
@@ -86,6 +98,31 @@ impl<T> Reply<T> {
         Self(Target::Done)
     }
 
+    /// A reply that leaves the process.
+    #[cfg(feature = "messages")]
+    pub(crate) fn outside(outside: Box<dyn Outside<T>>) -> Self {
+        Self(Target::Outside(outside))
+    }
+
+    /// Takes the right back, so that dropping it is no answer.
+    #[cfg(feature = "messages")]
+    pub(crate) fn withdraw(mut self) {
+        self.0 = Target::Done;
+    }
+
+    /// Whether the one who asked still waits: neither gave up nor ran out of time. A handler that
+    /// works for long may look now and then, and leave off. A lane always waits.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        match &self.0 {
+            #[cfg(feature = "messages")]
+            Target::Outside(outside) => outside.is_wanted(),
+            Target::Slot(slot) => !slot.is_left(),
+            Target::Lane { .. } => true,
+            Target::Done => false,
+        }
+    }
+
     fn settle(&mut self, result: Result<T, Unanswered>) {
         match mem::replace(&mut self.0, Target::Done) {
             Target::Slot(slot) => {
@@ -94,6 +131,8 @@ impl<T> Reply<T> {
                 }
             }
             Target::Lane { sink, token } => sink.complete(Completion { token, result }),
+            #[cfg(feature = "messages")]
+            Target::Outside(outside) => outside.settle(result),
             Target::Done => {}
         }
     }

@@ -15,6 +15,8 @@ use crate::cell::{ActorId, AnyCell, Owner};
 use crate::event::EventStream;
 use crate::group::{Directories, Group, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
+#[cfg(feature = "messages")]
+use crate::message::Directory;
 use crate::metric;
 use crate::path::{Key, Path, PathPattern};
 use crate::recipient::Recipient;
@@ -340,6 +342,11 @@ impl ActorSystem {
     #[must_use]
     pub fn groups(&self) -> Vec<GroupInfo> {
         self.shared.extension::<Directories>().infos()
+    }
+
+    #[cfg(feature = "messages")]
+    pub(crate) fn directory(&self) -> Arc<Directory> {
+        self.shared.extension()
     }
 
     #[cfg(feature = "testing")]

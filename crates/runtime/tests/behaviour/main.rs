@@ -16,6 +16,8 @@ mod in_place;
 mod lifecycle;
 mod links;
 mod mailbox;
+mod message;
+mod message_vectors;
 mod monitor;
 mod one_to_many;
 mod pipe;

@@ -65,6 +65,13 @@ pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
 }
 
 impl<T, W> Giver<T, W> {
+    /// Whether nobody will take the value out.
+    pub(crate) fn is_left(&self) -> bool {
+        // SAFETY: the slot is there until it is full, or we free it.
+        let slot = unsafe { self.0.as_ref() };
+        slot.state.load(Ordering::Relaxed) == LEFT
+    }
+
     /// Puts the value in, and tells who watches; returns whom to wake.
     pub(crate) fn put(self, value: T, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: the slot is there until it is full, or we free it.

@@ -94,7 +94,7 @@ fn many_wildcards_cannot_make_the_walk_long() {
     let pattern = ["**"; 16].join("/") + "/x";
     trie.insert(&pattern, 1, 1);
     let name = ["y"; 200].join("/");
-    assert_eq!(matched(&mut trie, &name), []);
+    assert!(matched(&mut trie, &name).is_empty());
     assert_eq!(matched(&mut trie, &(name + "/x")), [1]);
     assert!(trie.here.capacity().max(trie.there.capacity()) <= 32);
 }

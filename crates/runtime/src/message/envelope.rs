@@ -1,0 +1,245 @@
+//! Envelopes: messages as objects.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::address::{Address, shown};
+use super::entry::Pattern;
+use super::fault::{Code, Fault};
+
+/// A message with all that its way needs, as programs of other languages write it.
+///
+/// ```
+/// use serde_json::json;
+/// use strowger::{Envelope, Pattern};
+///
+/// let question = Envelope::from_json(&json!({
+///     "id": "m-1", "pattern": "ask", "to": "@(counter)", "from": "@(clerk)", "type": "add",
+///     "payload": 3, "correlationId": "c-1", "timestamp": 1_700_000_000_000_u64,
+/// }))?;
+/// assert_eq!((question.pattern, question.kind.as_str()), (Pattern::Ask, "add"));
+/// let answer = question.answer("m-2", 1_700_000_000_004, Ok(Some(json!(7))));
+/// assert_eq!(answer.ok_or("it has a sender")?.to_json(), json!({
+///     "id": "m-2", "pattern": "tell", "to": "@(clerk)", "from": "@(counter)", "type": "add",
+///     "payload": 7, "correlationId": "c-1", "timestamp": 1_700_000_000_004_u64,
+/// }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Envelope {
+    /// Unique among the messages of its sender.
+    pub id: String,
+    /// What the sender waits for.
+    pub pattern: Pattern,
+    /// Who gets it.
+    pub to: Address,
+    /// Who sent it.
+    pub from: Option<Address>,
+    /// Which of the receiver's messages it is; `type` on the wire.
+    pub kind: String,
+    /// What the type says, or, in an answer, a fault.
+    pub body: Result<Option<Value>, Fault>,
+    /// The exchange that it belongs to; a question has one.
+    pub correlation_id: Option<String>,
+    /// Milliseconds since 1970, by the sender's clock.
+    pub timestamp: u64,
+    /// Milliseconds that the sender waits, from the moment of sending.
+    pub deadline_ms: Option<u32>,
+    /// For those on the way.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// The most octets of an identifier.
+const LONGEST_ID: usize = 64;
+/// The most octets of a type.
+const LONGEST_TYPE: usize = 128;
+/// The latest timestamp, which every language can count to.
+const LATEST: u64 = (1 << 53) - 1;
+/// The most entries of metadata.
+const MOST_METADATA: usize = 64;
+
+impl Envelope {
+    /// Reads an envelope. Fields that are not known are ignored.
+    ///
+    /// # Errors
+    /// `bad-request`, which says what is wrong, and at which field.
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        let object = value.as_object();
+        let fields = Fields(object.ok_or_else(|| bad("a message is an object"))?);
+        let pattern = match fields.text("pattern")? {
+            Some("tell") => Pattern::Tell,
+            Some("ask") => Pattern::Ask,
+            Some("stream") => Pattern::Stream,
+            Some(other) => {
+                let text = format!("pattern {}; there are tell, ask, stream", shown(other));
+                return Err(bad(text));
+            }
+            None => return Err(fields.missing("pattern")),
+        };
+        let correlation_id = fields.id("correlationId")?;
+        if pattern != Pattern::Tell && correlation_id.is_none() {
+            return Err(bad("a question has a \"correlationId\""));
+        }
+        let payload = fields.0.get("payload");
+        let error = fields.0.get("error").map(Fault::from_json).transpose()?;
+        let body = match (payload, error) {
+            (Some(_), Some(_)) => return Err(bad("\"error\" beside \"payload\"")),
+            (payload, None) => Ok(payload.cloned()),
+            (None, Some(fault)) => Err(fault),
+        };
+        Ok(Self {
+            id: fields.id("id")?.ok_or_else(|| fields.missing("id"))?,
+            pattern,
+            to: fields.address("to")?.ok_or_else(|| fields.missing("to"))?,
+            from: fields.address("from")?,
+            kind: fields.kind()?,
+            body,
+            correlation_id,
+            timestamp: fields.timestamp()?,
+            deadline_ms: fields.deadline()?,
+            metadata: fields.metadata()?,
+        })
+    }
+
+    /// The envelope as an object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut value = json!({
+            "id": self.id,
+            "pattern": self.pattern.to_string(),
+            "to": self.to.to_string(),
+            "type": self.kind,
+            "timestamp": self.timestamp,
+        });
+        let mut set = |key: &str, field: Value| value[key] = field;
+        if let Some(from) = &self.from {
+            set("from", from.to_string().into());
+        }
+        match &self.body {
+            Ok(None) => {}
+            Ok(Some(payload)) => set("payload", payload.clone()),
+            Err(fault) => set("error", fault.to_json()),
+        }
+        if let Some(id) = &self.correlation_id {
+            set("correlationId", id.as_str().into());
+        }
+        if let Some(deadline) = self.deadline_ms {
+            set("deadlineMs", deadline.into());
+        }
+        if !self.metadata.is_empty() {
+            set("metadata", json!(self.metadata));
+        }
+        value
+    }
+
+    /// The answer to this question, with its own identifier and time; `None` if nobody is named
+    /// who asked.
+    #[must_use]
+    pub fn answer(
+        &self,
+        id: impl Into<String>,
+        timestamp: u64,
+        body: Result<Option<Value>, Fault>,
+    ) -> Option<Self> {
+        Some(Self {
+            id: id.into(),
+            pattern: Pattern::Tell,
+            to: self.from.clone()?,
+            from: Some(self.to.clone()),
+            kind: self.kind.clone(),
+            body,
+            correlation_id: self.correlation_id.clone(),
+            timestamp,
+            deadline_ms: None,
+            metadata: BTreeMap::new(),
+        })
+    }
+}
+
+fn bad(text: impl Into<String>) -> Fault {
+    Fault::new(Code::BadRequest, text)
+}
+
+/// The fields of an object, one check for each kind.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    fn missing(&self, key: &str) -> Fault {
+        bad(format!("a message has \"{key}\""))
+    }
+
+    fn wrong(&self, key: &str, wanted: impl fmt::Display) -> Fault {
+        let found = self.0.get(key).map(Value::to_string);
+        let found = shown(&found.unwrap_or_default());
+        bad(format!("\"{key}\" is {wanted}, and not {found}"))
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'a str>, Fault> {
+        let field = self.0.get(key);
+        let text = field.map(|field| field.as_str().ok_or_else(|| self.wrong(key, "text")));
+        text.transpose()
+    }
+
+    fn id(&self, key: &str) -> Result<Option<String>, Fault> {
+        let Some(id) = self.text(key)? else {
+            return Ok(None);
+        };
+        let fit = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-');
+        if (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(fit) {
+            return Ok(Some(id.to_owned()));
+        }
+        let wanted = format!("1 to {LONGEST_ID} of A-Z a-z 0-9 _ -");
+        Err(self.wrong(key, wanted))
+    }
+
+    fn address(&self, key: &str) -> Result<Option<Address>, Fault> {
+        self.text(key)?.map(str::parse).transpose()
+    }
+
+    fn kind(&self) -> Result<String, Fault> {
+        let kind = self.text("type")?.ok_or_else(|| self.missing("type"))?;
+        let fit = |one: char| !one.is_control() && !one.is_whitespace();
+        if (1..=LONGEST_TYPE).contains(&kind.len()) && kind.chars().all(fit) {
+            return Ok(kind.to_owned());
+        }
+        let wanted = format!("1 to {LONGEST_TYPE} octets without spaces");
+        Err(self.wrong("type", wanted))
+    }
+
+    fn timestamp(&self) -> Result<u64, Fault> {
+        let field = self.0.get("timestamp");
+        let field = field.ok_or_else(|| self.missing("timestamp"))?;
+        let time = field.as_u64().filter(|time| *time <= LATEST);
+        time.ok_or_else(|| self.wrong("timestamp", "an integer from 0 to 2^53 - 1"))
+    }
+
+    fn deadline(&self) -> Result<Option<u32>, Fault> {
+        let Some(field) = self.0.get("deadlineMs") else {
+            return Ok(None);
+        };
+        let span = field.as_u64().and_then(|span| u32::try_from(span).ok());
+        let span = span.filter(|span| *span > 0).map(Some);
+        span.ok_or_else(|| self.wrong("deadlineMs", "an integer from 1 to 2^32 - 1"))
+    }
+
+    fn metadata(&self) -> Result<BTreeMap<String, String>, Fault> {
+        let Some(field) = self.0.get("metadata") else {
+            return Ok(BTreeMap::new());
+        };
+        let wrong = || {
+            let wanted = format!("an object of at most {MOST_METADATA} texts");
+            self.wrong("metadata", wanted)
+        };
+        let object = field
+            .as_object()
+            .filter(|object| object.len() <= MOST_METADATA);
+        let entries = object.ok_or_else(wrong)?.iter().map(|(key, value)| {
+            let text = value.as_str().ok_or_else(wrong)?;
+            Ok((key.clone(), text.to_owned()))
+        });
+        entries.collect()
+    }
+}

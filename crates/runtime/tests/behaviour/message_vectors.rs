@@ -1,0 +1,129 @@
+//! The message model: what docs/messages.md says, as the vectors of fixtures/messages have it.
+
+use std::path::Path;
+
+use serde_json::Value;
+use strowger::{Address, Code, Envelope, Fault, Inlet, Lag, Offer, Outlet};
+
+fn vectors(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/messages");
+    let text = std::fs::read_to_string(path.join(name)).expect("the vectors are there");
+    serde_json::from_str(&text).expect("the vectors are JSON")
+}
+
+fn list<'a>(vectors: &'a Value, key: &str) -> &'a Vec<Value> {
+    let list = vectors[key].as_array().expect("a list of vectors");
+    assert!(!list.is_empty(), "{key}");
+    list
+}
+
+#[test]
+fn addresses_are_read_as_the_vectors_say() {
+    let vectors = vectors("addresses.json");
+    for vector in list(&vectors, "valid") {
+        let text = vector["text"].as_str().expect("text");
+        let address: Address = text.parse().expect(text);
+        let keys: Vec<Value> = address.keys().map(Value::from).collect();
+        assert_eq!(Value::from(keys), vector["keys"], "{text}");
+        assert_eq!(address.to_string(), text);
+        assert_eq!(Address::of(address.path()).as_ref(), Ok(&address));
+    }
+    for vector in list(&vectors, "invalid") {
+        let text = vector["text"].as_str().expect("text");
+        let fault = text.parse::<Address>().expect_err(text);
+        assert_eq!(fault.code.as_str(), vector["code"], "{text}: {fault}");
+    }
+}
+
+#[test]
+fn envelopes_are_read_and_written_as_the_vectors_say() {
+    let vectors = vectors("envelopes.json");
+    for vector in list(&vectors, "valid") {
+        let message = &vector["message"];
+        let envelope = Envelope::from_json(message);
+        let envelope = envelope.unwrap_or_else(|fault| panic!("{}: {fault}", vector["name"]));
+        assert_eq!(&envelope.to_json(), message, "{}", vector["name"]);
+    }
+    for vector in list(&vectors, "invalid") {
+        let fault = Envelope::from_json(&vector["message"]);
+        let fault = fault.map_or_else(|fault| fault, |_| panic!("{} is read", vector["name"]));
+        assert_eq!(
+            fault.code.as_str(),
+            vector["code"],
+            "{}: {fault}",
+            vector["name"]
+        );
+    }
+}
+
+#[test]
+fn errors_are_read_and_written_as_the_vectors_say() {
+    let vectors = vectors("errors.json");
+    for vector in list(&vectors, "valid") {
+        let error = &vector["error"];
+        let fault = Fault::from_json(error).expect("it is an error");
+        assert_eq!(fault.code.as_str(), vector["code"], "{error}");
+        assert_eq!(fault.retryable, vector["retryable"], "{error}");
+        assert_eq!(fault.details.as_deref(), error.get("details"));
+        let mut written = fault.to_json();
+        written["code"] = error["code"].clone();
+        assert_eq!(&written, error);
+    }
+    for vector in list(&vectors, "invalid") {
+        let fault = Fault::from_json(&vector["error"]).expect_err("it is no error");
+        assert_eq!(fault.code.as_str(), vector["code"], "{}", vector["error"]);
+    }
+}
+
+#[test]
+fn every_code_says_whether_to_try_again() {
+    for code in Code::ALL {
+        let fault = Fault::new(code, "why");
+        assert_eq!(fault.retryable, code.is_retryable());
+        assert_eq!(Fault::from_json(&fault.to_json()), Ok(fault));
+    }
+}
+
+/// The most credit that counts: docs/messages.md, Credit.
+const MOST: u32 = 1 << 20;
+
+#[test]
+fn a_source_sends_as_the_vectors_say() {
+    let vectors = vectors("credits.json");
+    for vector in list(&vectors, "source") {
+        let mut outlet = Outlet::new(Lag::Wait, MOST);
+        let mut left = 0;
+        for step in list(vector, "steps") {
+            if let Some(more) = step["grant"].as_u64() {
+                // What is beyond is not counted by those who serve clients, and is a fault here.
+                let more = u32::try_from(more).expect("a number").min(MOST - left);
+                outlet.grant(more).expect("within the most");
+                left += more;
+            } else {
+                let sent = matches!(outlet.offer(), Offer::Send { .. });
+                assert_eq!(sent, step["send"], "{}", vector["name"]);
+                left -= u32::from(sent);
+            }
+            assert_eq!(left, step["left"], "{}", vector["name"]);
+        }
+    }
+}
+
+#[test]
+fn a_reader_gives_credit_as_the_vectors_say() {
+    let vectors = vectors("credits.json");
+    for vector in list(&vectors, "reader") {
+        let window = vector["window"].as_u64().expect("a window");
+        let mut inlet = Inlet::new(u32::try_from(window).expect("a number"));
+        let mut credit = inlet.refill();
+        assert_eq!(credit, vector["first"], "{window}");
+        for after in list(vector, "after") {
+            assert!(credit > 0, "the source may send");
+            inlet.arrived().expect("within the credit");
+            inlet.taken();
+            let more = inlet.refill();
+            assert_eq!(more, *after, "{window}");
+            credit = credit - 1 + more;
+        }
+    }
+}
