@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
+use strowger::{Code, Content, Fault};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::{PROTOCOL, Stream};
-use crate::fault::{Code, Fault};
-use crate::frame::{Content, Decoder, Frame, FrameError, HEADER, Kind};
+use crate::frame::{Decoder, Frame, FrameError, HEADER, Kind};
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +55,8 @@ const FRAME: usize = 16 * 1024 * 1024;
 const HELLO: Duration = Duration::from_secs(2);
 /// How much longer than the deadline we wait for the node's own word that it has passed.
 const SLACK: Duration = Duration::from_secs(2);
+/// How long a stream without a deadline may take: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How many rows are asked for ahead.
 const AHEAD: u32 = 256;
 /// The deadline of calls, unless set.
@@ -88,6 +91,22 @@ impl Client {
         Self::over(stream).await
     }
 
+    /// Connects to the node that takes frames at `address`, where a token is wanted.
+    ///
+    /// # Errors
+    /// When nobody listens there, or somebody else than a node. A wrong token is told by the first
+    /// call.
+    pub async fn connect_tcp(address: SocketAddr, token: &str) -> Result<Self, ClientError> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let mut client = Self::over(stream).await?;
+        let token = Frame::new(Kind::Token, 0).with_payload(Content::Text, token.to_owned());
+        let mut octets = BytesMut::new();
+        token.encode_into(FRAME, &mut octets)?;
+        client.send(&octets, Instant::now() + HELLO).await?;
+        Ok(client)
+    }
+
     pub(crate) async fn over(stream: impl Stream + 'static) -> Result<Self, ClientError> {
         let mut client = Self {
             stream: Box::new(stream),
@@ -99,7 +118,7 @@ impl Client {
         };
         let hello = client.receive(Instant::now() + HELLO, HELLO).await?;
         match hello.kind {
-            Kind::Error => return Err(ClientError::Fault(Fault::from_json(&json_of(&hello)?))),
+            Kind::Error => return Err(ClientError::Fault(fault_of(&hello))),
             Kind::Hello => {}
             other => {
                 let text = format!("it began with a frame of kind {other}");
@@ -107,8 +126,8 @@ impl Client {
             }
         }
         let protocol = json_of(&hello)?["protocol"].as_u64();
-        if protocol != Some(PROTOCOL) {
-            let text = format!("protocol {protocol:?}, this is {PROTOCOL}");
+        if protocol < Some(PROTOCOL) {
+            let text = format!("protocol {protocol:?}, {PROTOCOL} or later is wanted");
             return Err(ClientError::NotANode(text));
         }
         Ok(client)
@@ -119,7 +138,8 @@ impl Client {
         self.deadline = deadline;
     }
 
-    /// Calls a method and waits for its answer; the rows of a listing come as one array.
+    /// Calls a method, or asks an actor by an address and the name of a message, as in
+    /// `@(counter) sum`, and waits for the answer; the rows of a listing come as one array.
     ///
     /// # Errors
     /// When there is no answer, or a fault in its place.
@@ -140,7 +160,37 @@ impl Client {
     /// # Errors
     /// When the call cannot be sent.
     pub async fn rows(&mut self, method: &str, params: Value) -> Result<Rows<'_>, ClientError> {
-        let until = Instant::now() + self.deadline + SLACK;
+        let deadline = Some(self.deadline);
+        self.begin(Kind::Call, method, &params, deadline).await
+    }
+
+    /// Reads a stream, which may go on for ever: `@(topic/n4/sessions) subscribe`.
+    ///
+    /// # Errors
+    /// When the call cannot be sent.
+    pub async fn stream(&mut self, name: &str, payload: Value) -> Result<Rows<'_>, ClientError> {
+        self.begin(Kind::Call, name, &payload, None).await
+    }
+
+    /// Tells an actor, by an address and the name of a message: `@(counter) add`. Done once the
+    /// message is in its mailbox.
+    ///
+    /// # Errors
+    /// When the message is refused.
+    pub async fn tell(&mut self, name: &str, payload: Value) -> Result<(), ClientError> {
+        let deadline = Some(self.deadline);
+        let mut told = self.begin(Kind::Tell, name, &payload, deadline).await?;
+        told.step().await.map(drop)
+    }
+
+    async fn begin(
+        &mut self,
+        kind: Kind,
+        method: &str,
+        params: &Value,
+        deadline: Option<Duration>,
+    ) -> Result<Rows<'_>, ClientError> {
+        let until = Instant::now() + deadline.map_or(FOREVER, |deadline| deadline + SLACK);
         let mut octets = BytesMut::new();
         while let Some(id) = self.abandoned.pop_front() {
             Frame::new(Kind::Cancel, id).encode_into(FRAME, &mut octets)?;
@@ -159,9 +209,13 @@ impl Client {
         };
         self.last_id += 1;
         let id = self.last_id;
-        let mut call = Frame::new(Kind::Call, id).with_json(&params);
+        let mut call = match params {
+            Value::Null => Frame::new(kind, id),
+            params => Frame::new(kind, id).with_json(params),
+        };
         call.target = target;
-        call.deadline = u32::try_from(self.deadline.as_millis()).unwrap_or(u32::MAX);
+        let millis = deadline.map_or(0, |deadline| deadline.as_millis());
+        call.deadline = u32::try_from(millis).unwrap_or(u32::MAX);
         call.credit = AHEAD;
         call.encode_into(FRAME, &mut octets)?;
         self.send(&octets, until).await?;
@@ -181,7 +235,7 @@ impl Client {
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 match self.receive(until, self.deadline).await {
                     Ok(frame) if frame.kind == Kind::Error => {
-                        Err(ClientError::Fault(Fault::from_json(&json_of(&frame)?)))
+                        Err(ClientError::Fault(fault_of(&frame)))
                     }
                     _ => Err(ClientError::Closed),
                 }
@@ -262,7 +316,7 @@ impl Rows<'_> {
             match frame.kind {
                 Kind::Error if ours || frame.id == 0 => {
                     self.ended = true;
-                    return Err(ClientError::Fault(Fault::from_json(&json_of(&frame)?)));
+                    return Err(ClientError::Fault(fault_of(&frame)));
                 }
                 Kind::Done if ours => {
                     self.ended = true;
@@ -305,7 +359,16 @@ impl Drop for Rows<'_> {
     }
 }
 
+fn fault_of(frame: &Frame) -> Fault {
+    match json_of(frame) {
+        Ok(value) => Fault::from_json(&value).unwrap_or_else(|wrong| wrong),
+        Err(error) => Fault::new(Code::Protocol, error.to_string()),
+    }
+}
+
 fn json_of(frame: &Frame) -> Result<Value, ClientError> {
-    serde_json::from_slice(&frame.payload)
-        .map_err(|error| ClientError::Fault(Fault::new(Code::Protocol, error.to_string())))
+    let payload = frame.clone().into_payload();
+    payload
+        .read()
+        .map_err(|fault| ClientError::Fault(Fault::new(Code::Protocol, fault.message)))
 }

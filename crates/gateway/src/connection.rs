@@ -1,61 +1,77 @@
-//! One client: an actor that reads frames, starts calls and writes what they answer.
+//! One client: an actor that takes frames in and sees to it that each call is answered.
 //!
 //! ```text
-//! reader (task) ──frames──▶ connection (actor) ──starts──▶ calls (actors)
-//!                                  └───────── frames ─────────┴──▶ writer (task)
+//!                        ┌── puts ──▶ exposed actors ──── answers ────┐
+//! reader ──frames──▶ connection ──starts──▶ calls of methods ─────────┤
+//! (task)                 │                                            ▼
+//!                        └── faults, goodbye ──────────────────────▶ desk ──▶ writer (task)
 //! ```
 //!
-//! Every arrow is a bounded queue: a client that does not read stops its own calls, and a client
-//! that floods waits for itself. A connection that is over says why in an error with id 0, has
+//! A message to an exposed actor costs no task: its answer is written to the [`Desk`] in the turn
+//! of the actor. Only what waits for room in a mailbox, and what a stream's items wait for, are
+//! pipes. What waits is bounded everywhere: a client that does not read is served no further, and
+//! one that floods waits for itself. A connection that is over says why in an error with id 0, has
 //! that written, and ends.
 
 mod call;
+mod desk;
+mod line;
+mod name;
 mod wire;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use strowger::{Actor, ActorRef, Context, Exit, MailboxSpec, Signal, StartError};
+use strowger::{
+    Accepts, Actor, ActorRef, Calls, Code, Completion, Context, Entry, Exit, Fault, Items,
+    MailboxSpec, Pattern, Payload, PipeId, Put, Signal, Ticket, TimerKey, TooManyPipes,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use self::desk::{Desk, Open};
+use self::line::{Lines, Waiting};
+use self::name::{Name, Names};
 use crate::connection::call::{Call, CallArgs, Run};
-use crate::fault::{Code, Fault};
-use crate::frame::{Content, Frame, FrameError, Kind};
+use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
 use crate::method::Methods;
 
 /// The version of the protocol that the hello frame announces.
-pub(crate) const PROTOCOL: u64 = 1;
+pub(crate) const PROTOCOL: u64 = 2;
 
 /// Octets both ways.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
+/// What all connections of a door have in common.
+#[derive(Clone)]
+pub(crate) struct Terms {
+    pub(crate) methods: Arc<Methods>,
+    pub(crate) limits: Limits,
+    /// What a client has to know.
+    pub(crate) token: Option<Arc<str>>,
+}
+
 /// What a connection is made from.
 #[derive(Clone)]
 pub(crate) struct ConnectionArgs {
     stream: Arc<Mutex<Option<Box<dyn Stream>>>>,
-    methods: Arc<Methods>,
-    limits: Limits,
+    terms: Terms,
 }
 
 impl ConnectionArgs {
-    pub(crate) fn new(
-        stream: impl Stream + 'static,
-        methods: Arc<Methods>,
-        limits: Limits,
-    ) -> Self {
+    pub(crate) fn new(stream: impl Stream + 'static, terms: Terms) -> Self {
         Self {
             stream: Arc::new(Mutex::new(Some(Box::new(stream)))),
-            methods,
-            limits,
+            terms,
         }
     }
 
@@ -69,93 +85,144 @@ impl ConnectionArgs {
 pub(crate) struct Connection {
     methods: Arc<Methods>,
     limits: Limits,
-    names: HashMap<u32, Arc<str>>,
+    names: Names,
     last_id: u32,
-    calls: BTreeMap<u32, InFlight>,
+    desk: Arc<Desk>,
+    /// Calls of methods.
+    runs: HashMap<u32, ActorRef<Run>>,
+    /// What waits for room.
+    lines: Lines,
+    /// What waits at a mailbox, and streams.
+    pipes: HashMap<u32, PipeId>,
+    /// When the next call is overdue.
+    alarm: Option<(Instant, TimerKey)>,
     last_frame: Instant,
-    /// Nothing comes any more; the connection ends with its last call.
-    ended: bool,
-    /// Absent once the connection is over: then what was sent is still written.
-    out: Option<mpsc::Sender<Frame>>,
-}
-
-struct InFlight {
-    actor: ActorRef<Run>,
-    credit: Arc<Semaphore>,
-    cancelled: bool,
+    /// Whether the client has to say who it is yet.
+    stranger: bool,
 }
 
 pub(crate) enum ConnectionMsg {
-    /// The reader has a frame.
-    Frame(Frame),
+    /// The reader has frames.
+    Frames(Vec<Frame>),
     /// The reader has reached the end.
     Ended,
-    /// The reader has met something that is not a frame.
-    Broken(FrameError),
+    /// The reader has met something after which there is nothing.
+    Over(Fault),
     /// It is time to see whether the client is still there.
     Look,
+    /// It is time to see which calls are overdue.
+    Due,
+    /// An actor answers with a stream.
+    Items(Completion<Items>),
+    /// A message has its room.
+    Put(u32, Kind, Result<Ticket, Fault>),
+    /// A stream is over; `None` when its call was before.
+    Streamed(u32, Option<Result<(), Fault>>),
 }
 
-/// How many frames may wait to be written.
-const UNWRITTEN: usize = 64;
-/// The most items that a client may have asked for and not received.
-const MOST_CREDIT: usize = 1 << 20;
+impl Accepts<Completion<Items>> for ConnectionMsg {
+    fn wrap(items: Completion<Items>) -> Self {
+        Self::Items(items)
+    }
+}
+
+/// How long a client may take to say who it is.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// The deadline of messages that give none.
+const ASK: Duration = Duration::from_secs(5);
 
 impl Actor for Connection {
     type Msg = ConnectionMsg;
     type Args = ConnectionArgs;
     type Error = Gone;
 
-    const MAILBOX: MailboxSpec = MailboxSpec::bounded(16);
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(4);
+    /// Bounded by the calls in flight.
+    const PIPES: usize = usize::MAX;
 
     async fn pre_start(args: ConnectionArgs, cx: &mut Context<Self>) -> Result<Self, Gone> {
         let stream = args.take().ok_or(Gone)?;
+        let Terms {
+            methods,
+            limits,
+            token,
+        } = args.terms;
         let (read, write) = tokio::io::split(stream);
-        let (out, unwritten) = mpsc::channel(UNWRITTEN);
-        let limits = args.limits;
-        cx.task("reader", wire::read(read, limits.frame, cx.me()));
-        cx.task("writer", wire::write(write, limits, unwritten));
-        cx.send_every(limits.idle / 4 + Duration::from_millis(1), || {
-            ConnectionMsg::Look
-        });
+        let desk = Arc::new(Desk::new(limits, cx.lane()));
         let hello = Frame::new(Kind::Hello, 0).with_json(&json!({
             "protocol": PROTOCOL,
             "frame": limits.frame,
             "in_flight": limits.in_flight,
+            "names": limits.names,
+            "token": token.is_some(),
         }));
+        desk.write(hello);
+        let stranger = token.is_some();
+        cx.task("reader", wire::read(read, limits, token, cx.me()));
+        cx.task("writer", wire::write(write, limits, Arc::clone(&desk)));
         let connection = Self {
-            methods: args.methods,
+            methods,
             limits,
-            names: HashMap::new(),
+            names: Names::new(limits.names),
             last_id: 0,
-            calls: BTreeMap::new(),
+            desk,
+            runs: HashMap::new(),
+            lines: Lines::new(limits.memory),
+            pipes: HashMap::new(),
+            alarm: None,
             last_frame: cx.now(),
-            ended: false,
-            out: Some(out),
+            stranger,
         };
-        connection.send(hello).await;
+        cx.send_every(connection.patience() / 4 + Duration::from_millis(1), || {
+            ConnectionMsg::Look
+        });
         Ok(connection)
     }
 
     async fn handle(&mut self, message: ConnectionMsg, cx: &mut Context<Self>) -> Result<(), Gone> {
         match message {
-            ConnectionMsg::Frame(frame) => {
+            ConnectionMsg::Frames(frames) => {
+                self.desk.ready().await;
+                self.stranger = false;
                 self.last_frame = cx.now();
-                self.frame(frame, cx).await;
+                for frame in frames {
+                    if let Err(fault) = self.frame(frame, cx) {
+                        self.close(&fault);
+                        break;
+                    }
+                }
             }
             ConnectionMsg::Ended => {
-                self.ended = true;
-                self.leave_if_done();
+                self.desk.end();
+                self.end_streams(cx);
             }
-            ConnectionMsg::Broken(error) => {
-                let fault = Fault::new(Code::Protocol, error.to_string());
-                self.close(&fault).await;
-            }
+            ConnectionMsg::Over(fault) => self.close(&fault),
             ConnectionMsg::Look => {
                 let silent = cx.now().saturating_duration_since(self.last_frame);
-                if self.calls.is_empty() && silent >= self.limits.idle {
-                    let text = format!("no frame for {:?}", self.limits.idle);
-                    self.close(&Fault::new(Code::Idle, text)).await;
+                let patience = self.patience();
+                if silent >= patience && self.desk.is_idle() {
+                    let text = format!("no frame for {patience:?}");
+                    self.close(&Fault::new(Code::Idle, text));
+                }
+            }
+            ConnectionMsg::Due => {
+                self.alarm = None;
+                self.overdue(cx);
+            }
+            ConnectionMsg::Items(Completion { token, result }) => {
+                if let (Ok(id), Ok(items)) = (u32::try_from(token), result) {
+                    self.stream(id, items, cx);
+                }
+            }
+            ConnectionMsg::Put(id, kind, put) => {
+                self.pipes.remove(&id);
+                self.put(id, kind, put);
+                self.go_on(id, cx);
+            }
+            ConnectionMsg::Streamed(id, end) => {
+                self.pipes.remove(&id);
+                if let Some(end) = end {
+                    self.desk.finish(id, end.map(|()| Payload::NONE));
                 }
             }
         }
@@ -165,172 +232,347 @@ impl Actor for Connection {
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Gone> {
         match signal {
             Signal::TaskEnded { name } if &*name == "writer" => {
-                self.end_calls();
+                self.end_runs();
                 cx.stop();
             }
-            Signal::ChildEnded { key, exit, .. } => self.call_ended(&key, &exit).await,
+            Signal::ChildEnded { key, exit, .. } => self.run_ended(&key, &exit),
+            Signal::PipePanicked { pipe, panic } => {
+                let call = self.pipes.iter().find(|(_, one)| **one == pipe);
+                if let Some(id) = call.map(|(id, _)| *id) {
+                    self.pipes.remove(&id);
+                    let fault = Fault::new(Code::Failed, format!("panic in a stream: {panic}"));
+                    self.desk.give_up(id, fault);
+                    self.go_on(id, cx);
+                }
+            }
             _ => {}
         }
         Ok(())
     }
+
+    async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
+        self.desk.gone();
+    }
 }
 
 impl Connection {
-    async fn frame(&mut self, frame: Frame, cx: &mut Context<Self>) {
-        let done = match frame.kind {
-            Kind::Name => self.name(&frame),
-            Kind::Call => {
-                if let Err(fault) = self.call(&frame, cx) {
-                    let error = Frame::new(Kind::Error, frame.id).with_json(&fault.to_json());
-                    self.send(error).await;
+    fn frame(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
+        match frame.kind {
+            Kind::Call | Kind::Tell => {
+                let id = frame.id;
+                if let Err(fault) = self.call(frame, cx) {
+                    self.desk.reply(id, Err(fault));
                 }
-                Ok(())
             }
+            Kind::Name => self.names.bind(&frame)?,
             Kind::Cancel => {
-                self.cancel(frame.id).await;
-                Ok(())
+                let fault = Fault::new(Code::Cancelled, "the caller cancelled");
+                self.give_up(frame.id, fault, cx);
             }
-            Kind::Credit => {
-                if let Some(call) = self.calls.get(&frame.id) {
-                    grant(&call.credit, frame.credit);
-                }
-                Ok(())
-            }
+            Kind::Credit => self.desk.grant(frame.id, frame.credit),
+            // It was looked at before, if anybody wanted it.
+            Kind::Token => {}
             Kind::Hello | Kind::Item | Kind::Done | Kind::Error => {
                 let text = format!("a client does not send {} frames", frame.kind);
-                Err(Fault::new(Code::Protocol, text))
+                return Err(Fault::new(Code::Protocol, text));
             }
-        };
-        if let Err(fault) = done {
-            self.close(&fault).await;
         }
-    }
-
-    /// Binds a target. All calls that follow depend on it, so what is wrong here ends it all.
-    fn name(&mut self, frame: &Frame) -> Result<(), Fault> {
-        let wrong = |text: String| Err(Fault::new(Code::Protocol, text));
-        let most = self.limits.names;
-        if frame.content != Content::Text || frame.payload.len() > most {
-            return wrong(format!("a name is text of at most {most} octets"));
-        }
-        let Ok(name) = std::str::from_utf8(&frame.payload) else {
-            return wrong(format!("name {} is not UTF-8", frame.target));
-        };
-        if frame.target == 0 {
-            return wrong(format!("{name:?} is bound to target 0, which is nobody"));
-        }
-        if self.names.len() >= most && !self.names.contains_key(&frame.target) {
-            return wrong(format!("more than {most} names"));
-        }
-        self.names.insert(frame.target, Arc::from(name));
         Ok(())
     }
 
-    fn call(&mut self, frame: &Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
-        if self.out.is_none() {
-            return Ok(());
-        }
+    fn call(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         if frame.id <= self.last_id {
             let text = format!("call {} after call {}", frame.id, self.last_id);
             return Err(Fault::new(Code::BadRequest, text + ": ids must grow"));
         }
         self.last_id = frame.id;
-        let unknown = || format!("no name is bound to target {}", frame.target);
-        let name = self.names.get(&frame.target);
-        let name = name.ok_or_else(|| Fault::new(Code::UnknownTarget, unknown()))?;
-        let most = self.limits.in_flight;
-        if self.calls.len() >= most {
-            let text = format!("{most} calls are in flight, which is the limit");
-            return Err(Fault::new(Code::Full, text));
+        match self.names.get(frame.target) {
+            None => {
+                let text = format!("no name is bound to target {}", frame.target);
+                Err(Fault::new(Code::UnknownTarget, text))
+            }
+            Some(Name::Method(name)) => {
+                let name = Arc::clone(name);
+                self.run(frame, name, cx)
+            }
+            Some(Name::Message {
+                address,
+                kind,
+                entry,
+            }) => {
+                if entry.as_ref().is_none_or(|entry| !entry.is_alive()) {
+                    *entry = None;
+                    *entry = Some(cx.system().entry(address, kind)?);
+                }
+                match entry.clone() {
+                    Some(entry) => self.message(frame, &entry, cx),
+                    None => Ok(()),
+                }
+            }
         }
-        let Some(out) = self.out.clone() else {
-            return Ok(());
+    }
+
+    /// Sends a message to an exposed actor.
+    fn message(
+        &mut self,
+        frame: Frame,
+        entry: &Entry,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Fault> {
+        let (id, kind) = (frame.id, frame.kind);
+        let asked = Duration::from_millis(frame.deadline.into());
+        let span = match (frame.deadline, entry.pattern()) {
+            (0, Pattern::Stream) if kind == Kind::Call => None,
+            (0, _) => Some(ASK.min(self.limits.deadline)),
+            (_, Pattern::Stream) => Some(asked),
+            _ => Some(asked.min(self.limits.deadline)),
         };
-        let credit = Arc::new(Semaphore::new(0));
-        grant(&credit, frame.credit);
+        let due = span.map(|span| (cx.now() + span, span));
+        let credit = (frame.credit > 0).then(|| {
+            let credit = Semaphore::new(0);
+            desk::grant(&credit, frame.credit);
+            Arc::new(credit)
+        });
+        let open = Open {
+            ticket: None,
+            due,
+            credit,
+        };
+        self.desk.admit(id, open)?;
+        let waiting = Waiting {
+            id,
+            kind,
+            entry: entry.clone(),
+            payload: frame.into_payload(),
+        };
+        match self.lines.join(waiting) {
+            Ok(Some(first)) => {
+                self.deliver(first, cx);
+            }
+            Ok(None) => {}
+            Err(fault) => self.desk.finish(id, Err(fault)),
+        }
+        if let Some((at, _)) = due {
+            self.wake_at(at, cx);
+        }
+        Ok(())
+    }
+
+    /// Puts a message into its mailbox; false if it has to wait there.
+    fn deliver(&mut self, message: Waiting, cx: &mut Context<Self>) -> bool {
+        let Waiting {
+            id,
+            kind,
+            entry,
+            payload,
+        } = message;
+        let put = match kind {
+            Kind::Tell => entry.tell(&payload),
+            _ => {
+                let desk = Arc::clone(&self.desk);
+                entry.call(&payload, id.into(), desk as Arc<dyn Calls>)
+            }
+        };
+        match put {
+            Put::Done(done) => {
+                self.put(id, kind, done);
+                true
+            }
+            Put::Waits(waits) => {
+                self.lines.stand(entry.actor().id(), id);
+                let pipe = cx.pipe(waits, move |done| ConnectionMsg::Put(id, kind, done));
+                self.keep(id, pipe);
+                false
+            }
+        }
+    }
+
+    /// Lets the next go to a mailbox where a message does not wait any more.
+    fn go_on(&mut self, id: u32, cx: &mut Context<Self>) {
+        let Some(actor) = self.lines.stands_at(id) else {
+            return;
+        };
+        while let Some(next) = self.lines.next(actor) {
+            if self.desk.is_wanted(next.id.into()) && !self.deliver(next, cx) {
+                return;
+            }
+        }
+    }
+
+    /// Goes on with a message that is in its mailbox, or was refused.
+    fn put(&self, id: u32, kind: Kind, put: Result<Ticket, Fault>) {
+        match put {
+            Ok(_) if kind == Kind::Tell => self.desk.finish(id, Ok(Payload::NONE)),
+            Ok(ticket) => self.desk.hold(id, ticket),
+            Err(fault) => self.desk.finish(id, Err(fault)),
+        }
+    }
+
+    /// Sends the items of a stream, as far as there is credit.
+    fn stream(&mut self, id: u32, items: Items, cx: &mut Context<Self>) {
+        if self.desk.is_ending() {
+            self.desk.finish(id, Err(unread()));
+            return;
+        }
+        let Some(credit) = self.desk.credit(id) else {
+            return;
+        };
+        let pump = pump(id, items, credit, Arc::clone(&self.desk));
+        let pipe = cx.pipe(pump, move |end| ConnectionMsg::Streamed(id, end));
+        self.keep(id, pipe);
+    }
+
+    /// Keeps the pipe that works for a call.
+    fn keep(&mut self, id: u32, pipe: Result<PipeId, TooManyPipes>) {
+        match pipe {
+            Ok(pipe) => {
+                self.pipes.insert(id, pipe);
+            }
+            Err(error) => {
+                let fault = Fault::new(Code::Full, error.to_string());
+                self.desk.give_up(id, fault);
+            }
+        }
+    }
+
+    /// Ends the streams of a client that says no more: it could give them no credit.
+    fn end_streams(&mut self, cx: &mut Context<Self>) {
+        let ids = self.pipes.keys().copied();
+        let streams = ids.filter(|id| self.lines.stands_at(*id).is_none());
+        for id in streams.collect::<Vec<_>>() {
+            self.give_up(id, unread(), cx);
+        }
+    }
+
+    /// Runs a method as an actor of its own.
+    fn run(&mut self, frame: Frame, name: Arc<str>, cx: &mut Context<Self>) -> Result<(), Fault> {
+        let id = frame.id;
+        if frame.kind == Kind::Tell {
+            let text = format!("the method {name} is called, not told");
+            return Err(Fault::new(Code::BadRequest, text));
+        }
+        self.desk.admit(id, Open::default())?;
+        self.desk.grant(id, frame.credit);
         let asked = Duration::from_millis(frame.deadline.into());
         let deadline = match frame.deadline {
             0 => self.limits.deadline,
             _ => asked.min(self.limits.deadline),
         };
         let args = CallArgs {
-            id: frame.id,
-            name: Arc::clone(name),
-            payload: frame.payload.clone(),
-            content: frame.content,
+            id,
+            name,
+            payload: frame.into_payload(),
             methods: Arc::clone(&self.methods),
             deadline,
-            frame: self.limits.frame,
-            credit: Arc::clone(&credit),
-            out,
+            desk: Arc::clone(&self.desk),
         };
-        let actor = cx
-            .spawn::<Call>(frame.id.to_string(), args)
-            .map_err(|error: StartError| Fault::new(Code::Failed, error.to_string()))?;
-        // It has ended already if this fails, and its end is reported.
-        let _ = actor.try_tell(Run);
-        let call = InFlight {
-            actor,
-            credit,
-            cancelled: false,
-        };
-        self.calls.insert(frame.id, call);
+        match cx.spawn::<Call>(id.to_string(), args) {
+            Ok(actor) => {
+                // It has ended already if this fails, and its end is reported.
+                let _ = actor.try_tell(Run);
+                self.runs.insert(id, actor);
+            }
+            Err(error) => {
+                let fault = Fault::new(Code::Failed, error.to_string());
+                self.desk.give_up(id, fault);
+            }
+        }
         Ok(())
     }
 
-    async fn cancel(&mut self, id: u32) {
-        let Some(call) = self.calls.get_mut(&id).filter(|call| !call.cancelled) else {
-            return;
-        };
-        call.cancelled = true;
-        call.actor.kill();
+    fn run_ended(&mut self, key: &str, exit: &Exit) {
+        let Some(id) = key.parse().ok() else { return };
+        if self.runs.remove(&id).is_some() && !exit.is_orderly() {
+            let fault = Fault::new(Code::Failed, format!("the method {exit}"));
+            self.desk.give_up(id, fault);
+        }
     }
 
-    async fn call_ended(&mut self, key: &str, exit: &Exit) {
-        let id = key.parse().ok();
-        let Some((id, call)) = id.and_then(|id| self.calls.remove_entry(&id)) else {
+    /// Answers a call with a fault, and ends what works for it.
+    fn give_up(&mut self, id: u32, fault: Fault, cx: &mut Context<Self>) {
+        if !self.desk.give_up(id, fault) {
             return;
-        };
-        let fault = match exit {
-            exit if exit.is_orderly() => None,
-            Exit::Killed if call.cancelled => {
-                Some(Fault::new(Code::Cancelled, "the caller cancelled"))
-            }
-            exit => Some(Fault::new(Code::Failed, format!("the method {exit}"))),
-        };
-        if let Some(fault) = fault {
-            let error = Frame::new(Kind::Error, id).with_json(&fault.to_json());
-            self.send(error).await;
         }
-        self.leave_if_done();
+        if let Some(actor) = self.runs.get(&id) {
+            actor.kill();
+        }
+        if let Some(pipe) = self.pipes.remove(&id) {
+            cx.cancel_pipe(pipe);
+            self.go_on(id, cx);
+        }
+    }
+
+    fn overdue(&mut self, cx: &mut Context<Self>) {
+        let (over, next) = self.desk.overdue(cx.now());
+        for (id, span) in over {
+            let fault = Fault::new(Code::Deadline, format!("no answer within {span:?}"));
+            self.give_up(id, fault, cx);
+        }
+        if let Some(next) = next {
+            self.wake_at(next, cx);
+        }
+    }
+
+    /// Looks for overdue calls at a time, or before.
+    fn wake_at(&mut self, at: Instant, cx: &mut Context<Self>) {
+        if let Some((earlier, timer)) = self.alarm {
+            if earlier <= at {
+                return;
+            }
+            cx.cancel(timer);
+        }
+        let after = at.saturating_duration_since(cx.now());
+        let timer = cx.send_after(after, ConnectionMsg::Due);
+        self.alarm = Some((at, timer));
+    }
+
+    /// How long the client may be silent.
+    fn patience(&self) -> Duration {
+        if self.stranger {
+            self.limits.idle.min(INTRODUCTION)
+        } else {
+            self.limits.idle
+        }
     }
 
     /// Says why it is over, and leaves once that is written.
-    async fn close(&mut self, fault: &Fault) {
-        let error = Frame::new(Kind::Error, 0).with_json(&fault.to_json());
-        self.send(error).await;
-        self.end_calls();
-        self.out = None;
+    fn close(&self, fault: &Fault) {
+        self.desk.close(fault);
+        self.end_runs();
     }
 
-    fn end_calls(&self) {
-        for call in self.calls.values() {
-            call.actor.kill();
+    fn end_runs(&self) {
+        for actor in self.runs.values() {
+            actor.kill();
         }
     }
+}
 
-    fn leave_if_done(&mut self) {
-        if self.ended && self.calls.is_empty() {
-            self.out = None;
-        }
-    }
+fn unread() -> Fault {
+    Fault::new(Code::Cancelled, "the client says no more")
+}
 
-    async fn send(&self, frame: Frame) {
-        if let Some(out) = &self.out {
-            // The writer's end is a signal of its own.
-            let _ = out.send(frame).await;
+/// Sends items one by one; `None` when nobody reads them any more.
+async fn pump(
+    id: u32,
+    mut items: Items,
+    credit: Arc<Semaphore>,
+    desk: Arc<Desk>,
+) -> Option<Result<(), Fault>> {
+    // The end takes no credit, so the next item is looked for first.
+    while let Some(item) = poll_fn(|cx| items.poll_next(cx)).await {
+        let item = match item {
+            Ok(item) => item,
+            Err(fault) => return Some(Err(fault)),
+        };
+        credit.acquire().await.ok()?.forget();
+        match desk.item(id, &item).await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(fault) => return Some(Err(fault)),
         }
     }
+    Some(Ok(()))
 }
 
 impl fmt::Debug for Connection {
@@ -348,10 +590,4 @@ impl From<Infallible> for Gone {
     fn from(never: Infallible) -> Self {
         match never {}
     }
-}
-
-/// Adds credit, up to a limit beyond which nobody counts.
-fn grant(credit: &Semaphore, more: u32) {
-    let room = MOST_CREDIT.saturating_sub(credit.available_permits());
-    credit.add_permits(room.min(more as usize));
 }

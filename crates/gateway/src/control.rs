@@ -9,6 +9,7 @@
 //! | `inspect` | `path` | the figures of one actor, and `details` where there are any |
 //! | `top` | `sort`, `limit`, `path`, optional | `totals`, `limits`, `rows`: the busiest |
 //! | `trace` | `path`, `max`, `within_ms`, the last two optional | rows, the last of them `end` |
+//! | `exposed` | `address`, optional | rows: `address`, `messages`: each `name` and `pattern` |
 //! | `kill` | `path`, `panic` optional | `path`, `exit` and `restarted` once it has ended |
 //!
 //! Figures are `path, id, kind, state, depth, capacity, high_water, dropped, handled, busy_us,
@@ -25,9 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::{ActorInfo, ActorSystem, AnyRef, Path, State};
+use strowger::{ActorInfo, ActorSystem, Address, AnyRef, Code, Fault, Path, State};
 
-use crate::fault::{Code, Fault};
 use crate::method::{Answer, Methods};
 
 /// How often `kill` looks whether the end that it caused has come.
@@ -54,6 +54,9 @@ pub(crate) fn with_control(methods: Methods) -> Methods {
         })
         .with_system("trace", |system, params| async move {
             watch::trace(&system, &params).await
+        })
+        .with_system("exposed", |system, params| async move {
+            exposed(&system, &params)
         })
         .with_system("kill", |system, params| async move {
             kill(&system, &params).await
@@ -123,6 +126,26 @@ fn ps(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
         actors.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     }
     Ok(Answer::rows(actors.into_iter().map(|info| figures(&info))))
+}
+
+fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+    let params = Params::of(params, &["address"])?;
+    let mut exposed = system.exposed();
+    if let Some(wanted) = params.text("address")? {
+        let wanted: Address = wanted.parse()?;
+        exposed.retain(|exposed| exposed.address == wanted);
+        if exposed.is_empty() {
+            let text = format!("nobody is exposed at {wanted}");
+            return Err(Fault::new(Code::UnknownTarget, text));
+        }
+    }
+    Ok(Answer::rows(exposed.into_iter().map(|exposed| {
+        let messages = exposed.messages.iter();
+        let messages = messages
+            .map(|(name, pattern)| json!({ "name": &**name, "pattern": pattern.to_string() }));
+        let messages: Vec<Value> = messages.collect();
+        json!({ "address": exposed.address.to_string(), "messages": messages })
+    })))
 }
 
 async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Result<Value, Fault> {

@@ -22,20 +22,23 @@
 //!
 //! | kind | from | payload |
 //! |---|---|---|
-//! | 1 hello | server, first | JSON: `protocol`, and the limits `frame` and `in_flight` |
+//! | 1 hello | server, first | JSON: `protocol`, the limits `frame`, `in_flight`, and `token` |
 //! | 2 name | client | text: the name that `target` stands for from now on |
-//! | 3 call | client | JSON: the parameters |
-//! | 4 item | server | JSON: one row of a listing; takes one credit |
-//! | 5 done | server | JSON: the answer; no content after the rows of a listing |
+//! | 3 call | client | the parameters of a method, or the payload of an ask or a stream |
+//! | 4 item | server | one row or item; takes one credit |
+//! | 5 done | server | the answer; no content after items |
 //! | 6 error | server | JSON: `code`, `message`, `retryable`; with id 0 the connection ends |
 //! | 7 cancel | client | none; the call answers with an error, or has been answered |
 //! | 8 credit | client | none |
+//! | 9 tell | client | the payload of a message that is told |
+//! | 10 token | client, first, where `hello` asks for it | text: the token of the door |
 //!
 //! A [`Decoder`] takes octets as they come, and never reserves what a header merely announces.
 
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use strowger::{Content, Payload};
 
 /// The octets of a header.
 pub const HEADER: usize = 24;
@@ -61,10 +64,14 @@ pub enum Kind {
     Cancel = 7,
     /// The client takes more items.
     Credit = 8,
+    /// Tells an actor.
+    Tell = 9,
+    /// Says who the client is, where that is asked for.
+    Token = 10,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Hello,
         Self::Name,
         Self::Call,
@@ -73,10 +80,13 @@ impl Kind {
         Self::Error,
         Self::Cancel,
         Self::Credit,
+        Self::Tell,
+        Self::Token,
     ];
 
     fn from_octet(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+        let place = usize::from(octet).checked_sub(1)?;
+        Self::ALL.get(place).copied()
     }
 }
 
@@ -91,31 +101,9 @@ impl fmt::Display for Kind {
             Self::Error => "error",
             Self::Cancel => "cancel",
             Self::Credit => "credit",
+            Self::Tell => "tell",
+            Self::Token => "token",
         })
-    }
-}
-
-/// What a payload is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Content {
-    /// There is none.
-    #[default]
-    None = 0,
-    /// JSON.
-    Json = 1,
-    /// UTF-8 text.
-    Text = 2,
-    /// Octets of any meaning.
-    Octets = 3,
-}
-
-impl Content {
-    const ALL: [Self; 4] = [Self::None, Self::Json, Self::Text, Self::Octets];
-
-    fn from_octet(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
     }
 }
 
@@ -166,6 +154,12 @@ impl Frame {
     #[must_use]
     pub fn with_json(self, value: &serde_json::Value) -> Self {
         self.with_payload(Content::Json, value.to_string())
+    }
+
+    /// What the frame carries.
+    #[must_use]
+    pub fn into_payload(self) -> Payload {
+        Payload::new(self.content, self.payload)
     }
 
     /// Appends the frame's octets.
@@ -278,6 +272,11 @@ impl Decoder {
             at: 0,
             broken: None,
         }
+    }
+
+    /// Takes payloads of up to so many octets from now on.
+    pub(crate) const fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
     }
 
     /// Takes octets in. Reads of frames should follow: what is fed is kept.

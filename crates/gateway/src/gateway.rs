@@ -1,6 +1,7 @@
 //! The doors on the tree: `/gateway`, its listener and its connections.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,36 +12,56 @@ use strowger::{
     SupervisorRef,
 };
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Terms};
 use crate::control::with_control;
 use crate::limits::Limits;
-use crate::listener::{Listener, ListenerArgs};
+use crate::listener::{Listener, ListenerArgs, Place};
 use crate::method::Methods;
 use crate::reader::Reader;
 
-/// Why a control socket is not opened.
+/// Why a door is not opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process answers there.
-    #[error("control socket {}: another process listens there", path.display())]
+    #[error("socket {}: another process listens there", path.display())]
     Live {
         /// The socket.
         path: PathBuf,
     },
     /// Something else has the name.
-    #[error("control socket {}: exists and is not a socket", path.display())]
+    #[error("socket {}: exists and is not a socket", path.display())]
     NotASocket {
         /// The file.
         path: PathBuf,
     },
     /// The system refuses.
-    #[error("control socket {}: {source}", path.display())]
+    #[error("socket {}: {source}", path.display())]
     Io {
         /// The socket.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+    /// The system refuses an address.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The address can be reached from elsewhere, and what passes is not encrypted.
+    #[error("{address} is not an address of the loopback, and what passes there is not encrypted")]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Everybody on this machine can reach the address, and there is no token.
+    #[error("{address} needs a token: everybody on this machine can reach it")]
+    NoToken {
+        /// The address.
+        address: SocketAddr,
     },
     /// The actors did not start.
     #[error("gateway: {0}")]
@@ -72,8 +93,14 @@ impl Gateway {
         methods: Methods,
     ) -> Result<Self, OpenError> {
         let path = path.into();
-        let first = crate::listener::bind(&path)?;
-        let args = ListenerArgs::new(path.clone(), first, Arc::new(with_control(methods)), limits);
+        let place = Place::Unix(path.clone());
+        let first = place.bind()?;
+        let terms = Terms {
+            methods: Arc::new(with_control(methods)),
+            limits,
+            token: None,
+        };
+        let args = ListenerArgs::new(place, first, terms, "connections", Counter::default());
         let connections = Dynamic::<Connection>::new()
             .max_children(limits.connections)
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
@@ -98,5 +125,5 @@ impl Gateway {
     }
 }
 
-/// The next number of a connection; shared by the incarnations of the listener.
+/// How many connections there were; shared by the incarnations of the listener.
 pub(crate) type Counter = Arc<AtomicU64>;

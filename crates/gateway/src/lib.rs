@@ -3,8 +3,8 @@
 //! A [`Gateway`] is a subtree of a running [`ActorSystem`](strowger::ActorSystem). Every client is
 //! an actor with limits, every call an actor below it: a client that is slow, silent or hostile
 //! harms itself alone. What can be called is a value, [`Methods`]; the methods of control (`ping`,
-//! `methods`, `ps`, `tree`, `top`, `inspect`, `trace`, `kill`) are always there. An [`HttpDoor`] is
-//! for those who watch: metrics and health.
+//! `methods`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`, `kill`) are always there. An
+//! [`HttpDoor`] is for those who watch: metrics and health.
 //!
 //! ```
 //! use serde_json::json;
@@ -28,6 +28,10 @@
 //! # }
 //! ```
 //!
+//! Actors are spoken to through the same connections, once they were
+//! [exposed](strowger::ActorSystem::expose): by address and by name. [`Doors`] opens more of them:
+//! a unix socket, TCP and WebSocket.
+//!
 //! The doors of control are unix sockets; elsewhere the crate has frames, faults and methods only.
 //!
 //! # On the wire
@@ -41,9 +45,10 @@
 //! ```
 //!
 //! All numbers are big-endian. The server begins with `hello`. A client binds a `target` to the
-//! name of a method with a `name` frame, and then calls it by number as often as it likes; the
-//! `id`s of its calls grow from 1. A call is answered by one `done` or `error` frame; a listing
-//! sends `item` frames before, one for each unit of credit that the client gave. An `error` with
+//! name of a method, or to an address and the name of a message, with a `name` frame, and then
+//! calls it by number as often as it likes; the `id`s of its calls grow from 1. A call is answered
+//! by one `done` or `error` frame; a listing or a stream sends `item` frames before, one for each
+//! unit of credit that the client gave. An `error` with
 //! id 0 is about the connection, which ends after it. Faults are `{"code", "message",
 //! "retryable"}`, with the codes of [`Code`].
 
@@ -53,7 +58,8 @@ mod client;
 mod connection;
 #[cfg(unix)]
 mod control;
-mod fault;
+#[cfg(unix)]
+mod doors;
 mod frame;
 #[cfg(unix)]
 mod gateway;
@@ -65,16 +71,20 @@ mod method;
 mod metric;
 mod process;
 mod reader;
+mod relay;
 mod vital;
 
 #[cfg(unix)]
 pub use client::{Client, ClientError, Rows};
-pub use fault::{Code, Fault};
-pub use frame::{Content, Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
+#[cfg(unix)]
+pub use doors::{Doors, DoorsSpec};
+pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 #[cfg(unix)]
 pub use gateway::{Gateway, OpenError};
 pub use http::{HttpDoor, HttpError, HttpLimits};
 pub use limits::Limits;
 pub use method::{Answer, Methods, Stream};
 pub use metric::{Exposition, Family, Kind as MetricKind, Recorder};
+pub use relay::RelaySpec;
+pub use strowger::{Code, Content, Fault};
 pub use vital::{Usage, Vitals};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What one client, and all clients together, may take. Each limit has a safe default.
 ///
-/// Beyond a limit the client gets a fault that names it; no other client notices.
+/// Beyond a limit the client gets a fault that names it, or waits; no other client notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -14,11 +14,16 @@ pub struct Limits {
     pub frame: usize,
     /// The most calls of one connection at a time.
     pub in_flight: usize,
-    /// The most names that one connection may bind, and the octets of each.
+    /// The most names that one connection may bind, and the octets of each that is no address.
     pub names: usize,
+    /// The most frames of one connection in a second; it waits beyond.
+    pub rate: u32,
+    /// How many octets may wait to be written to one connection. It is served no further beyond
+    /// half of it, and an answer beyond all of it is a fault.
+    pub memory: usize,
     /// How long a connection may be silent while no call is in flight.
     pub idle: Duration,
-    /// The longest deadline of a call.
+    /// The longest deadline of a call. A stream has one only if its reader gives one.
     pub deadline: Duration,
     /// How long a client may leave what was written unread.
     pub stall: Duration,
@@ -31,6 +36,8 @@ impl Default for Limits {
             frame: 1024 * 1024,
             in_flight: 16,
             names: 256,
+            rate: 1_000_000,
+            memory: 4 * 1024 * 1024,
             idle: Duration::from_secs(60),
             deadline: Duration::from_secs(60),
             stall: Duration::from_secs(10),

@@ -1,127 +1,161 @@
-//! The unix socket: taken in one step, open to its owner alone.
-//!
-//! The socket is bound inside a directory that only we may enter, gets its mode there, and is then
-//! linked to its name, which fails if the name is taken: at no moment can another user connect,
-//! and nobody's socket is overwritten.
+//! Doors: where clients come in, and how each gets its connection.
+
+mod unix;
 
 use std::convert::Infallible;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fmt;
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signal, StartError};
+use strowger::{
+    Actor, ActorSystem, Code, Context, DynamicRef, Exit, Fault, MailboxSpec, Signal, StartError,
+};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 
-use crate::connection::{Connection, ConnectionArgs};
-use crate::fault::{Code, Fault};
+use crate::connection::{Connection, ConnectionArgs, Stream, Terms};
 use crate::frame::{Frame, Kind};
 use crate::gateway::{Counter, OpenError};
-use crate::limits::Limits;
-use crate::method::Methods;
 
-/// How many sockets this process has bound, so that two at a time do not share a folder.
-static BOUND: AtomicU64 = AtomicU64::new(0);
-
-/// Binds a socket at `path`, with mode 0600.
-pub(crate) fn bind(path: &Path) -> Result<StdListener, OpenError> {
-    let failed = |source| OpenError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    make_way(path)?;
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let private = parent.unwrap_or_else(|| Path::new(".")).join(format!(
-        ".s{}-{}",
-        std::process::id(),
-        BOUND.fetch_add(1, Ordering::Relaxed)
-    ));
-    // A process of the same number may have left one.
-    let _ = fs::remove_dir_all(&private);
-    DirBuilder::new()
-        .mode(0o700)
-        .create(&private)
-        .map_err(failed)?;
-    let inside = private.join("s");
-    let bound = StdListener::bind(&inside).and_then(|listener| {
-        fs::set_permissions(&inside, Permissions::from_mode(0o600))?;
-        listener.set_nonblocking(true)?;
-        fs::hard_link(&inside, path)?;
-        Ok(listener)
-    });
-    let _ = fs::remove_dir_all(&private);
-    bound.map_err(failed)
+/// Where a door is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
 }
 
-/// Removes a socket that nobody answers.
-fn make_way(path: &Path) -> Result<(), OpenError> {
-    let path = || path.to_owned();
-    let failed = |source| OpenError::Io {
-        path: path(),
-        source,
-    };
-    match fs::symlink_metadata(path()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-        Ok(found) if !found.file_type().is_socket() => {
-            return Err(OpenError::NotASocket { path: path() });
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "socket {}", path.display()),
+            Self::Tcp(address) => write!(f, "address {address}"),
         }
-        Ok(_) => {}
     }
-    match StdStream::connect(path()) {
-        Ok(_) => Err(OpenError::Live { path: path() }),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path()).map_err(failed)
+}
+
+impl Place {
+    pub(crate) fn failed(&self, source: io::Error) -> OpenError {
+        match self {
+            Self::Unix(path) => OpenError::Io {
+                path: path.clone(),
+                source,
+            },
+            Self::Tcp(address) => OpenError::Bind {
+                address: *address,
+                source,
+            },
         }
-        Err(error) => Err(failed(error)),
+    }
+
+    /// Takes the place: listens there, and accepts nobody yet.
+    pub(crate) fn bind(&self) -> Result<Bound, OpenError> {
+        match self {
+            Self::Unix(path) => unix::bind(path).map(Bound::Unix),
+            Self::Tcp(address) => {
+                let bound = StdTcpListener::bind(address).and_then(|listener| {
+                    listener.set_nonblocking(true)?;
+                    Ok(listener)
+                });
+                bound.map(Bound::Tcp).map_err(|source| self.failed(source))
+            }
+        }
+    }
+}
+
+/// A place that was taken.
+#[derive(Debug)]
+pub(crate) enum Bound {
+    Unix(StdUnixListener),
+    Tcp(StdTcpListener),
+}
+
+impl Bound {
+    /// The address, if it has one; the system may have chosen its port.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(listener) => listener.local_addr().ok(),
+        }
+    }
+}
+
+/// A place where clients are accepted.
+enum Open {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Open {
+    fn new(bound: Bound) -> io::Result<Self> {
+        Ok(match bound {
+            Bound::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+            Bound::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+        })
+    }
+
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Box::new(stream))
+            }
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // What is written is a batch already.
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+        }
     }
 }
 
 /// What a listener is made from.
 #[derive(Clone)]
 pub(crate) struct ListenerArgs {
-    path: PathBuf,
+    place: Place,
     /// Bound before the actor starts, so that the caller hears what is wrong; taken by the first
     /// incarnation, the later ones bind again.
-    first: Arc<Mutex<Option<StdListener>>>,
-    methods: Arc<Methods>,
-    limits: Limits,
+    first: Arc<Mutex<Option<Bound>>>,
+    terms: Terms,
+    /// The key of the sibling that has the connections.
+    beside: &'static str,
     counter: Counter,
 }
 
 impl ListenerArgs {
     pub(crate) fn new(
-        path: PathBuf,
-        first: StdListener,
-        methods: Arc<Methods>,
-        limits: Limits,
+        place: Place,
+        first: Bound,
+        terms: Terms,
+        beside: &'static str,
+        counter: Counter,
     ) -> Self {
         Self {
-            path,
+            place,
             first: Arc::new(Mutex::new(Some(first))),
-            methods,
-            limits,
-            counter: Arc::new(AtomicU64::new(1)),
+            terms,
+            beside,
+            counter,
         }
     }
 
-    fn listener(&self) -> Result<StdListener, OpenError> {
+    fn listener(&self) -> Result<Open, OpenError> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.take().map_or_else(|| bind(&self.path), Ok)
+        let bound = first.take().map_or_else(|| self.place.bind(), Ok)?;
+        Open::new(bound).map_err(|source| self.place.failed(source))
     }
 }
 
 /// Accepts clients, and removes the socket when it ends.
 pub(crate) struct Listener {
-    path: PathBuf,
+    place: Place,
 }
 
 impl Actor for Listener {
@@ -133,16 +167,13 @@ impl Actor for Listener {
     const SURVIVES_PANIC: bool = true;
 
     async fn pre_start(args: ListenerArgs, cx: &mut Context<Self>) -> Result<Self, OpenError> {
-        let path = args.path.clone();
+        let place = args.place.clone();
         let listener = args.listener()?;
-        let failed = |source| OpenError::Io {
-            path: args.path.clone(),
-            source,
-        };
-        let listener = UnixListener::from_std(listener).map_err(failed)?;
-        let beside = cx.path().as_str().replace(cx.path().key(), "connections");
+        let path = cx.path();
+        let above = path.as_str().trim_end_matches(path.key());
+        let beside = format!("{above}{}", args.beside);
         cx.task("accept", accept(listener, args, cx.system(), beside));
-        Ok(Self { path })
+        Ok(Self { place })
     }
 
     async fn handle(&mut self, never: Infallible, _: &mut Context<Self>) -> Result<(), OpenError> {
@@ -151,17 +182,19 @@ impl Actor for Listener {
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), OpenError> {
         match signal {
-            Signal::TaskEnded { .. } => Err(OpenError::Io {
-                path: self.path.clone(),
-                source: io::Error::other("no connections are accepted any more"),
-            }),
+            Signal::TaskEnded { .. } => {
+                let error = io::Error::other("no connections are accepted any more");
+                Err(self.place.failed(error))
+            }
             _ => Ok(()),
         }
     }
 
     async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
-        // Whoever removed it before has done our work.
-        let _ = fs::remove_file(&self.path);
+        if let Place::Unix(path) = &self.place {
+            // Whoever removed it before has done our work.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -170,12 +203,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long a client that is turned away may take to read why.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-async fn accept(listener: UnixListener, args: ListenerArgs, system: ActorSystem, beside: String) {
+async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside: String) {
     loop {
         let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+            Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, path = %args.path.display(), "a client is not accepted");
+                tracing::warn!(%error, place = %args.place, "a client is not accepted");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
@@ -186,12 +219,13 @@ async fn accept(listener: UnixListener, args: ListenerArgs, system: ActorSystem,
         else {
             return;
         };
-        if connections.len() >= args.limits.connections {
-            turn_away(stream, args.limits.connections).await;
+        let most = args.terms.limits.connections;
+        if connections.len() >= most {
+            turn_away(stream, most).await;
             continue;
         }
-        let key = format!("c{}", args.counter.fetch_add(1, Ordering::Relaxed));
-        let made = ConnectionArgs::new(stream, Arc::clone(&args.methods), args.limits);
+        let key = format!("c{}", 1 + args.counter.fetch_add(1, Ordering::Relaxed));
+        let made = ConnectionArgs::new(stream, args.terms.clone());
         match connections.start_child(key, made) {
             Ok(_) => {}
             Err(StartError::Closed { .. }) => return,
@@ -200,7 +234,7 @@ async fn accept(listener: UnixListener, args: ListenerArgs, system: ActorSystem,
     }
 }
 
-async fn turn_away(mut stream: UnixStream, most: usize) {
+async fn turn_away(mut stream: Box<dyn Stream>, most: usize) {
     let text = format!("{most} connections are open, which is the limit");
     let fault = Fault::new(Code::Full, text);
     let error = Frame::new(Kind::Error, 0).with_json(&fault.to_json());

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 use serde_json::Value;
-use strowger::{ActorSystem, Path};
+use strowger::{ActorSystem, Code, Fault, Path};
 
-use crate::fault::{Code, Fault};
 use crate::vital::Vitals;
 
 /// What a method answers.
@@ -165,7 +164,10 @@ impl Methods {
             return handler(system, params);
         }
         let known: Vec<&str> = self.names().collect();
-        let message = format!("no method {name:?}; there are {}", known.join(", "));
+        let message = match known.as_slice() {
+            [] => format!("no method {name:?}: there are none at this door"),
+            known => format!("no method {name:?}; there are {}", known.join(", ")),
+        };
         Box::pin(async move { Err(Fault::new(Code::UnknownTarget, message)) })
     }
 

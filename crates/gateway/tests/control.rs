@@ -236,7 +236,7 @@ async fn an_unknown_method_says_which_there_are() {
         "{wrong}"
     );
     let methods = client.call("methods", Value::Null).await.unwrap();
-    assert_eq!(methods.as_array().unwrap().len(), 8);
+    assert_eq!(methods.as_array().unwrap().len(), 9);
 }
 
 #[tokio::test]

@@ -1,81 +1,242 @@
 //! The two tasks of a connection: octets to frames, and frames to octets.
 
-use bytes::BytesMut;
-use strowger::ActorRef;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use std::sync::Arc;
 
+use bytes::BytesMut;
+use strowger::{ActorRef, Code, Content, Fault};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Duration, Instant, sleep_until, timeout};
+
+use super::desk::{Desk, Taken};
 use crate::connection::ConnectionMsg;
-use crate::frame::{Decoder, Frame};
+use crate::frame::{Decoder, Frame, Kind};
 use crate::limits::Limits;
 
-/// How many octets are written at once, about.
-const BATCH: usize = 64 * 1024;
+/// How many frames are handed on at once, at most.
+const BATCH: usize = 512;
+
+/// The longest payload before the client has said who it is.
+const STRANGER: usize = 1024;
+
+/// What a writer keeps for the next time, at most, in octets.
+const KEPT: usize = 16 * 1024;
 
 /// Hands frames to the connection, in turn: its full mailbox stops the reading.
 pub(super) async fn read(
-    mut from: impl AsyncRead + Unpin,
-    limit: usize,
+    from: impl AsyncRead + Unpin,
+    limits: Limits,
+    token: Option<Arc<str>>,
     to: ActorRef<ConnectionMsg>,
 ) {
-    let mut decoder = Decoder::new(limit);
-    let last = loop {
-        match decoder.next_frame() {
-            Ok(Some(frame)) => {
-                if to.tell(ConnectionMsg::Frame(frame)).await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            Ok(None) => {}
-            Err(error) => break ConnectionMsg::Broken(error),
-        }
-        match from.read_buf(decoder.buffer()).await {
-            Ok(1..) => {}
-            Ok(0) => {
-                break match decoder.finish() {
-                    Ok(()) => ConnectionMsg::Ended,
-                    Err(error) => ConnectionMsg::Broken(error),
-                };
-            }
-            Err(_) => break ConnectionMsg::Ended,
-        }
+    let mut reading = Reading {
+        from,
+        decoder: Decoder::new(limits.frame),
+        pace: Pace::new(limits.rate),
+        to,
+    };
+    let last = match reading.run(limits.frame, token).await {
+        Ok(()) => ConnectionMsg::Ended,
+        Err(fault) => ConnectionMsg::Over(fault),
     };
     // Whoever would be told has ended, if this fails.
-    let _ = to.tell(last).await;
+    let _ = reading.to.tell(last).await;
 }
 
-/// Writes what waits, all at once; ends with its senders, or with a client that does not read.
-pub(super) async fn write(
-    mut to: impl AsyncWrite + Unpin,
-    limits: Limits,
-    mut unwritten: mpsc::Receiver<Frame>,
-) {
-    let mut octets = BytesMut::new();
-    while let Some(frame) = unwritten.recv().await {
-        octets.clear();
-        let mut next = Some(frame);
-        while let Some(frame) = next.take() {
-            if let Err(error) = frame.encode_into(limits.frame, &mut octets) {
-                tracing::warn!(%error, "a frame of our own is too long");
+struct Reading<R> {
+    from: R,
+    decoder: Decoder,
+    pace: Pace,
+    to: ActorRef<ConnectionMsg>,
+}
+
+impl<R: AsyncRead + Unpin> Reading<R> {
+    /// Reads to the end.
+    async fn run(&mut self, frame: usize, token: Option<Arc<str>>) -> Result<(), Fault> {
+        if let Some(token) = token {
+            self.decoder.set_limit(STRANGER.min(frame));
+            self.know(&token).await?;
+            self.decoder.set_limit(frame);
+        }
+        loop {
+            let (frames, broken) = self.ready();
+            let count = frames.len();
+            if count > 0 {
+                if self.to.tell(ConnectionMsg::Frames(frames)).await.is_err() {
+                    return Ok(());
+                }
+                self.pace.keep(count).await;
             }
-            if octets.len() < BATCH {
-                next = unwritten.try_recv().ok();
+            match broken {
+                Some(fault) => return Err(fault),
+                None if count == BATCH => {}
+                None if self.more().await? => {}
+                None => return Ok(()),
             }
         }
-        match timeout(limits.stall, to.write_all(&octets)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
+    }
+
+    /// Has the client say who it is.
+    async fn know(&mut self, token: &str) -> Result<(), Fault> {
+        loop {
+            match self.decoder.next_frame() {
+                Ok(Some(first)) if is_token(&first, token) => return Ok(()),
+                Ok(Some(first)) => {
+                    let text = match first.kind {
+                        Kind::Token => "the token is not that of this door".to_owned(),
+                        kind => format!("the first frame is {kind}; this door wants a token"),
+                    };
+                    return Err(Fault::new(Code::Refused, text));
+                }
+                Ok(None) => {}
+                Err(error) => return Err(Fault::new(Code::Protocol, error.to_string())),
+            }
+            if !self.more().await? {
+                let text = "the client left without a token";
+                return Err(Fault::new(Code::Refused, text));
+            }
+        }
+    }
+
+    /// The frames that are there, and what is wrong after them.
+    fn ready(&mut self) -> (Vec<Frame>, Option<Fault>) {
+        let mut frames = Vec::new();
+        while frames.len() < BATCH {
+            match self.decoder.next_frame() {
+                Ok(Some(frame)) => frames.push(frame),
+                Ok(None) => break,
+                Err(error) => {
+                    let fault = Fault::new(Code::Protocol, error.to_string());
+                    return (frames, Some(fault));
+                }
+            }
+        }
+        (frames, None)
+    }
+
+    /// Reads octets; false at the end.
+    async fn more(&mut self) -> Result<bool, Fault> {
+        match self.from.read_buf(self.decoder.buffer()).await {
+            Ok(1..) => Ok(true),
+            Ok(0) => match self.decoder.finish() {
+                Ok(()) => Ok(false),
+                Err(error) => Err(Fault::new(Code::Protocol, error.to_string())),
+            },
+            Err(error) => {
                 tracing::debug!(%error, "a client has gone");
-                return;
+                Ok(false)
             }
-            Err(_) => {
-                tracing::debug!(stall = ?limits.stall, "a client does not read");
-                return;
+        }
+    }
+}
+
+/// Whether a frame has the token; it takes as long whatever part of it is right.
+fn is_token(frame: &Frame, token: &str) -> bool {
+    if frame.kind != Kind::Token || frame.content != Content::Text {
+        return false;
+    }
+    let (given, token) = (&frame.payload[..], token.as_bytes());
+    let mut other = u8::from(given.len() != token.len());
+    for (at, octet) in given.iter().enumerate() {
+        other |= octet ^ token[at % token.len().max(1)];
+    }
+    std::hint::black_box(other) == 0
+}
+
+/// Keeps a client to so many frames in a second.
+struct Pace {
+    each: Duration,
+    /// When the frames that came would have come, had they come evenly.
+    even: Instant,
+}
+
+/// How far a client may be ahead of its pace.
+const AHEAD: Duration = Duration::from_millis(100);
+
+impl Pace {
+    fn new(rate: u32) -> Self {
+        Self {
+            each: Duration::from_secs(1) / rate.max(1),
+            even: Instant::now(),
+        }
+    }
+
+    /// Waits if so many frames came too soon.
+    async fn keep(&mut self, count: usize) {
+        let now = Instant::now();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.even = self.even.max(now) + self.each * count;
+        if self.even > now + AHEAD {
+            sleep_until(self.even - AHEAD).await;
+        }
+    }
+}
+
+/// Writes what waits, all at once; ends with the connection, or with a client that does not read.
+pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, desk: Arc<Desk>) {
+    let mut octets = BytesMut::new();
+    loop {
+        match desk.take(&mut octets) {
+            Taken::Octets => {}
+            Taken::Nothing => {
+                desk.some_work().await;
+                continue;
             }
+            Taken::End => break,
+        }
+        while !octets.is_empty() {
+            match timeout(limits.stall, to.write_buf(&mut octets)).await {
+                Ok(Ok(1..)) => {}
+                Ok(Ok(0)) => return desk.gone(),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a client has gone");
+                    return desk.gone();
+                }
+                Err(_) => {
+                    tracing::debug!(stall = ?limits.stall, "a client does not read");
+                    return desk.gone();
+                }
+            }
+        }
+        if octets.capacity() > KEPT {
+            octets = BytesMut::new();
         }
     }
     // What was written is on its way; a client that has gone needs no goodbye.
     let _ = timeout(limits.stall, to.shutdown()).await;
+    desk.gone();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_beyond_its_pace_waits() {
+        let start = Instant::now();
+        let mut pace = Pace::new(1000);
+        pace.keep(100).await;
+        assert_eq!(start.elapsed(), Duration::ZERO, "so far it may be ahead");
+        pace.keep(1000).await;
+        assert_eq!(start.elapsed().as_millis(), 1000);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let rested = Instant::now();
+        pace.keep(100).await;
+        assert_eq!(rested.elapsed(), Duration::ZERO, "rest is not saved up");
+        pace.keep(100).await;
+        assert_eq!(rested.elapsed().as_millis(), 100);
+    }
+
+    #[test]
+    fn a_token_is_right_as_a_whole_or_not_at_all() {
+        let is = |given: &str, token: &str| {
+            let frame = Frame::new(Kind::Token, 0).with_payload(Content::Text, given.to_owned());
+            is_token(&frame, token)
+        };
+        assert!(is("secret", "secret"));
+        for wrong in ["", "s", "secre", "secret!", "secretsecret", "SECRET"] {
+            assert!(!is(wrong, "secret"), "{wrong}");
+        }
+        let call = Frame::new(Kind::Call, 0).with_payload(Content::Text, "secret");
+        assert!(!is_token(&call, "secret"));
+    }
 }

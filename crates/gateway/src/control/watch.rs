@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{
-    ActorSystem, Event, PathPattern, Rank, Ranked, TopQuery, TraceEnd, TraceLimits, TraceRecord,
-    TraceStep,
+    ActorSystem, Code, Event, Fault, PathPattern, Rank, Ranked, TopQuery, TraceEnd, TraceLimits,
+    TraceRecord, TraceStep,
 };
 
 use super::{Params, figures, micros};
-use crate::fault::{Code, Fault};
 use crate::method::Answer;
 use crate::reader::{self, Read};
 use crate::vital::Vitals;

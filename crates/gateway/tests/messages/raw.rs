@@ -1,0 +1,139 @@
+//! A client that writes what it likes.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use serde_json::Value;
+use strowger_gateway::{Content, Decoder, Frame, Kind};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+
+/// No claim: only so that a test that hangs ends.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest payload that it reads or writes.
+const LIMIT: usize = 16 << 20;
+
+trait Both: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Both for T {}
+
+pub(crate) struct Raw {
+    stream: Box<dyn Both>,
+    decoder: Decoder,
+}
+
+impl Raw {
+    pub(crate) async fn unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).await;
+        Self::over(stream.expect("the node listens")).await
+    }
+
+    pub(crate) async fn tcp(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await;
+        Self::over(stream.expect("the node listens")).await
+    }
+
+    async fn over(stream: impl Both + 'static) -> Self {
+        let mut raw = Self {
+            stream: Box::new(stream),
+            decoder: Decoder::new(LIMIT),
+        };
+        let hello = raw.next().await.expect("as the protocol says");
+        assert_eq!(hello.kind, Kind::Hello);
+        raw
+    }
+
+    pub(crate) async fn send(&mut self, frame: Frame) {
+        let mut octets = BytesMut::new();
+        frame
+            .encode_into(LIMIT, &mut octets)
+            .expect("within the limit");
+        self.octets(&octets).await;
+    }
+
+    pub(crate) async fn octets(&mut self, octets: &[u8]) {
+        match self.stream.write_all(octets).await {
+            Ok(()) => {}
+            Err(error) => assert!(is_end(error.kind()), "{error}"),
+        }
+    }
+
+    pub(crate) async fn shutdown(&mut self) {
+        self.stream.shutdown().await.expect("the stream is open");
+    }
+
+    pub(crate) async fn name(&mut self, target: u32, name: &str) {
+        let mut frame = Frame::new(Kind::Name, 0).with_payload(Content::Text, name.to_owned());
+        frame.target = target;
+        self.send(frame).await;
+    }
+
+    pub(crate) async fn call(&mut self, id: u32, target: u32) {
+        let mut frame = Frame::new(Kind::Call, id);
+        frame.target = target;
+        self.send(frame).await;
+    }
+
+    /// The next frame; nothing when the node has closed.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        let next = async {
+            loop {
+                if let Some(frame) = self.decoder.next_frame().expect("as the protocol says") {
+                    return Some(frame);
+                }
+                let mut octets = [0; 4096];
+                match self.stream.read(&mut octets).await {
+                    Ok(0) => return None,
+                    Ok(n) => self.decoder.feed(&octets[..n]),
+                    Err(error) if is_end(error.kind()) => return None,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        let next = tokio::time::timeout(PATIENCE, next).await;
+        next.expect("the node answers or closes")
+    }
+
+    /// The answer to a call.
+    pub(crate) async fn done(&mut self, id: u32) -> Value {
+        let frame = self.next().await.expect("a frame");
+        assert_eq!((frame.kind, frame.id), (Kind::Done, id), "{frame:?}");
+        frame.into_payload().read().expect("JSON")
+    }
+
+    /// Calls, and reads the answer.
+    pub(crate) async fn ask(&mut self, id: u32, target: u32) -> Value {
+        self.call(id, target).await;
+        self.done(id).await
+    }
+
+    /// An item of a call.
+    pub(crate) async fn item(&mut self, id: u32) -> Value {
+        let frame = self.next().await.expect("a frame");
+        assert_eq!((frame.kind, frame.id), (Kind::Item, id), "{frame:?}");
+        frame.into_payload().read().expect("JSON")
+    }
+
+    pub(crate) async fn error(&mut self) -> (u32, String, String) {
+        let frame = self.next().await.expect("a frame");
+        assert_eq!(frame.kind, Kind::Error, "{frame:?}");
+        let error: Value = serde_json::from_slice(&frame.payload).expect("JSON");
+        let text = |key: &str| error[key].as_str().expect("text").to_owned();
+        (frame.id, text("code"), text("message"))
+    }
+
+    /// Checks that the connection ends, and why.
+    pub(crate) async fn is_ended(&mut self, code: &str, says: &str) {
+        let (id, is, message) = self.error().await;
+        assert_eq!((id, is.as_str()), (0, code), "{message}");
+        assert!(message.contains(says), "{message}");
+        assert_eq!(self.next().await, None);
+    }
+}
+
+fn is_end(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+}
