@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod init;
 mod latency;
+mod message;
 mod observe;
 mod pfcp;
 mod run;
@@ -62,6 +63,12 @@ enum Command {
     Trace(observe::TraceArgs),
     /// Ends an actor of a running node, or makes it panic.
     Kill(observe::KillArgs),
+    /// Tells an actor of a running node.
+    Tell(message::TellArgs),
+    /// Asks an actor of a running node, and prints its answer.
+    Ask(message::AskArgs),
+    /// Reads a stream of a running node, such as a topic.
+    Sub(message::SubArgs),
     /// Reads, writes and sends PFCP messages.
     #[command(subcommand)]
     Pfcp(pfcp::Command),
@@ -86,6 +93,9 @@ impl Cli {
             Command::Inspect(args) => observe::inspect(&args, output),
             Command::Trace(args) => observe::trace(&args, output),
             Command::Kill(args) => observe::kill(&args, output),
+            Command::Tell(args) => message::tell(&args, output),
+            Command::Ask(args) => message::ask(&args, output),
+            Command::Sub(args) => message::sub(&args, output),
             Command::Pfcp(command) => pfcp::run(command, output),
             Command::Store(command) => store::run(&command, output),
             Command::Completions(args) => completions::run(&args, output),

@@ -1,5 +1,6 @@
 //! The one place where siblings meet: a node of actors, PFCP, a control socket and metrics.
 
+mod doors;
 mod n4;
 mod vitals;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
-use strowger_gateway::{Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
+use strowger_gateway::{Doors, Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, StoreError};
 
 use crate::config::Config;
@@ -25,6 +26,8 @@ pub(crate) struct Running {
     pub(crate) n4: Vec<SocketAddr>,
     /// Where its control socket is.
     pub(crate) control: PathBuf,
+    /// The doors to its actors, if there are any.
+    pub(crate) doors: Option<Doors>,
     /// Where it answers HTTP for those who watch it, if it does.
     pub(crate) http: Option<SocketAddr>,
     pub(crate) system: ActorSystem,
@@ -67,10 +70,12 @@ async fn start_in(
     // Nobody else sets it.
     let _ = later.set(node.clone());
     let methods = n4::register(Methods::new().vitals(vitals), &node);
-    let gateway = open(system, config, methods).await?;
+    let gateway = open(system, config, methods.clone()).await?;
+    let doors = doors::open(system, &config.gateway, methods).await?;
     Ok(Running {
         n4: node.local_addrs(),
         control: gateway.path().to_owned(),
+        doors,
         http,
         system: system.clone(),
         node,
@@ -161,6 +166,8 @@ impl Running {
         json!({
             "n4": self.n4.first().map(ToString::to_string),
             "control": self.control.display().to_string(),
+            "gateway": self.doors.as_ref().and_then(Doors::socket),
+            "tcp": self.doors.as_ref().and_then(Doors::tcp),
             "http": self.http.map(|address| address.to_string()),
         })
     }

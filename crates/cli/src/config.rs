@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_gateway::{HttpLimits, Limits};
+use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
@@ -26,6 +26,7 @@ pub(crate) struct Config {
     pub(crate) node: NodeSection,
     pub(crate) n4: NodeConfig,
     pub(crate) control: ControlSection,
+    pub(crate) gateway: GatewaySection,
     pub(crate) metrics: MetricsSection,
     pub(crate) log: LogSection,
 }
@@ -59,6 +60,43 @@ pub(crate) struct ControlSection {
     /// The longest that a call may take.
     #[serde(deserialize_with = "span::deserialize")]
     pub(crate) deadline: Duration,
+}
+
+/// The doors to actors: a unix socket, and addresses of the loopback.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GatewaySection {
+    /// Where the unix socket is; there is none if it is not set.
+    pub(crate) socket: Option<PathBuf>,
+    /// Where frames are taken over TCP; nowhere if it is not set.
+    pub(crate) tcp: Option<SocketAddr>,
+    /// The file with what clients of addresses have to know.
+    pub(crate) token_file: Option<PathBuf>,
+    /// Whether the methods of control can be called as well.
+    pub(crate) control: bool,
+    /// Whether the actor of the conformance suite is there.
+    pub(crate) conformance: bool,
+    /// The most clients at a time.
+    pub(crate) connections: usize,
+    /// The longest frame, in octets.
+    pub(crate) frame: usize,
+    /// The most calls of one client at a time.
+    pub(crate) in_flight: usize,
+    /// The most names that one client may bind.
+    pub(crate) names: usize,
+    /// The most frames of one client in a second.
+    pub(crate) rate: u32,
+    /// How many octets may wait for one client.
+    pub(crate) memory: usize,
+    /// How long a client may be silent.
+    #[serde(deserialize_with = "span::deserialize")]
+    pub(crate) idle: Duration,
+    /// The longest that a call may take.
+    #[serde(deserialize_with = "span::deserialize")]
+    pub(crate) deadline: Duration,
+    /// How long a client may leave unread what was written.
+    #[serde(deserialize_with = "span::deserialize")]
+    pub(crate) stall: Duration,
 }
 
 /// The HTTP door: metrics and health.
@@ -107,6 +145,45 @@ impl Default for ControlSection {
             idle: limits.idle,
             deadline: limits.deadline,
         }
+    }
+}
+
+impl Default for GatewaySection {
+    fn default() -> Self {
+        let limits = DoorsSpec::default().limits;
+        Self {
+            socket: None,
+            tcp: None,
+            token_file: None,
+            control: false,
+            conformance: false,
+            connections: limits.connections,
+            frame: limits.frame,
+            in_flight: limits.in_flight,
+            names: limits.names,
+            rate: limits.rate,
+            memory: limits.memory,
+            idle: limits.idle,
+            deadline: limits.deadline,
+            stall: limits.stall,
+        }
+    }
+}
+
+impl GatewaySection {
+    /// The limits of the doors.
+    pub(crate) fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        limits.connections = self.connections;
+        limits.frame = self.frame;
+        limits.in_flight = self.in_flight;
+        limits.names = self.names;
+        limits.rate = self.rate;
+        limits.memory = self.memory;
+        limits.idle = self.idle;
+        limits.deadline = self.deadline;
+        limits.stall = self.stall;
+        limits
     }
 }
 
@@ -183,11 +260,17 @@ impl Config {
         if let Err(error) = self.n4.check() {
             return Some(Problem::of_section("n4", &error.to_string()));
         }
-        let control = &self.control;
+        let (control, gateway) = (&self.control, &self.gateway);
         let too_small = [
             ("control.connections", control.connections, 1),
             ("control.in_flight", control.in_flight, 1),
             ("control.frame", control.frame, 4096),
+            ("gateway.connections", gateway.connections, 1),
+            ("gateway.in_flight", gateway.in_flight, 1),
+            ("gateway.names", gateway.names, 1),
+            ("gateway.rate", gateway.rate as usize, 1),
+            ("gateway.frame", gateway.frame, 4096),
+            ("gateway.memory", gateway.memory, 4096),
             ("metrics.connections", self.metrics.connections, 1),
             ("metrics.head", self.metrics.head, 256),
         ];
@@ -201,12 +284,28 @@ impl Config {
             ("node.shutdown", self.node.shutdown),
             ("control.idle", control.idle),
             ("control.deadline", control.deadline),
+            ("gateway.idle", gateway.idle),
+            ("gateway.deadline", gateway.deadline),
+            ("gateway.stall", gateway.stall),
             ("metrics.time", self.metrics.time),
         ];
         for (key, value) in spans {
             if value < SHORTEST || value > LONGEST {
                 let what = format!("is {value:?}; it must be from 100ms to 60m");
                 return Some(Problem::at(key, &what));
+            }
+        }
+        if let Some(address) = gateway.tcp {
+            if !address.ip().is_loopback() {
+                let what = format!(
+                    "is {address}; what passes there is not encrypted, so it must \
+                                    be an address of the loopback"
+                );
+                return Some(Problem::at("gateway.tcp", &what));
+            }
+            if gateway.token_file.is_none() {
+                let what = "needs gateway.token_file: everybody on this machine can reach it";
+                return Some(Problem::at("gateway.tcp", what));
             }
         }
         if self.node.name.is_empty() {

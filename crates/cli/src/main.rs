@@ -7,6 +7,7 @@
 mod command;
 mod compose;
 mod config;
+mod conformance;
 mod control;
 mod exit;
 mod output;

@@ -215,7 +215,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Text without what a terminal would act on: keys of actors may come from peers.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '?' } else { letter };
     text.chars().map(plain).collect()
 }

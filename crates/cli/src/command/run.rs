@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use strowger::ShutdownReport;
+use strowger_gateway::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::reload::Reload;
@@ -31,8 +33,8 @@ Signals:
 
 Exit code 1: the node ended by itself, or had to be ended by force.
 
-With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\": null},
-and the last one the summary.";
+With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"gateway\": null,
+\"tcp\": null, \"http\": null}, and the last one the summary.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -46,12 +48,21 @@ pub(crate) struct Args {
     /// Puts the control socket here in place of where it is configured.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    /// Opens a unix socket here for those who speak to actors, in place of where it is configured.
+    #[arg(long, value_name = "SOCKET")]
+    gateway: Option<PathBuf>,
+    /// Has the actor that the conformance suite of clients speaks to.
+    #[arg(long)]
+    conformance: bool,
     /// Answers HTTP here with /metrics, /healthz and /readyz, in place of where it is configured.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// Writes the node's own PFCP traffic to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Ends in order when standard input does, and so with the program that started it.
+    #[arg(long)]
+    with_parent: bool,
     /// Prints objects, one on each line.
     #[arg(long)]
     json: bool,
@@ -83,6 +94,10 @@ impl Args {
         if let Some(path) = &self.control {
             config.control.socket = Some(path.clone());
         }
+        if let Some(path) = &self.gateway {
+            config.gateway.socket = Some(path.clone());
+        }
+        config.gateway.conformance |= self.conformance;
         if let Some(address) = self.metrics {
             config.metrics.listen = Some(address);
         }
@@ -96,6 +111,10 @@ impl Args {
 struct News {
     end: Signals,
     hang_up: Signal,
+    /// Never ends, where nobody wants to know.
+    parent: oneshot::Receiver<()>,
+    /// Held so that it does not.
+    _no_parent: Option<oneshot::Sender<()>>,
 }
 
 enum Next {
@@ -104,9 +123,16 @@ enum Next {
 }
 
 impl News {
-    fn new() -> Done<Self> {
+    fn new(with_parent: bool) -> Done<Self> {
         let hang_up = signal(SignalKind::hangup());
+        let (gone, parent) = oneshot::channel();
+        let mut gone = Some(gone);
+        if with_parent {
+            watch_parent(gone.take())?;
+        }
         Ok(Self {
+            parent,
+            _no_parent: gone,
             end: Signals::new()?,
             hang_up: hang_up.map_err(|error| Failure::outside(format!("no signals: {error}")))?,
         })
@@ -115,13 +141,30 @@ impl News {
     async fn next(&mut self) -> Next {
         tokio::select! {
             () = self.end.end() => Next::End,
+            _ = &mut self.parent => Next::End,
             _ = self.hang_up.recv() => Next::Reload,
         }
     }
 }
 
+/// Lets the sender go when standard input ends. A thread, because nothing else waits for a terminal
+/// or a file; it ends with the process.
+fn watch_parent(gone: Option<oneshot::Sender<()>>) -> Done {
+    let watch = move || {
+        // What comes is nobody's, and an error is an end as well.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        drop(gone);
+    };
+    let spawned = std::thread::Builder::new()
+        .name("parent".to_owned())
+        .spawn(watch);
+    spawned
+        .map(drop)
+        .map_err(|error| Failure::outside(format!("no thread: {error}")))
+}
+
 async fn serve(args: &Args, config: &Config, mut reload: Reload, output: &mut Output) -> Done {
-    let mut news = News::new()?;
+    let mut news = News::new(args.with_parent)?;
     let since = Instant::now();
     let running = compose::start(config).await?;
     announce(args, &running, output)?;
@@ -171,6 +214,15 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         }
         let control = output.paint(Ink::Bold, running.control.display());
         output.line(format!("control  {control}"))?;
+        let doors = running.doors.as_ref();
+        if let Some(path) = doors.and_then(Doors::socket) {
+            let gateway = output.paint(Ink::Bold, path.display());
+            output.line(format!("gateway  {gateway}"))?;
+        }
+        if let Some(address) = doors.and_then(Doors::tcp) {
+            let address = output.paint(Ink::Bold, format!("tcp://{address}"));
+            output.line(format!("gateway  {address}"))?;
+        }
         if let Some(address) = running.http {
             let metrics = output.paint(Ink::Bold, format!("http://{address}/metrics"));
             output.line(format!("metrics  {metrics}"))?;

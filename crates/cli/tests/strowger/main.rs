@@ -13,6 +13,7 @@ mod encode;
 mod kill;
 mod limits;
 mod listing;
+mod message;
 mod metrics;
 mod mutations;
 mod node;

@@ -1,0 +1,249 @@
+//! `strowger tell`, `ask`, `sub`: messages to actors of a running node.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger::Address;
+use strowger_gateway::{Client, ClientError, Code};
+
+use crate::command::observe::printable;
+use crate::command::signals::Signals;
+use crate::command::span;
+use crate::control::{ControlArgs, block_on, failed};
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+const TELL_EXAMPLES: &str = "\
+Examples:
+  strowger tell conformance/echo#add 3
+  strowger tell '@(conformance/echo) publish' '{\"price\": 7}'
+
+PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
+take one message that can be told. Without JSON the message carries nothing; - reads standard input.
+
+Exit code 1: nobody is exposed there, or takes no such message.";
+
+const ASK_EXAMPLES: &str = "\
+Examples:
+  strowger ask conformance/echo#echo '\"hello\"'
+  strowger ask conformance/echo#sum --json
+  strowger ask conformance/echo#wait '{\"ms\": 2000}' --deadline 500ms
+
+PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
+take one message that can be asked. Without JSON the message carries nothing; - reads standard
+input. With --json the answer is one line.
+
+Exit code 1: nobody is exposed there, or takes no such message.";
+
+const SUB_EXAMPLES: &str = "\
+Examples:
+  strowger sub topic/n4/sessions
+  strowger sub topic/n4/sessions --max 10 --json | jq -r .kind
+  strowger sub conformance/echo#numbers '{\"from\": 1, \"to\": 4}'
+
+PATH is an address, and the name of a stream behind # or a space; without a name the actor has to
+have one stream. Ends with the stream, after --max items, or with ctrl-c. With --json each item is
+one line.
+
+Exit code 1: nobody is exposed there, or has no such stream.";
+
+/// To whom, and what.
+#[derive(Debug, clap::Args)]
+struct To {
+    /// The actor and the message: conformance/echo#add, or '@(conformance/echo) add'.
+    path: String,
+    /// What the message carries.
+    #[arg(value_name = "JSON", allow_hyphen_values = true)]
+    payload: Option<String>,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = TELL_EXAMPLES)]
+pub(crate) struct TellArgs {
+    #[command(flatten)]
+    to: To,
+    /// Waits so long for room in the actor's mailbox.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    deadline: Duration,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = ASK_EXAMPLES)]
+pub(crate) struct AskArgs {
+    #[command(flatten)]
+    to: To,
+    /// Waits so long for the answer.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    deadline: Duration,
+    /// Prints the answer on one line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SUB_EXAMPLES)]
+pub(crate) struct SubArgs {
+    #[command(flatten)]
+    to: To,
+    /// Ends after so many items.
+    #[arg(long, value_name = "N")]
+    max: Option<u64>,
+    /// Prints each item on one line.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn tell(args: &TellArgs, _: &mut Output) -> Done {
+    block_on(async {
+        let (mut client, name, payload) = args.to.reach("tell").await?;
+        client.set_deadline(args.deadline);
+        let told = client.tell(&name, payload).await;
+        told.map_err(|error| refused(&error))
+    })
+}
+
+pub(crate) fn ask(args: &AskArgs, output: &mut Output) -> Done {
+    block_on(async {
+        let (mut client, name, payload) = args.to.reach("ask").await?;
+        client.set_deadline(args.deadline);
+        let answer = client.call(&name, payload).await;
+        let answer = answer.map_err(|error| refused(&error))?;
+        show(&answer, args.json, output)
+    })
+}
+
+pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> Done {
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let (mut client, name, payload) = args.to.reach("stream").await?;
+        let items = client.stream(&name, payload).await;
+        let mut items = items.map_err(|error| refused(&error))?;
+        let mut left = args.max.unwrap_or(u64::MAX);
+        while left > 0 {
+            let item = tokio::select! {
+                item = items.next() => item.map_err(|error| refused(&error))?,
+                () = signals.end() => return Ok(()),
+            };
+            let Some(item) = item else { return Ok(()) };
+            show(&item, args.json, output)?;
+            output.flush()?;
+            left -= 1;
+        }
+        Ok(())
+    })
+}
+
+impl To {
+    /// Connects, and says which message is meant and what it carries.
+    async fn reach(&self, pattern: &str) -> Done<(Client, String, Value)> {
+        let payload = self.payload()?;
+        let (address, name) = split(&self.path)?;
+        let mut client = self.control.connect().await?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => only(&mut client, &address, pattern).await?,
+        };
+        Ok((client, format!("{address} {name}"), payload))
+    }
+
+    fn payload(&self) -> Done<Value> {
+        let text = match self.payload.as_deref() {
+            None => return Ok(Value::Null),
+            Some("-") => std::io::read_to_string(std::io::stdin())
+                .map_err(|error| Failure::outside(format!("standard input: {error}")))?,
+            Some(text) => text.to_owned(),
+        };
+        serde_json::from_str(&text).map_err(|error| {
+            Failure::input(format!("what the message carries is no JSON: {error}"))
+                .hint("a text needs quotes inside those of the shell: '\"hello\"'")
+        })
+    }
+}
+
+/// The address in what was written, and the name of the message if there is one.
+fn split(text: &str) -> Done<(Address, Option<&str>)> {
+    let (path, name) = match text
+        .strip_prefix("@(")
+        .and_then(|rest| rest.split_once(')'))
+    {
+        Some((path, rest)) => (path, rest.strip_prefix(['#', ' '])),
+        None => match text.split_once('#') {
+            Some((path, name)) => (path, Some(name)),
+            None => (text, None),
+        },
+    };
+    let address = Address::of(path.trim_start_matches('/'));
+    let address = address.map_err(|fault| Failure::input(fault.message))?;
+    Ok((address, name))
+}
+
+/// The one message of an actor that is sent so.
+async fn only(client: &mut Client, address: &Address, pattern: &str) -> Done<String> {
+    let exposed = client
+        .call("exposed", json!({ "address": address.to_string() }))
+        .await;
+    let exposed = exposed.map_err(|error| refused(&error))?;
+    let messages = exposed[0]["messages"].as_array();
+    let mut names = messages.into_iter().flatten().filter_map(|message| {
+        let fits =
+            message["pattern"] == pattern || (pattern == "tell" && message["pattern"] == "ask");
+        fits.then(|| message["name"].as_str()).flatten()
+    });
+    let Some(first) = names.next() else {
+        let text = format!("{address} has no message for `{pattern}`");
+        return Err(Failure::found(text));
+    };
+    let others: Vec<&str> = names.collect();
+    if others.is_empty() {
+        return Ok(first.to_owned());
+    }
+    let path = address.path();
+    let text = format!("{address} takes {first}, {}", others.join(", "));
+    Err(Failure::input(text).hint(format!("say which: {path}#{first}")))
+}
+
+/// What a message that was refused means for the user.
+fn refused(error: &ClientError) -> Failure {
+    let failure = failed(error);
+    match error {
+        ClientError::Fault(fault) if fault.code == Code::UnknownTarget => {
+            failure.hint("only what a node exposes can be reached: `docs/messages.md`")
+        }
+        _ => failure,
+    }
+}
+
+fn show(value: &Value, as_json: bool, output: &mut Output) -> Done {
+    match value {
+        value if as_json => output.json(value),
+        Value::Null => output.line(output.paint(Ink::Faint, "nothing")),
+        Value::String(text) => output.line(printable(text)),
+        value => output.line(format!("{value:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_in_several_ways() {
+        let cases = [
+            ("a/b#add", ("@(a/b)", Some("add"))),
+            ("/a/b#add", ("@(a/b)", Some("add"))),
+            ("@(a/b) add", ("@(a/b)", Some("add"))),
+            ("@(a/b)#x#y", ("@(a/b)", Some("x#y"))),
+            ("topic/n4/sessions", ("@(topic/n4/sessions)", None)),
+        ];
+        for (text, (address, name)) in cases {
+            let (found, said) = split(text).expect(text);
+            assert_eq!(
+                (found.to_string().as_str(), said),
+                (address, name),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `tell`, `ask` and `sub`: messages to actors of a running node.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::binary::strowger;
+use crate::running::Running;
+
+const CONFORMANCE: &str = "[gateway]\nconformance = true\n";
+
+#[test]
+fn an_actor_is_told_asked_and_read() {
+    let live = Running::start(CONFORMANCE);
+    let ran = live.ask(["tell", "conformance/echo#add", "3"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    let ran = live.ask(["ask", "@(conformance/echo) sum", "--json"]);
+    assert_eq!((ran.code, ran.out.trim()), (0, "3.0"), "{}", ran.err);
+    let ran = live.ask(["ask", "conformance/echo#echo", "\"as text\""]);
+    assert_eq!((ran.code, ran.out.trim()), (0, "as text"), "{}", ran.err);
+    let ran = live.ask([
+        "sub",
+        "conformance/echo",
+        "{\"from\": 1, \"to\": 4}",
+        "--json",
+    ]);
+    assert_eq!(
+        ran.out.lines().collect::<Vec<_>>(),
+        ["1", "2", "3"],
+        "{}",
+        ran.err
+    );
+    let ran = live.ask([
+        "sub",
+        "conformance/echo",
+        "{\"from\": 1}",
+        "--json",
+        "--max",
+        "2",
+    ]);
+    assert_eq!(
+        ran.out.lines().collect::<Vec<_>>(),
+        ["1", "2"],
+        "{}",
+        ran.err
+    );
+    live.end();
+}
+
+#[test]
+fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
+    let live = Running::start(CONFORMANCE);
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["ask", "nobody#sum"], 1, "nobody is exposed at @(nobody)"),
+        (
+            &["ask", "conformance/echo#burn"],
+            2,
+            "it takes abandoned, active",
+        ),
+        (
+            &["ask", "conformance/echo"],
+            2,
+            "hint: say which: conformance/echo#",
+        ),
+        (&["ask", "conformance/echo#echo", "{"], 2, "no JSON"),
+        (
+            &["ask", "not a path#sum"],
+            2,
+            "' ' is no character of a key",
+        ),
+        (&["sub", "conformance/nobody"], 1, "nobody is exposed"),
+    ];
+    for (words, code, says) in cases {
+        let ran = live.ask(words.iter().copied());
+        assert_eq!(ran.code, code, "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(says), "{words:?}: {}", ran.err);
+    }
+    let fault = json!({"code": "refused", "message": "not today", "retryable": false});
+    let ran = live.ask(["ask", "conformance/echo#fail", &fault.to_string()]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.starts_with("error: not today"), "{}", ran.err);
+    live.end();
+}
+
+#[test]
+fn the_doors_are_announced_and_open() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let token = folder.path().join("token");
+    fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is ours");
+    let config = format!(
+        "{CONFORMANCE}socket = {:?}\ntcp = \"127.0.0.1:0\"\ntoken_file = {token:?}\n",
+        folder.path().join("gateway.sock"),
+    );
+    let file = folder.path().join("node.toml");
+    fs::write(&file, &config).expect("the folder is ours");
+    fs::set_permissions(&token, Permissions::from_mode(0o640)).expect("it is ours");
+    let refused = [
+        "run",
+        "--port",
+        "0",
+        "--config",
+        file.to_str().expect("text"),
+    ];
+    let ran = strowger(refused);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(
+        ran.err.contains("others may use it (mode 640)"),
+        "{}",
+        ran.err
+    );
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
+    let live = Running::start(&config);
+    let gateway = folder.path().join("gateway.sock");
+    let gateway = gateway.to_str().expect("text");
+    let ran = strowger([
+        "ask",
+        "conformance/echo#sum",
+        "--control",
+        gateway,
+        "--json",
+    ]);
+    assert_eq!((ran.code, ran.out.trim()), (0, "0.0"), "{}", ran.err);
+    // The methods of control are not there unless `gateway.control` says so.
+    let ran = strowger(["ps", "--control", gateway]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(
+        ran.err.contains("there are none at this door"),
+        "{}",
+        ran.err
+    );
+    live.end();
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_with_its_place() {
+    let check = |text: &str| crate::binary::fed(["check", "-"], text.as_bytes());
+    let ran = check("[gateway]\ntcp = \"0.0.0.0:1\"\n");
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("must be an address of the loopback"),
+        "{}",
+        ran.err
+    );
+    let ran = check("[gateway]\ntcp = \"127.0.0.1:1\"\n");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("needs gateway.token_file"), "{}", ran.err);
+}
