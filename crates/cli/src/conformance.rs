@@ -194,8 +194,10 @@ impl strowger::Actor for Echo {
         let mut source = cx.source(SourceSpec::DEFAULT);
         let Count { from, to, pause_ms } = ask.request;
         self.next += 1;
+        let reader = source.reader()?;
+        // Asked before there is a reader, it would be answered at once.
         source.when_idle(cx.lane().reply(self.next << 1 | 1));
-        ask.reply.send(source.reader()?);
+        ask.reply.send(reader);
         let numbers = Numbers {
             source,
             next: from,
