@@ -1,3 +1,4 @@
+import { nextTurn } from "./clock.js";
 import { Inlet, Outlet } from "./credit.js";
 import { asMessageError, MessageError } from "./error.js";
 import { Ring } from "./ring.js";
@@ -8,6 +9,8 @@ type Waiting = {
   readonly reject: (error: MessageError) => void;
 };
 
+/** Items of a stream before timers and sockets have their turn. */
+const TURN = 1024;
 const DONE: IteratorResult<unknown, undefined> = { done: true, value: undefined };
 
 /** The reading end of a stream: items that wait, and the credit that the reader gives for more. */
@@ -120,6 +123,7 @@ export class ActorStream extends ItemReader {
   readonly #outlet = new Outlet();
   #source: AsyncIterator<unknown> | Iterator<unknown> | undefined;
   #isPumping = false;
+  #made = 0;
 
   constructor(window: number, wheel: TimerWheel) {
     super(window, wheel);
@@ -169,6 +173,9 @@ export class ActorStream extends ItemReader {
         return;
       }
       if (!this.isEnded) this.deliver(result.value);
+      this.#made += 1;
+      // Making and reading alone would keep the event loop waiting.
+      if (this.#made % TURN === 0) await new Promise<void>((resolve) => nextTurn(resolve));
     }
   }
 

@@ -20,7 +20,7 @@ import { remoteTopic, type RemoteTopic } from "./topic.js";
 export interface RemoteNode {
   /** Whether it is connected. */
   readonly state: ConnectionState;
-  /** The node's own methods by name: `ping`, `ps`, `tree`, as far as the door has them. */
+  /** The node's own methods: `ping`, `ps`, `tree`, if the door has them (`gateway.control`). */
   readonly control: ActorRef<AnyProtocol>;
   /**
    * The actor at a path or an address; nobody asks whether there is one.

@@ -292,7 +292,7 @@ function valueOf(frame: Frame): unknown {
       return undefined;
     case "octets":
       // Its own memory: the few octets of one frame would hold all that came with it.
-      return payload.slice();
+      return new Uint8Array(payload);
     case "json":
     case "text":
       try {

@@ -44,7 +44,7 @@ export interface StartedNode extends RemoteNode {
  *
  * @example
  * await using node = await startNode();
- * await node.control.ask("ping");
+ * await node.actor<Counter>("tools/counter").ask("add", 2);
  *
  * @throws MessageError if there is no program, or it does not become ready.
  */
