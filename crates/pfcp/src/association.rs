@@ -170,6 +170,8 @@ pub struct Association {
     /// Which of our addresses the peer set it up with, as [`Transmit`](crate::endpoint::Transmit)
     /// counts them; requests to the peer leave from there.
     pub local: Option<u16>,
+    /// The time stamp of the last setup; heartbeats may have told a later one since.
+    pub(crate) set_up_with: Recovery,
     /// When the next heartbeat is due, or its answer was missed.
     pub(crate) heartbeat: Heartbeat,
 }
@@ -301,6 +303,7 @@ impl Associations {
                 silent: false,
                 features: Box::default(),
                 local: None,
+                set_up_with: recovery,
                 heartbeat,
             };
             self.all.insert(id, association);
@@ -321,6 +324,7 @@ impl Associations {
         self.by_address.insert(address, id);
         association.address = address;
         association.since = now;
+        association.set_up_with = recovery;
         association.silent = false;
         association.heartbeat = heartbeat;
         let restarted = association.recovery != recovery;

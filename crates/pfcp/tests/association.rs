@@ -200,6 +200,29 @@ fn a_restart_is_noticed_in_a_setup_and_in_heartbeats_both_ways() {
 }
 
 #[test]
+fn a_late_setup_of_an_earlier_life_changes_nothing() {
+    let (now, mut upf) = (start(), upf());
+    let node = NodeName::from(at(2).ip());
+    ask(now, &mut upf, 2, &setup(&node, 8, 1));
+    events(&mut upf);
+    let late = now + upf.config().retransmission.span() - Duration::from_millis(1);
+    let answer = ask(late, &mut upf, 2, &setup(&node, 7, 2));
+    assert_eq!(cause(answer), Cause::REQUEST_REJECTED);
+    assert!(events(&mut upf).is_empty());
+    let known = upf.associations().with(&node).expect("it is there");
+    assert_eq!(known.recovery, Recovery(8));
+
+    // What cannot have been on its way for so long is a peer whose clock was set back.
+    let later = now + upf.config().retransmission.span();
+    let answer = ask(later, &mut upf, 2, &setup(&node, 7, 3));
+    assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }, Event::AssociationUp { .. }]
+    ));
+}
+
+#[test]
 fn a_silent_peer_is_told_once_and_keeps_its_association() {
     let (_, mut smf, _) = associated();
     let mut told = Vec::new();

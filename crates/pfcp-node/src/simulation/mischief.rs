@@ -7,7 +7,6 @@ use std::time::Duration;
 use strowger_pfcp::Seid;
 
 use super::dice::Dice;
-use super::wire::LONGEST;
 use super::world::{SMF, UPF, World};
 
 impl World {
@@ -34,6 +33,13 @@ impl World {
     }
 
     async fn crash_upf(&self, power: bool, dice: &mut Dice) {
+        // The worst moment is that in which something is written.
+        for _ in 0..dice.below(50) {
+            if self.platter.is_writing() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let Some(upf) = self.upf.lock().take() else {
             return;
         };
@@ -69,9 +75,8 @@ impl World {
             actor.kill();
             actor.stopped().await;
         }
-        // A role takes longer to start than its last words to arrive: an association setup of its
-        // last life that comes after that of the next one looks like one more restart.
-        tokio::time::sleep(LONGEST + dice.millis(800)).await;
+        // Its last words may arrive after the first ones of its next life.
+        tokio::time::sleep(dice.millis(1500)).await;
         self.start_smf();
     }
 

@@ -70,7 +70,7 @@ pub(super) struct Found {
 
 impl Platter {
     pub(super) fn new(mut dice: Dice, wire: Wire, answers: usize, forgetful: bool) -> Arc<Self> {
-        let failing = dice.below(3) * 5;
+        let failing = dice.below(3) * 10;
         Arc::new(Self {
             state: Mutex::new(State {
                 dice,
@@ -99,9 +99,10 @@ impl Platter {
         let table = Arc::new(Memory::new(self.answers));
         let kept = &state.settled;
         let associations = kept.associations().into_iter().map(Change::Associate);
+        let described = kept.descriptions().into_iter().map(Change::Describe);
         let sessions = kept.sessions(&|_| true).into_iter().map(Change::Put);
         let answers = kept.answers().into_iter().map(Change::Answer);
-        table.apply(associations.chain(sessions).chain(answers));
+        table.apply(associations.chain(described).chain(sessions).chain(answers));
         let slow = state.dice.percent(50);
         let disk = Disk {
             platter: Arc::clone(self),
@@ -118,6 +119,11 @@ impl Platter {
             recovery: state.recovery,
             next_seid: state.highest + 1,
         }
+    }
+
+    /// Whether something is written now that nobody was told of yet.
+    pub(super) fn is_writing(&self) -> bool {
+        !self.state.lock().flying.is_empty()
     }
 
     /// Ends a life; with the power gone, some of what was acknowledged may be lost. Whether it is.
@@ -259,7 +265,10 @@ impl Platter {
                 Change::Put(record) => seid = Some(record.seid),
                 Change::Remove(removed) => seid = Some(*removed),
                 Change::Answer(answer) => key = Some(name(answer.key)),
-                Change::Associate(_) | Change::Release(_) => {}
+                Change::Associate(_)
+                | Change::Release(_)
+                | Change::Describe(_)
+                | Change::Undescribe(_) => {}
             }
             if let Change::Put(record) = change {
                 state.highest = state.highest.max(record.seid.0);

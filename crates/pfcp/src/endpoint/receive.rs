@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::answer::{Top, cause_of};
 use super::limit::{Overload, Verdict};
 use super::{Discard, Elements, Endpoint, Event, Purpose, Role, Transmit, answer_header, message};
-use crate::association::{Association, AssociationId, NodeName, Setup, SetupRefused};
+use crate::association::{Association, AssociationId, NodeName, Recovery, Setup, SetupRefused};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
@@ -431,6 +431,9 @@ impl Endpoint {
         let cause = match (top.node(), top.recovery()) {
             (Err(kind), _) | (_, Err(kind)) => cause_of(kind),
             (Ok(node), Ok(_)) if self.is_one_too_many(&node, peer) => Cause::NO_RESOURCES_AVAILABLE,
+            (Ok(node), Ok(recovery)) if self.is_late(now, &node, peer, recovery) => {
+                Cause::REQUEST_REJECTED
+            }
             (Ok(node), Ok(recovery)) => match self.associations.set_up(now, node, peer, recovery) {
                 Ok(setup) => {
                     self.associations.note(setup.id(), top.features, from.local);
@@ -461,6 +464,18 @@ impl Endpoint {
         self.associations.with(node).is_none() && self.associations.of_host(peer.ip()) >= limit
     }
 
+    /// Says that a setup is of an earlier life of its peer: its time stamp is older than that of
+    /// the last setup, and this is not so long ago that it cannot have been on its way since.
+    /// Later, the clock of the peer was set back.
+    fn is_late(&self, now: Instant, node: &NodeName, peer: SocketAddr, recovery: Recovery) -> bool {
+        let span = self.config.retransmission.span();
+        self.associations.with(node).is_some_and(|known| {
+            known.address.ip() == peer.ip()
+                && known.set_up_with.is_after(recovery)
+                && now < known.since + span
+        })
+    }
+
     fn is_up(&mut self, setup: Setup) {
         let association = setup.id();
         if matches!(setup, Setup::Restarted(_)) {
@@ -471,12 +486,7 @@ impl Endpoint {
             .push_back(Event::AssociationUp { association, kept });
     }
 
-    fn heard_from(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        recovery: crate::association::Recovery,
-    ) {
+    fn heard_from(&mut self, now: Instant, peer: SocketAddr, recovery: Recovery) {
         if let Some(association) = self.associations.recovery(peer, recovery) {
             self.events.push_back(Event::PeerRestarted { association });
         }
