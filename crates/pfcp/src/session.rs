@@ -1,7 +1,8 @@
 //! Sessions: the rules that a peer has set up, as it wrote them.
 //!
-//! A [`RuleSet`] is the octets of the rules, each as the element that would create it now, with an
-//! index. A request is worked on a draft that borrows the old octets:
+//! A [`RuleSet`] is the octets of the rules, each as the element that would create it now: a live
+//! session is one piece of memory, and is walked when somebody asks. A request is worked on a
+//! draft that borrows the old octets:
 //!
 //! ```text
 //! RuleSet ──borrow──> Draft ── remove, create, update ──> check references ──> choose ──> RuleSet'
@@ -62,18 +63,9 @@ use reference::is_whole;
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RuleSet {
-    /// What is said about the session itself, then the rules in the order of the index.
+    /// What is said about the session itself, then the rules, sorted by kind and number: whole
+    /// elements, each with its number.
     octets: Box<[u8]>,
-    /// Sorted by kind and number.
-    index: Box<[Entry]>,
-}
-
-/// Where a rule stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    id: RuleId,
-    /// Where its element starts: its type, its length, its value.
-    start: u32,
 }
 
 /// What a request makes of a session.
@@ -165,25 +157,26 @@ impl RuleSet {
     /// # Errors
     /// When the octets cannot have come from there.
     pub fn restore(octets: &[u8]) -> Result<Self, Error> {
-        let mut index = Vec::new();
+        let mut last = None;
         for tlv in Tlvs::new(octets) {
             let tlv = tlv?;
-            let Some((kind, kind::Deed::Create)) = RuleKind::of(tlv.ie) else {
+            let malformed = |field| Error::new(tlv.offset, ErrorKind::Malformed { field });
+            let Some(kind) = RuleKind::created_by(tlv.ie) else {
+                if last.is_some() {
+                    return Err(malformed("order"));
+                }
                 continue;
             };
-            let malformed = || Error::new(tlv.offset, ErrorKind::Malformed { field: "rule" });
             if !is_whole(tlv.value) {
-                return Err(malformed());
+                return Err(malformed("rule"));
             }
-            let id = kind.find_id(tlv.value).map_err(|_| malformed())?;
-            index.push(Entry::of(id, &tlv).ok_or_else(malformed)?);
-        }
-        if !index.is_sorted_by(|one: &Entry, next| one.id < next.id) {
-            return Err(Error::new(0, ErrorKind::Malformed { field: "order" }));
+            let id = kind.find_id(tlv.value).map_err(|_| malformed("rule"))?;
+            if last.replace(id).is_some_and(|last| last >= id) {
+                return Err(malformed("order"));
+            }
         }
         Ok(Self {
             octets: octets.into(),
-            index: index.into(),
         })
     }
 
@@ -196,46 +189,39 @@ impl RuleSet {
     /// Counts the rules.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.iter().count()
     }
 
     /// Says that there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.iter().next().is_none()
     }
 
     /// Walks all rules, sorted by kind and number.
-    #[must_use]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Rule<'_>> {
-        self.index.iter().map(|entry| self.at(entry))
+    pub fn iter(&self) -> impl Iterator<Item = Rule<'_>> {
+        let elements = Tlvs::new(&self.octets).map_while(Result::ok);
+        elements.filter_map(|tlv| {
+            let id = RuleKind::created_by(tlv.ie)?.find_id(tlv.value).ok()?;
+            let value = tlv.value;
+            Some(Rule { id, value })
+        })
     }
 
     /// Walks the rules of a kind, sorted by number.
-    #[must_use]
-    pub fn rules(&self, kind: RuleKind) -> impl ExactSizeIterator<Item = Rule<'_>> {
-        let start = self.index.partition_point(|entry| entry.id.kind < kind);
-        let end = self.index.partition_point(|entry| entry.id.kind <= kind);
-        self.index[start..end].iter().map(|entry| self.at(entry))
+    pub fn rules(&self, kind: RuleKind) -> impl Iterator<Item = Rule<'_>> {
+        let elements = Tlvs::new(&self.octets).map_while(Result::ok);
+        elements.filter_map(move |tlv| {
+            let value = tlv.value;
+            let id = (tlv.ie == kind.create()).then(|| kind.find_id(value).ok())??;
+            Some(Rule { id, value })
+        })
     }
 
-    /// Returns a rule.
+    /// Finds a rule, among as many others as there are of its kind.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<Rule<'_>> {
-        let at = self
-            .index
-            .binary_search_by_key(&id, |entry| entry.id)
-            .ok()?;
-        Some(self.at(&self.index[at]))
-    }
-
-    fn at(&self, entry: &Entry) -> Rule<'_> {
-        let (head, rest) = self.octets[entry.start as usize..].split_at(4);
-        let value = &rest[..usize::from(u16::from_be_bytes([head[2], head[3]]))];
-        Rule {
-            id: entry.id,
-            value,
-        }
+        self.rules(id.kind).find(|rule| rule.id == id)
     }
 
     fn typed<T: Ie>(&self, kind: RuleKind) -> impl Iterator<Item = Result<T, Error>> {
@@ -264,11 +250,8 @@ impl RuleSet {
 
     /// Walks what is said about the session itself: F-SEID, PDN Type, User ID, ...
     pub fn session_elements(&self) -> impl Iterator<Item = Tlv<'_>> {
-        let end = self
-            .index
-            .first()
-            .map_or(self.octets.len(), |entry| entry.start as usize);
-        Tlvs::new(&self.octets[..end]).map_while(Result::ok)
+        let elements = Tlvs::new(&self.octets).map_while(Result::ok);
+        elements.take_while(|tlv| RuleKind::created_by(tlv.ie).is_none())
     }
 
     /// Reads the ends of tunnels at which packets are detected.
@@ -304,16 +287,9 @@ impl RuleSet {
     }
 }
 
-impl Entry {
-    fn of(id: RuleId, tlv: &Tlv<'_>) -> Option<Self> {
-        let start = u32::try_from(tlv.offset).ok()?;
-        Some(Self { id, start })
-    }
-}
-
 impl std::fmt::Debug for RuleSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ids = self.index.iter().map(|entry| entry.id.to_string());
+        let ids = self.iter().map(|rule| rule.id.to_string());
         f.debug_struct("RuleSet")
             .field("octets", &self.octets.len())
             .field("rules", &ids.collect::<Vec<_>>())

@@ -194,7 +194,7 @@ impl Usage {
             let action = ApplyAction::decode(tlv.value).unwrap_or_default();
             tlv.ie == IeType::APPLY_ACTION && action.contains(ApplyAction::BUFF)
         };
-        rules.rules(RuleKind::Urr).len() > 0
+        rules.rules(RuleKind::Urr).next().is_some()
             || idle_after(rules).is_some()
             || rules
                 .rules(RuleKind::Far)

@@ -2,10 +2,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;
 
+use super::RuleSet;
 use super::kind::{Deed, RuleId, RuleKind};
 use super::merge::merged;
 use super::refusal::Refusal;
-use super::{Entry, RuleSet};
 use crate::ie::{Cause, IeType};
 use crate::wire::{Frame, Tlv, Tlvs};
 
@@ -37,6 +37,7 @@ impl<'a> Draft<'a> {
 
     /// Does what a message says: removals, creations, updates.
     pub(super) fn apply(&mut self, frame: &Frame<'a>) -> Result<(), Refusal> {
+        let unknown = self.unknown_queries(frame)?;
         for deed in [Deed::Remove, Deed::Create, Deed::Update] {
             for tlv in Tlvs::new(frame.body) {
                 let tlv = tlv.map_err(|error| Refusal::of(&error, &[]))?;
@@ -47,10 +48,22 @@ impl<'a> Draft<'a> {
                 }
             }
         }
+        if let Some(id) = unknown.iter().find(|id| !self.rules.contains_key(id)) {
+            return Err(Refusal::new(Cause::RULE_FAILURE).rule(*id));
+        }
         self.session_elements(frame.body);
         self.touched.sort_unstable();
         self.touched.dedup();
         Ok(())
+    }
+
+    /// The rules whose usage is asked for and that there are not yet.
+    fn unknown_queries(&self, frame: &Frame<'a>) -> Result<Vec<RuleId>, Refusal> {
+        let elements = Tlvs::new(frame.body).map_while(Result::ok);
+        let queries = elements.filter(|tlv| tlv.ie == IeType::QUERY_URR);
+        let ids = queries.map(|tlv| RuleKind::Urr.find_id(tlv.value));
+        ids.filter(|id| !matches!(id, Ok(id) if self.rules.contains_key(id)))
+            .collect()
     }
 
     fn rule(&mut self, kind: RuleKind, deed: Deed, value: &'a [u8]) -> Result<(), Refusal> {
@@ -100,15 +113,11 @@ impl<'a> Draft<'a> {
         for (_, element) in &self.session {
             octets.extend_from_slice(element);
         }
-        let mut index = Vec::with_capacity(self.rules.len());
         for (id, value) in &self.rules {
-            let start = u32::try_from(octets.len()).map_err(|_| too_much())?;
             put(&mut octets, id.kind.create(), value).map_err(|refusal| refusal.rule(*id))?;
-            index.push(Entry { id: *id, start });
         }
         Ok(RuleSet {
             octets: octets.into(),
-            index: index.into(),
         })
     }
 }

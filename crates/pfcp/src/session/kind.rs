@@ -206,6 +206,12 @@ impl RuleKind {
             .ok_or_else(|| Refusal::new(Cause::INVALID_LENGTH).at(ie))
     }
 
+    /// Returns the kind of the rules that an element creates.
+    pub(crate) fn created_by(ie: IeType) -> Option<Self> {
+        let row = ROWS.iter().find(|row| row.create == ie)?;
+        Some(row.kind)
+    }
+
     /// Says what an element does, and to which kind of rules.
     pub(crate) fn of(ie: IeType) -> Option<(Self, Deed)> {
         ROWS.iter().find_map(|row| {

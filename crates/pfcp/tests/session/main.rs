@@ -19,8 +19,8 @@ use crate::parts::{
 fn rules_are_found_by_kind_and_number() {
     let rules = two_and_two();
     assert_eq!(rules.len(), 4);
-    assert_eq!(rules.rules(RuleKind::Pdr).len(), 2);
-    assert_eq!(rules.rules(RuleKind::Qer).len(), 0);
+    assert_eq!(rules.rules(RuleKind::Pdr).count(), 2);
+    assert_eq!(rules.rules(RuleKind::Qer).count(), 0);
     assert!(rules.rule(PdrId(2).into()).is_some());
     assert!(rules.rule(PdrId(3).into()).is_none());
     assert!(rules.rule(QerId(1).into()).is_none());
@@ -314,6 +314,31 @@ fn thousands_of_rules_in_one_message_take_linear_time() {
     };
     let rules = modify(&two_and_two(), &[update(&types)]).expect("unknown elements");
     assert_eq!(rules, two_and_two());
+}
+
+#[test]
+fn usage_is_asked_of_a_rule_that_exists() {
+    let urr_id = || tlv(IeType::URR_ID, &[0, 0, 0, 3]);
+    let query = || group(IeType::QUERY_URR, &[urr_id()]);
+    let unknown = (
+        Cause::RULE_FAILURE,
+        None,
+        RuleId::from(UrrId(3)).failed_rule_id(),
+    );
+    assert_eq!(refused(modify(&two_and_two(), &[query()])), unknown);
+    let urr = group(
+        IeType::CREATE_URR,
+        &[
+            urr_id(),
+            tlv(IeType::MEASUREMENT_METHOD, &[2]),
+            tlv(IeType::REPORTING_TRIGGERS, &[0, 0, 0]),
+        ],
+    );
+    let rules = modify(&two_and_two(), &[urr]).expect("sound");
+    assert_eq!(modify(&rules, &[query()]).as_ref(), Ok(&rules));
+    let remove = group(IeType::REMOVE_URR, &[urr_id()]);
+    let without = modify(&rules, &[query(), remove]).expect("its last usage is asked for");
+    assert_eq!(without, two_and_two());
 }
 
 #[test]
