@@ -3,6 +3,7 @@
 //! Every key has a safe default, an unknown key is an error, and [`NodeConfig::COMMENTED`] is the
 //! default configuration as a file, with a comment for each key.
 
+mod interface;
 mod networks;
 mod peer;
 mod policy;
@@ -22,8 +23,11 @@ use strowger_pfcp::endpoint::Network;
 
 pub use peer::PeerConfig;
 pub use policy::{OnFailure, PolicyConfig, PolicyKind};
+pub(crate) use span::parse as parse_span;
 pub use store::{Durability, StoreConfig};
 pub use traffic::{DataPathConfig, DataPathKind};
+
+use crate::scenario::Scenario;
 
 /// The configuration of a node; [`Default`] is a node on the loopback.
 ///
@@ -69,6 +73,9 @@ pub struct NodeConfig {
     pub data_path: DataPathConfig,
     /// Who is asked about sessions.
     pub policy: PolicyConfig,
+    /// What the node does wrong on purpose; it has a file of its own.
+    #[serde(skip)]
+    pub scenario: Option<Scenario>,
 }
 
 /// How much a node takes in. Beyond a limit the answer is a cause, never a crash.
@@ -355,6 +362,7 @@ impl Default for NodeConfig {
             store: StoreConfig::default(),
             data_path: DataPathConfig::default(),
             policy: PolicyConfig::default(),
+            scenario: None,
         }
     }
 }

@@ -36,6 +36,7 @@ use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
 pub(crate) use report::Outgoing;
 
 use crate::association::Members;
+use crate::seid_map::SeidMap;
 use crate::session::{Done, SessionMsg};
 use crate::shared::{Shared, add};
 use crate::socket::Batch;
@@ -91,7 +92,7 @@ pub(crate) struct Endpoint {
     protocol: Protocol,
     lane: Lane<Done>,
     members: FxHashMap<AssociationId, Members>,
-    sessions: FxHashMap<Seid, Entry>,
+    sessions: SeidMap<Entry>,
     /// Requests that a session works on, by the token of their reply.
     pending: FxHashMap<u64, Pending>,
     /// Session reports that wait for their answers.
@@ -133,7 +134,7 @@ impl Actor for Endpoint {
             protocol: Protocol::new(protocol_config(&shared)),
             lane: cx.lane(),
             members: FxHashMap::default(),
-            sessions: FxHashMap::default(),
+            sessions: SeidMap::default(),
             pending: FxHashMap::default(),
             reports: FxHashMap::default(),
             orders: FxHashMap::default(),
@@ -155,8 +156,7 @@ impl Actor for Endpoint {
             endpoint.received(cx.now().into_std(), &batch);
         }
         for socket in 0..endpoint.shared.sockets.len() {
-            let reader = endpoint.shared.sockets.read(socket, cx.me());
-            cx.task(reader_name(socket), reader);
+            endpoint.read(socket, cx);
         }
         endpoint.settle(cx).await;
         Ok(endpoint)
@@ -200,8 +200,7 @@ impl Actor for Endpoint {
             Signal::TaskEnded { name } => {
                 // Reading failed; the socket is still bound and may recover.
                 if let Some(socket) = name.strip_prefix(READER).and_then(|at| at.parse().ok()) {
-                    let reader = self.shared.sockets.read(socket, cx.me());
-                    cx.task(reader_name(socket), reader);
+                    self.read(socket, cx);
                 }
             }
             _ => {}
@@ -216,6 +215,13 @@ impl Actor for Endpoint {
 }
 
 impl Endpoint {
+    fn read(&self, socket: usize, cx: &mut Context<Self>) {
+        let shared = Arc::clone(&self.shared);
+        let named = move |seid| Some(shared.store.session(seid)?.peer_seid);
+        let reader = self.shared.sockets.read_as_told(socket, cx.me(), named);
+        cx.task(reader_name(socket), reader);
+    }
+
     fn received(&mut self, now: Instant, batch: &Batch) {
         let local = self.shared.sockets.address(batch.socket);
         for (peer, octets) in batch.iter() {

@@ -3,6 +3,7 @@
 //! [`Capture`] reads the datagrams of pcap and pcapng files, [`CaptureWriter`] writes them.
 
 mod association;
+mod bulletin;
 mod capture;
 mod client;
 mod config;
@@ -15,6 +16,8 @@ mod pfd;
 mod planted;
 mod policy;
 mod pool;
+mod scenario;
+mod seid_map;
 mod session;
 mod shared;
 #[cfg(test)]
@@ -24,6 +27,7 @@ mod store;
 mod tap;
 mod torture;
 
+pub use bulletin::{SessionEvent, SessionEventKind, UsageFigures, UsageReported};
 pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };
@@ -44,6 +48,7 @@ pub use node::{
 };
 pub use pfd::ApplicationPfds;
 pub use policy::{Deciding, Policy, PolicyStats, QosCap, QosCaps, Question, QuestionKind, Verdict};
+pub use scenario::Scenario;
 pub use socket::BindError;
 pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};
 pub use torture::{

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use strowger::{
     ActorSystem, Backoff, ChildSpec, Exit, Path, StartError, Strategy, Supervisor, SupervisorRef,
+    TopicError,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
@@ -20,6 +21,7 @@ use strowger_pfcp::endpoint::Discard;
 use strowger_pfcp::ie::Cause;
 
 use crate::association::{key_of, session_key};
+use crate::bulletin::Bulletin;
 use crate::config::{ConfigError, NodeConfig};
 use crate::endpoint::Endpoint;
 use crate::pfd::Pfds;
@@ -79,6 +81,9 @@ pub enum NodeError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The topics of the node cannot be opened.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// The actors did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -124,7 +129,10 @@ impl Node {
             name => NodeName::from_fqdn(&name),
         };
         let name = name.ok_or_else(|| NodeError::NodeId(config.name()))?;
-        let sockets = Sockets::bind(&config.listen, config.limits.datagram).await?;
+        let mut sockets = Sockets::bind(&config.listen, config.limits.datagram).await?;
+        if let Some(scenario) = &config.scenario {
+            sockets.misbehave(scenario.clone(), name.clone());
+        }
         let tap = match &config.pcap {
             None => Tap::default(),
             Some(path) => Tap::create(path).map_err(|source| NodeError::Pcap {
@@ -162,6 +170,7 @@ impl Node {
             waiting,
             given,
         } = parts;
+        let pfds = Pfds::restored(kept.store.descriptions());
         let shared = Arc::new(Shared {
             pool,
             recovery: kept.recovery,
@@ -175,11 +184,12 @@ impl Node {
             data_path: given.data_path(&config),
             meters: Mutex::default(),
             policy: given.desk(&config),
+            bulletin: Bulletin::open(system)?,
             ended: Mutex::default(),
             config,
             name,
             sockets,
-            pfds: Pfds::default(),
+            pfds,
             tap,
         });
         // A datagram that ends the endpoint again and again must not end the node with it.

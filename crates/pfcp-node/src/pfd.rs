@@ -4,11 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use strowger_pfcp::ie::{Ie, PfdContents};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, IeType};
+
+use crate::store::{Change, Described};
 
 /// The descriptions of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +23,20 @@ pub struct ApplicationPfds {
     pub contents: Vec<String>,
 }
 
-/// By application: its PFD Contents, as elements.
-type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+impl ApplicationPfds {
+    pub(crate) fn of(described: &Described) -> Self {
+        Self {
+            application: described.application.escape_ascii().to_string(),
+            contents: Tlvs::new(&described.contents)
+                .map_while(Result::ok)
+                .map(|tlv| text(tlv.value))
+                .collect(),
+        }
+    }
+}
+
+/// What is described, by application.
+type Table = BTreeMap<Vec<u8>, Arc<Described>>;
 
 /// The descriptions of all applications.
 #[derive(Debug, Default)]
@@ -34,10 +49,20 @@ pub(crate) struct Pfds {
 pub(crate) struct TooMany;
 
 impl Pfds {
+    /// Those that were kept.
+    pub(crate) fn restored(kept: Vec<Arc<Described>>) -> Self {
+        let rows = kept.into_iter();
+        let table = rows.map(|one| (one.application.clone(), one)).collect();
+        Self {
+            table: Mutex::new(table),
+        }
+    }
+
     /// Does what a checked PFD Management Request asks for, all or nothing: sets the descriptions
     /// of each application that it names, removes those of applications without any, and all of
-    /// them when it names none. `limit` is how many octets there may be.
-    pub(crate) fn manage(&self, request: &Frame<'_>, limit: usize) -> Result<(), TooMany> {
+    /// them when it names none. Returns what is to be kept of it. `limit` is how many octets there
+    /// may be.
+    pub(crate) fn manage(&self, request: &Frame<'_>, limit: usize) -> Result<Vec<Change>, TooMany> {
         let mut table = self.table.lock();
         let mut next = Table::new();
         let mut named = false;
@@ -52,30 +77,35 @@ impl Pfds {
             };
             match contents.is_empty() {
                 true => _ = next.remove(&application),
-                false => _ = next.insert(application, contents),
+                false => {
+                    let described = Described {
+                        application: application.clone(),
+                        contents,
+                    };
+                    next.insert(application, Arc::new(described));
+                }
             }
         }
         let octets = next
             .iter()
-            .map(|(name, contents)| name.len() + contents.len());
+            .map(|(name, described)| name.len() + described.contents.len());
         if octets.sum::<usize>() > limit {
             return Err(TooMany);
         }
-        *table = next;
-        Ok(())
+        let before = std::mem::replace(&mut *table, next);
+        let gone = before.keys().filter(|name| !table.contains_key(*name));
+        let gone = gone.map(|name| Change::Undescribe(name.clone()));
+        let new = table
+            .iter()
+            .filter(|(name, one)| before.get(*name) != Some(*one));
+        let new = new.map(|(_, one)| Change::Describe(Arc::clone(one)));
+        Ok(gone.chain(new).collect())
     }
 
     /// All of them, in the order of the applications.
     pub(crate) fn list(&self) -> Vec<ApplicationPfds> {
         let table = self.table.lock();
-        let rows = table.iter().map(|(application, contents)| ApplicationPfds {
-            application: application.escape_ascii().to_string(),
-            contents: Tlvs::new(contents)
-                .map_while(Result::ok)
-                .map(|tlv| text(tlv.value))
-                .collect(),
-        });
-        rows.collect()
+        table.values().map(|one| ApplicationPfds::of(one)).collect()
     }
 }
 

@@ -3,14 +3,16 @@
 //! A claim belongs to one session. What a peer chose is claimed as what the node allocated is, so
 //! that two sessions never hold the same; what is given back may be allocated again.
 
+mod holders;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 use strowger_pfcp::endpoint::Network;
 
 use crate::config::Pools;
+use holders::{Held, Holders};
 
 /// Something that at most one session holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,8 +42,8 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct State {
-    holders: FxHashMap<Claim, Seid>,
-    held: FxHashMap<Seid, Vec<Claim>>,
+    holders: Holders,
+    held: Held,
     next_teid: u32,
     /// For each network, the number of the address to try next.
     next_ue: Vec<u64>,
@@ -62,8 +64,8 @@ impl Pool {
             _ => None,
         };
         let state = State {
-            holders: FxHashMap::default(),
-            held: FxHashMap::default(),
+            holders: Holders::default(),
+            held: Held::default(),
             next_teid: pools.teid_first,
             next_ue: vec![1; pools.ue.len()],
         };
@@ -97,7 +99,7 @@ impl Pool {
         for _ in 0..range.min(state.holders.len() as u64 + 1) {
             let teid = state.next_teid;
             state.next_teid = if teid == last { first } else { teid + 1 };
-            if claims(teid).all(|claim| !state.holders.contains_key(&claim)) {
+            if claims(teid).all(|claim| state.holders.get(claim).is_none()) {
                 for claim in claims(teid) {
                     state.hold(session, claim);
                 }
@@ -137,7 +139,7 @@ impl Pool {
                 state.next_ue[index] = if place >= places { 1 } else { place + 1 };
                 let address = nth(network, place);
                 let claim = Claim::Ue(address);
-                if !state.holders.contains_key(&claim) {
+                if state.holders.get(claim).is_none() {
                     state.hold(session, claim);
                     return Some(address);
                 }
@@ -155,46 +157,39 @@ impl Pool {
         claims.dedup();
         let mut state = self.state.lock();
         for &claim in &claims {
-            match state.holders.get(&claim) {
-                Some(&holder) if holder != session => return Err(Taken { claim, holder }),
+            match state.holders.get(claim) {
+                Some(holder) if holder != session => return Err(Taken { claim, holder }),
                 _ => {}
             }
         }
-        for claim in state.held.remove(&session).unwrap_or_default() {
-            state.holders.remove(&claim);
-        }
+        state.give_back(session);
         for &claim in &claims {
             state.holders.insert(claim, session);
         }
-        if !claims.is_empty() {
-            claims.shrink_to_fit();
-            state.held.insert(session, claims);
-        }
+        state.held.set(session, claims);
         Ok(())
     }
 
     /// Gives back all that the session holds.
     pub(crate) fn release(&self, session: Seid) {
         let mut state = self.state.lock();
-        for claim in state.held.remove(&session).unwrap_or_default() {
-            state.holders.remove(&claim);
-        }
+        state.give_back(session);
     }
 
     /// The sessions that hold something.
     pub(crate) fn holders(&self) -> Vec<Seid> {
-        self.state.lock().held.keys().copied().collect()
+        self.state.lock().held.sessions().collect()
     }
 
     /// What all sessions hold, each in order.
     #[cfg(test)]
     pub(crate) fn all(&self) -> std::collections::BTreeMap<Seid, Vec<Claim>> {
         let state = self.state.lock();
-        let held = state.held.iter().map(|(seid, claims)| {
-            let mut claims = claims.clone();
+        let held = state.held.sessions().map(|seid| {
+            let mut claims = state.held.of(seid);
             claims.sort_unstable();
             claims.dedup();
-            (*seid, claims)
+            (seid, claims)
         });
         held.collect()
     }
@@ -202,19 +197,23 @@ impl Pool {
     /// What the session holds.
     #[cfg(test)]
     pub(crate) fn held(&self, session: Seid) -> Vec<Claim> {
-        self.state
-            .lock()
-            .held
-            .get(&session)
-            .cloned()
-            .unwrap_or_default()
+        self.state.lock().held.of(session)
     }
 }
 
 impl State {
     fn hold(&mut self, session: Seid, claim: Claim) {
         self.holders.insert(claim, session);
-        self.held.entry(session).or_default().push(claim);
+        let mut claims = self.held.of(session);
+        claims.push(claim);
+        self.held.set(session, claims);
+    }
+
+    fn give_back(&mut self, session: Seid) {
+        for claim in self.held.of(session) {
+            self.holders.remove(claim);
+        }
+        self.held.set(session, Vec::new());
     }
 }
 

@@ -18,8 +18,9 @@ use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Change, Refusal, RuleSet};
 use strowger_pfcp::transaction::AnswerKey;
-use strowger_pfcp::{Frame, Seid};
+use strowger_pfcp::{Frame, Index, MessageView, Rejection, Seid, validate};
 
+use crate::bulletin::SessionEventKind;
 use crate::planted::{Bug, planted};
 use crate::policy::QuestionKind;
 use crate::shared::{Shared, add};
@@ -242,6 +243,7 @@ impl Session {
             Ok(octets) => {
                 self.metered_commit(now, None);
                 add(&self.shared.counters.established);
+                self.tell(SessionEventKind::Established);
                 let outcome = Outcome::Established;
                 Done { octets, outcome }
             }
@@ -256,6 +258,7 @@ impl Session {
         (owner, count): (&Arc<Owner>, usize),
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
+        self.check_interface(frame, owner)?;
         let Change { rules, created } = RuleSet::establish(frame, &mut self.choice())?;
         let asked = decide::Asked {
             kind: QuestionKind::Establish,
@@ -296,6 +299,7 @@ impl Session {
             Ok(octets) => {
                 self.metered_commit(now, metered);
                 add(&self.shared.counters.modified);
+                self.tell(SessionEventKind::Modified);
                 let outcome = Outcome::Modified;
                 Done { octets, outcome }
             }
@@ -314,6 +318,7 @@ impl Session {
         frame: &Frame<'_>,
         live: &SessionRecord,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
+        self.check_interface(frame, &live.owner)?;
         let Change { rules, created } = live.rules.modify(frame, &mut self.choice())?;
         let asked = decide::Asked {
             kind: QuestionKind::Modify,
@@ -332,6 +337,22 @@ impl Session {
         Ok((record, created, by_policy))
     }
 
+    /// Checks that a request has what the interface of its peer asks for, where that is known.
+    fn check_interface(&self, frame: &Frame<'_>, owner: &Owner) -> Result<(), Refusal> {
+        let peer = owner.address.ip();
+        let Some(interface) = self.shared.config.peer.interface_of(peer) else {
+            return Ok(());
+        };
+        let mut index = Index::new();
+        let view = MessageView::of(frame, &mut index);
+        let view = view.map_err(|error| match Rejection::of(&error, frame.octets) {
+            Some(rejection) => Refusal::from(rejection),
+            None => Refusal::new(Cause::INVALID_LENGTH),
+        })?;
+        validate(&view, interface)?;
+        Ok(())
+    }
+
     async fn delete(&mut self, now: Instant, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -345,8 +366,17 @@ impl Session {
         self.live = None;
         self.metered_end(&live, finals).await;
         add(&self.shared.counters.deleted);
+        let kind = SessionEventKind::Deleted;
+        self.shared.bulletin.session(kind, &live);
         let outcome = Outcome::Deleted;
         Done { octets, outcome }
+    }
+
+    /// Tells the tree what became of the session.
+    fn tell(&self, kind: SessionEventKind) {
+        if let Some(live) = &self.live {
+            self.shared.bulletin.session(kind, live);
+        }
     }
 
     fn choice(&self) -> choose::Choice<'_> {

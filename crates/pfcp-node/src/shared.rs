@@ -11,6 +11,7 @@ use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{Discard, EndpointStats};
 use strowger_pfcp::ie::Cause;
 
+use crate::bulletin::Bulletin;
 use crate::config::NodeConfig;
 use crate::data_path::DataPath;
 use crate::endpoint::EndpointMsg;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     /// What sessions have counted.
     pub(crate) meters: Mutex<FxHashMap<Seid, Kept>>,
     pub(crate) policy: Option<Desk>,
+    /// Where others on the tree hear of sessions.
+    pub(crate) bulletin: Bulletin,
 }
 
 impl Shared {

@@ -1,5 +1,7 @@
 //! UDP sockets: bound all or none, read in batches, written without waiting.
 
+mod gate;
+
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,7 +9,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use strowger::{Accepts, ActorRef};
+use strowger_pfcp::Seid;
+use strowger_pfcp::association::NodeName;
 use tokio::net::UdpSocket;
+
+use crate::scenario::Scenario;
+use gate::Gate;
 
 /// The most datagrams of one batch, so that timers and answers get their turn.
 const BATCH: usize = 64;
@@ -41,6 +48,8 @@ fn hint(address: &SocketAddr, error: &io::Error) -> String {
 pub(crate) struct Sockets {
     sockets: Vec<(SocketAddr, Arc<Source>)>,
     limit: usize,
+    /// What goes wrong with what comes, and in whose name.
+    scenario: Option<(Scenario, NodeName)>,
 }
 
 /// What datagrams come from and go to.
@@ -115,7 +124,11 @@ impl Sockets {
             socket.writable().await.map_err(failed)?;
             sockets.push((local, Arc::new(Source::Udp(socket))));
         }
-        Ok(Self { sockets, limit })
+        Ok(Self {
+            sockets,
+            limit,
+            scenario: None,
+        })
     }
 
     /// One socket that is plugged into the network of a simulation.
@@ -125,7 +138,13 @@ impl Sockets {
         Self {
             sockets: vec![(address, source)],
             limit: 65_535,
+            scenario: None,
         }
+    }
+
+    /// Lets a scenario decide about what comes, in the name of a node.
+    pub(crate) fn misbehave(&mut self, scenario: Scenario, name: NodeName) {
+        self.scenario = Some((scenario, name));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -163,6 +182,9 @@ impl Sockets {
         let Some((_, socket)) = self.sockets.get(socket) else {
             return false;
         };
+        let told = self.scenario.as_ref();
+        let told = told.and_then(|(scenario, _)| scenario.restamped(octets));
+        let octets = told.as_deref().unwrap_or(octets);
         socket.try_send_to(octets, peer).is_ok()
     }
 
@@ -196,18 +218,35 @@ impl Sockets {
         socket: usize,
         owner: ActorRef<M>,
     ) -> impl Future<Output = ()> + Send + 'static {
+        self.read_as_told(socket, owner, |_| None)
+    }
+
+    /// Reads one socket as [`Sockets::read`] does, and as the scenario says if there is one;
+    /// `named` knows how a peer calls a session.
+    pub(crate) fn read_as_told<M: Accepts<Batch>>(
+        &self,
+        socket: usize,
+        owner: ActorRef<M>,
+        named: impl Fn(Seid) -> Option<Seid> + Send + Sync + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
         let source = self
             .sockets
             .get(socket)
             .map(|(_, source)| Arc::clone(source));
         let limit = self.limit;
+        let mut gate = Gate::new(self.scenario.clone(), named);
         async move {
             let Some(source) = source else {
                 return;
             };
             let mut buffer = vec![0; limit + 1];
             loop {
-                match Batch::receive(&source, socket, &mut buffer).await {
+                let received = match &mut gate {
+                    None => Batch::receive(&source, socket, &mut buffer).await,
+                    Some(gate) => gate.receive(&source, socket, &mut buffer).await,
+                };
+                match received {
+                    Ok(batch) if batch.is_empty() => {}
                     Ok(batch) => {
                         if owner.tell(batch).await.is_err() {
                             return;

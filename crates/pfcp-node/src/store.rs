@@ -28,7 +28,7 @@ use strowger_pfcp::session::RuleSet;
 use strowger_pfcp::transaction::AnswerKey;
 use tokio::sync::oneshot;
 
-pub(crate) use disk::{Circumstances, Prepared};
+pub(crate) use disk::{Circumstances, Prepared, threads};
 pub use image::{StoreImage, StoredAssociation, StoredSession};
 pub(crate) use memory::Memory;
 
@@ -54,6 +54,15 @@ pub(crate) struct SessionRecord {
     pub(crate) peer_seid: Seid,
     pub(crate) owner: Arc<Owner>,
     pub(crate) rules: RuleSet,
+}
+
+/// The packet flow descriptions of an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// The value of its Application ID.
+    pub(crate) application: Vec<u8>,
+    /// Its PFD Contents, as elements.
+    pub(crate) contents: Vec<u8>,
 }
 
 /// An answer that was given, for when its request is repeated.
@@ -99,6 +108,10 @@ pub(crate) enum Change {
     Associate(Arc<Owner>),
     /// An association is gone.
     Release(NodeName),
+    /// The descriptions of an application, in place of what was there.
+    Describe(Arc<Described>),
+    /// An application has no descriptions any more.
+    Undescribe(Vec<u8>),
     /// An answer, in place of the oldest one if there are as many as may be.
     Answer(Answer),
 }
@@ -172,6 +185,11 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         self.table().associations()
     }
 
+    /// What is known of applications, in their order.
+    fn descriptions(&self) -> Vec<Arc<Described>> {
+        self.table().descriptions()
+    }
+
     /// The answers that are kept, oldest first.
     fn answers(&self) -> Vec<Answer> {
         self.table().answers()
@@ -204,6 +222,12 @@ pub struct StoreHealth {
     pub writes: u64,
     /// Writes that were refused.
     pub refused: u64,
+    /// How long those groups took together, from the first octet to as durable as is promised.
+    pub committing: Duration,
+    /// How long the longest of them took.
+    pub longest: Duration,
+    /// How many octets the store takes on the disk; read once a second.
+    pub octets: u64,
     /// What the last start found to be missing or damaged; `None` when all was there.
     pub loss: Option<StoreLoss>,
 }

@@ -133,6 +133,61 @@ async fn packet_flow_descriptions_are_kept_replaced_and_removed() {
     bench.end().await;
 }
 
+#[tokio::test]
+async fn packet_flow_descriptions_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = |config: &mut NodeConfig| {
+        config.store.path = Some(folder.path().join("store"));
+        config.store.reserve = 1 << 20;
+    };
+    let bench = Bench::new(stored).await;
+    let peer = bench.peer(2).await;
+    let kind = MessageType::PFD_MANAGEMENT_REQUEST;
+    for (application, flows) in [
+        (&b"video"[..], &["permit out ip from any to any"][..]),
+        (b"voice", &["permit out 17 from any to any"]),
+        (b"video", &[]),
+    ] {
+        let request = pfds(application, flows);
+        assert_eq!(told(&peer, kind, &request).await, Cause::REQUEST_ACCEPTED);
+    }
+    let listed = bench.node.pfds();
+    assert_eq!(listed[0].application, "voice");
+    bench.node.stop().await;
+    bench.end().await;
+
+    let bench = Bench::new(stored).await;
+    assert_eq!(bench.node.pfds(), listed);
+    let peer = bench.peer(2).await;
+    assert_eq!(told(&peer, kind, &[]).await, Cause::REQUEST_ACCEPTED);
+    assert_eq!(bench.node.pfds(), []);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_peer_is_held_to_the_interface_that_it_speaks() {
+    let table = "interfaces = { \"127.0.0.2\" = \"N4\", \"127.0.0.0/30\" = \"N4mb\" }";
+    let bench = Bench::new(|config| config.peer = toml::from_str(table).unwrap()).await;
+    // On N4mb alone, forwarding parameters need not say where to. Nothing is said about the second.
+    let parameters = Elements::new().with(IeType::NETWORK_INSTANCE, b"internet");
+    let far = Elements::new()
+        .with(IeType::FAR_ID, &[0, 0, 0, 77])
+        .with(IeType::APPLY_ACTION, &[2])
+        .with(IeType::FORWARDING_PARAMETERS, parameters.as_slice());
+    let request = Elements::new().with(IeType::CREATE_FAR, far.as_slice());
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    for (last, cause) in [
+        (2, Cause::MANDATORY_IE_MISSING),
+        (4, Cause::REQUEST_ACCEPTED),
+    ] {
+        let peer = bench.peer(last).await;
+        let session = peer.establish(Rules::pdu_session(ue(last))).await.unwrap();
+        let answer = peer.send(kind, session.remote_seid(), request.as_slice());
+        assert_eq!(cause_of(&answer.await.unwrap()), cause, "{last}");
+    }
+    bench.end().await;
+}
+
 fn of_set(number: u8, set: u16) -> Rules {
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[set]));
     Rules::pdu_session(ue(number)).octets(&csid)

@@ -25,7 +25,8 @@ Examples:
   strowger store export /var/lib/strowger/n4 > sessions.jsonl
   strowger store export /var/lib/strowger/n4 | grep '\"seid\":42,'
 
-One object for each association, then one for each session, with its rules in hex and as elements.
+One object for each association, then one for each application that is described, then one for each
+session, with its rules in hex and as elements.
 What is damaged is left out; `strowger store verify` says so.";
 
 #[derive(Debug, Subcommand)]
@@ -83,6 +84,7 @@ fn verify(args: &VerifyArgs, output: &mut Output) -> Done {
             "group": image.group,
             "associations": image.associations.len(),
             "sessions": image.sessions.len(),
+            "applications": image.applications.len(),
             "answers": image.answers,
             "damaged": image.damaged,
             "lost": lost,
@@ -93,9 +95,10 @@ fn verify(args: &VerifyArgs, output: &mut Output) -> Done {
             image.format, image.group, image.recovery
         ))?;
         output.line(format!(
-            "{} associations, {} sessions, {} answers",
+            "{} associations, {} sessions, {} applications, {} answers",
             image.associations.len(),
             image.sessions.len(),
+            image.applications.len(),
             image.answers
         ))?;
     }
@@ -119,6 +122,13 @@ fn export(args: &ExportArgs, output: &mut Output) -> Done {
             "node": association.node,
             "peer": association.peer,
             "recovery": association.recovery,
+        }))?;
+    }
+    for one in &image.applications {
+        output.json(&json!({
+            "kind": "application",
+            "application": one.application,
+            "contents": one.contents,
         }))?;
     }
     for session in &image.sessions {

@@ -1,13 +1,16 @@
 //! What each peer may use.
 
+use std::net::IpAddr;
+
 use serde::Deserialize;
-use strowger_pfcp::endpoint::PeerLimits;
+use strowger_pfcp::Interfaces;
+use strowger_pfcp::endpoint::{Network, PeerLimits};
 
-use super::ConfigError;
+use super::{ConfigError, interface};
 
-/// What each peer may use. A peer is a host: it may send from any port. Beyond a rate the answer
-/// is Cause 74 (PFCP entity in congestion), beyond a number Cause 75 (No resources available);
-/// heartbeats are answered in any case.
+/// What each peer is and may use. A peer is a host: it may send from any port. Beyond a rate the
+/// answer is Cause 74 (PFCP entity in congestion), beyond a number Cause 75 (No resources
+/// available); heartbeats are answered in any case.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -21,9 +24,20 @@ pub struct PeerConfig {
     pub requests_per_second: u32,
     /// The most requests of one host at once, after a silence.
     pub burst: u32,
+    /// Which interface peers speak, by the network of their addresses, the most precise one first.
+    /// Who is in none of them may speak any, message by message.
+    #[serde(deserialize_with = "interface::deserialize")]
+    pub interfaces: Vec<(Network, Interfaces)>,
 }
 
 impl PeerConfig {
+    /// The interface that a peer speaks; `None` where that is not said.
+    pub(crate) fn interface_of(&self, peer: IpAddr) -> Option<Interfaces> {
+        let mut rows = self.interfaces.iter();
+        let found = rows.find(|(network, _)| network.contains(peer));
+        found.map(|(_, interface)| *interface)
+    }
+
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (key, is_zero) in [
             ("associations", self.associations == 0),
@@ -51,6 +65,7 @@ impl Default for PeerConfig {
             transactions,
             requests_per_second: rate,
             burst,
+            interfaces: Vec::new(),
         }
     }
 }

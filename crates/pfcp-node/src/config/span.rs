@@ -14,7 +14,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Duratio
     })
 }
 
-fn parse(text: &str) -> Option<Duration> {
+/// Reads a span.
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;

@@ -47,6 +47,10 @@ fn a_wrong_value_says_what_is_right() {
         ),
         ("release = \"r18\"", "give \"r17\" or \"r19\""),
         ("peers = [\"host\"]", "`host` is not a network"),
+        (
+            "[peer]\ninterfaces = { \"10.0.0.1\" = \"N6\" }",
+            "\"N6\" is no interface",
+        ),
         ("[timers]\nt1 = \"3 s\"", "such as \"500ms\""),
         (
             "[timers]\nt1 = \"99999999999999999999s\"",

@@ -14,6 +14,7 @@ use strowger_pfcp::{
 };
 
 use super::{Endpoint, Entry, Pending};
+use crate::bulletin::SessionEventKind;
 use crate::planted::{Bug, planted};
 use crate::session::{Done, Outcome, SessionArgs, Task, Work, peer_seid, refusal_message};
 use crate::shared::add;
@@ -149,7 +150,7 @@ impl Endpoint {
     /// Finds the session that a peer speaks of, if it is its own.
     fn find(&self, peer: SocketAddr, seid: Option<Seid>) -> Result<Seid, Obstacle> {
         let seid = seid.unwrap_or_default();
-        let owned = self.sessions.get(&seid).is_some_and(|entry| {
+        let owned = self.sessions.get(seid).is_some_and(|entry| {
             self.protocol
                 .associations()
                 .owns(entry.association, peer.ip())
@@ -165,7 +166,7 @@ impl Endpoint {
     fn hand(&mut self, seid: Seid, work: Work) -> Result<(), Obstacle> {
         let entry = self
             .sessions
-            .get_mut(&seid)
+            .get_mut(seid)
             .ok_or(Cause::SESSION_CONTEXT_NOT_FOUND)?;
         let work = match &entry.actor {
             None => work,
@@ -204,7 +205,7 @@ impl Endpoint {
                 return self.dropped(now, transaction, pending).await;
             }
         };
-        if !self.sessions.contains_key(&pending.seid) {
+        if !self.sessions.contains(pending.seid) {
             // The session was ended while it worked, and may have written since.
             return self.dropped(now, transaction, pending).await;
         }
@@ -228,7 +229,7 @@ impl Endpoint {
         let key = self.protocol.answer_key(transaction);
         let written = key.and_then(|key| self.shared.store.answer(&key));
         let written = written.filter(|answer| answer.age() <= hold);
-        let known = self.sessions.contains_key(&seid);
+        let known = self.sessions.contains(seid);
         let is_kept = known && self.shared.store.session(seid).is_some();
         let deletes = MessageType::SESSION_DELETION_REQUEST;
         match written {
@@ -257,6 +258,10 @@ impl Endpoint {
 
     /// Takes a session out of the store and gives back its addresses.
     fn forget_stored(&mut self, seid: Seid) {
+        if let Some(record) = self.shared.store.session(seid) {
+            let kind = SessionEventKind::Ended;
+            self.shared.bulletin.session(kind, &record);
+        }
         self.shared.ended.lock().insert(seid);
         self.news.push(Change::Remove(seid));
         self.shared.pool.release(seid);
@@ -265,7 +270,7 @@ impl Endpoint {
 
     pub(super) fn forget(&mut self, seid: Seid) -> Option<Entry> {
         self.shared.unsettled.lock().remove(&seid);
-        let entry = self.sessions.remove(&seid)?;
+        let entry = self.sessions.remove(seid)?;
         if let Some(members) = self.members.get_mut(&entry.association) {
             members.left();
         }

@@ -16,6 +16,7 @@ use strowger_pfcp::{
 };
 
 use super::{Endpoint, Entry};
+use crate::bulletin::SessionEventKind;
 use crate::session::peer_seid;
 use crate::store::{Change, Owner, SessionRecord};
 
@@ -48,7 +49,7 @@ impl Endpoint {
     /// How the peer that sent a request calls a session, if it is its own.
     fn peers_name(&self, transaction: TransactionId, seid: Seid) -> Option<Seid> {
         let peer = self.protocol.answer_key(transaction)?.peer;
-        let entry = self.sessions.get(&seid)?;
+        let entry = self.sessions.get(seid)?;
         let associations = self.protocol.associations();
         let owned = associations.owns(entry.association, peer.ip());
         let record = self.shared.store.session(seid).filter(|_| owned)?;
@@ -96,7 +97,9 @@ impl Endpoint {
             Body::PfdManagementRequest(_) => {
                 let limit = self.shared.config.limits.pfd_octets;
                 let managed = self.shared.pfds.manage(frame, limit);
-                managed.map_err(|_| Refusal::new(Cause::NO_RESOURCES_AVAILABLE))
+                let kept = managed.map_err(|_| Refusal::new(Cause::NO_RESOURCES_AVAILABLE))?;
+                self.news.extend(kept);
+                Ok(())
             }
             Body::SessionSetDeletionRequest(request) => {
                 self.delete_set(association, &request);
@@ -171,6 +174,8 @@ impl Endpoint {
             owner,
             ..record.clone()
         };
+        let kind = SessionEventKind::Moved;
+        self.shared.bulletin.session(kind, &moved);
         self.news.push(Change::Put(Arc::new(moved)));
         let actor = None;
         self.sessions.insert(seid, Entry { actor, association });
@@ -184,7 +189,7 @@ impl Endpoint {
     ) -> Vec<Arc<SessionRecord>> {
         let is_its = |record: &SessionRecord| {
             self.sessions
-                .get(&record.seid)
+                .get(record.seid)
                 .is_some_and(|entry| entry.association == association)
         };
         let picked = |record: &SessionRecord| is_its(record) && wanted(record);

@@ -73,7 +73,7 @@ impl Endpoint {
             let Some(seid) = self.unstarted.pop() else {
                 return;
             };
-            let Some(entry) = self.sessions.get_mut(&seid) else {
+            let Some(entry) = self.sessions.get_mut(seid) else {
                 continue;
             };
             let Some(members) = self.members.get(&entry.association) else {
@@ -160,14 +160,20 @@ impl Endpoint {
     }
 
     fn end_all(&mut self, association: AssociationId) -> usize {
-        let of_it =
-            |(seid, entry): (&Seid, &Entry)| (entry.association == association).then_some(*seid);
-        let mut seids: Vec<Seid> = self.sessions.iter().filter_map(of_it).collect();
-        seids.sort_unstable();
+        let seids = self.sessions_of(association);
         for &seid in &seids {
             self.end(seid);
         }
         seids.len()
+    }
+
+    /// The sessions of an association, in their order.
+    fn sessions_of(&self, association: AssociationId) -> Vec<Seid> {
+        let of_it =
+            |(seid, entry): (Seid, &Entry)| (entry.association == association).then_some(seid);
+        let mut seids: Vec<Seid> = self.sessions.iter().filter_map(of_it).collect();
+        seids.sort_unstable();
+        seids
     }
 
     /// A supervisor that was ended from outside is made again, with its sessions.
@@ -182,12 +188,12 @@ impl Endpoint {
         let owner = Arc::clone(members.owner());
         // What its sessions wrote last decides which of them there are.
         self.shared.settle_all().await;
-        let of_it = self.sessions.iter();
-        let of_it = of_it.filter(|(_, entry)| entry.association == association);
-        self.shared.release_unknown(of_it.map(|(seid, _)| *seid));
+        let of_it = self.sessions_of(association);
+        self.shared.release_unknown(of_it.iter().copied());
         self.members.remove(&association);
-        self.sessions
-            .retain(|_, entry| entry.association != association);
+        for seid in of_it {
+            self.sessions.remove(seid);
+        }
         self.admit(association, &owner, cx);
     }
 
@@ -198,5 +204,5 @@ impl Endpoint {
     }
 }
 
-/// Actors that are started in one turn of the endpoint.
-const AT_ONCE: usize = 1000;
+/// Actors that are started in one turn of the endpoint: what peers ask for does not wait for more.
+const AT_ONCE: usize = 100;

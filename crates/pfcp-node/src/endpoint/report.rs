@@ -29,7 +29,7 @@ impl Endpoint {
         let associations = self.protocol.associations();
         let peer = self
             .sessions
-            .get(&outgoing.seid)
+            .get(outgoing.seid)
             .and_then(|entry| associations.get(entry.association))
             .map_or(outgoing.peer, |association| association.address);
         let sent = self.protocol.request(
@@ -56,7 +56,7 @@ impl Endpoint {
     }
 
     fn tell(&self, seid: Seid, answer: Option<Arc<[u8]>>) {
-        let entry = self.sessions.get(&seid);
+        let entry = self.sessions.get(seid);
         if let Some(actor) = entry.and_then(|entry| entry.actor.as_ref())
             && actor.try_tell(Reported(answer)).is_err()
         {

@@ -1,7 +1,9 @@
 //! What a node finds when it starts.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
 use strowger_pfcp::association::Recovery;
 use strowger_pfcp::endpoint::{Elements, message};
@@ -13,7 +15,7 @@ use crate::config::NodeConfig;
 use crate::pool::Pool;
 use crate::session::claims;
 use crate::socket::{Batch, Sockets};
-use crate::store::{Circumstances, Memory, Prepared, Store, StoreError};
+use crate::store::{Circumstances, Memory, Prepared, SessionRecord, Store, StoreError, threads};
 
 /// The store, and what the node is by it.
 pub(crate) struct Kept {
@@ -72,19 +74,40 @@ impl Kept {
 
     /// Lets all sessions hold their addresses before one of them is given to somebody else.
     pub(crate) fn claim(&self, pool: &Pool) {
-        for record in self.store.sessions(&|_| true) {
-            if let Err(taken) = pool.replace(record.seid, claims(&record.rules)) {
-                tracing::warn!(session = %record.seid, ?taken, "two sessions have one address");
+        let records = self.store.sessions(&|_| true);
+        let claims_of = |records: &[Arc<SessionRecord>]| -> Vec<_> {
+            let records = records.iter();
+            records
+                .map(|record| (record.seid, claims(&record.rules)))
+                .collect()
+        };
+        let part = records.len().div_ceil(threads()).max(LEAST);
+        let claimed: Vec<_> = thread::scope(|scope| {
+            let parts: Vec<_> = records
+                .chunks(part)
+                .map(|part| scope.spawn(move || claims_of(part)))
+                .collect();
+            let parts = parts.into_iter().map(ScopedJoinHandle::join);
+            parts
+                .map(|part| part.unwrap_or_else(|why| resume_unwind(why)))
+                .collect()
+        });
+        for (session, claims) in claimed.into_iter().flatten() {
+            if let Err(taken) = pool.replace(session, claims) {
+                tracing::warn!(%session, ?taken, "two sessions have one address");
             }
         }
     }
 }
 
+/// Sessions for which a thread of their own is worth while.
+const LEAST: usize = 1000;
+
 /// Runs work that waits for the disk where that holds up nobody.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+        Err(failed) => resume_unwind(failed.into_panic()),
     }
 }
 

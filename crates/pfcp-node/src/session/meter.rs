@@ -151,6 +151,9 @@ impl Session {
             return;
         };
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
+        if let Some(live) = &self.live {
+            self.shared.bulletin.usage(live, &finals.elements);
+        }
         let over = meter.usage.is_over();
         *metered.kept.lock() = meter;
         if over {
@@ -176,6 +179,7 @@ impl Session {
         }
         self.shared.meters.lock().remove(&self.seid);
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
+        self.shared.bulletin.usage(record, &finals.elements);
         for body in finals.more {
             self.send_report(record, body).await;
         }
@@ -251,6 +255,7 @@ impl Session {
             body,
         };
         add(&self.shared.counters.reports_sent);
+        self.shared.bulletin.usage(record, &outgoing.body);
         endpoint.tell(outgoing).await.is_ok()
     }
 }

@@ -26,14 +26,12 @@ use tokio::sync::oneshot;
 use self::database::{Database, OpenFailure};
 use self::head::{HeadFile, Mark};
 pub(super) use self::load::Contents;
+pub(crate) use self::load::threads;
 use self::load::{is_journal, octets_of};
 use self::place::Folder;
 use self::writer::{Job, Status, Writer};
 use super::format::{Head, Record};
-use super::{
-    Answer, Change, Memory, Refused, SessionRecord, Store, StoreError, StoreHealth, StoreLoss,
-    Ticket,
-};
+use super::{Answer, Change, Memory, Refused, Store, StoreError, StoreHealth, StoreLoss, Ticket};
 use crate::config::StoreConfig;
 
 /// A store on disk; its end waits until all is written.
@@ -145,7 +143,7 @@ impl Prepared {
         if !answers_hold && !is_new {
             tracing::warn!("kept answers are dropped: this build makes other digests of requests");
         }
-        fill(&table, &contents, answers_hold);
+        fill(&table, &mut contents, answers_hold);
         let status = Arc::new(Status::new(self.folder.path(), loss.clone()));
         let commit = commit.max(self.mark.map_or(0, |mark| mark.commit));
         let next_seid = head.next_seid;
@@ -319,33 +317,32 @@ fn next_seid(contents: &Contents, head: &Head) -> u64 {
 }
 
 /// Puts what was read where it is looked up.
-fn fill(table: &Memory, contents: &Contents, answers_hold: bool) {
-    let records = || contents.records.values();
-    table.apply(records().filter_map(|read| match &read.record {
-        Record::Association(owner) => Some(Change::Associate(Arc::clone(owner))),
-        _ => None,
-    }));
-    let session = |record: &Arc<SessionRecord>| {
+fn fill(table: &Memory, contents: &mut Contents, answers_hold: bool) {
+    table.apply(
+        contents
+            .records
+            .values()
+            .filter_map(|read| match &read.record {
+                Record::Association(owner) => Some(Change::Associate(Arc::clone(owner))),
+                Record::Application(one) => Some(Change::Describe(Arc::clone(one))),
+                Record::Session(_) | Record::Answer { .. } | Record::Head(_) => None,
+            }),
+    );
+    for read in contents.records.values_mut() {
+        let Record::Session(record) = &mut read.record else {
+            continue;
+        };
         // One owner for all sessions of an association; a session whose association is gone
         // brings it back.
         match table.association(&record.owner.node) {
-            Some(owner) => Change::Put(Arc::new(SessionRecord {
-                owner,
-                ..SessionRecord::clone(record)
-            })),
-            None => {
-                table.apply([Change::Associate(Arc::clone(&record.owner))]);
-                Change::Put(Arc::clone(record))
-            }
+            Some(owner) => Arc::make_mut(record).owner = owner,
+            None => table.apply([Change::Associate(Arc::clone(&record.owner))]),
         }
-    };
-    for read in records() {
-        if let Record::Session(record) = &read.record {
-            table.apply([session(record)]);
-        }
+        table.apply([Change::Put(Arc::clone(record))]);
     }
     if answers_hold {
-        let mut answers: Vec<(u64, Answer)> = records()
+        let records = contents.records.values();
+        let mut answers: Vec<(u64, Answer)> = records
             .filter_map(|read| match &read.record {
                 Record::Answer { answer, .. } => Some((read.commit, answer.clone())),
                 _ => None,

@@ -17,7 +17,7 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{MessageType, Seid, Sequence};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Answer, Owner, SessionRecord};
+use super::{Answer, Described, Owner, SessionRecord};
 
 /// The format that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -39,6 +39,8 @@ pub(super) enum Place {
     Association(NodeName),
     /// A place in the ring of answers.
     Answer(u32),
+    /// An application, by the value of its Application ID.
+    Application(Vec<u8>),
     /// The state of the whole, of which there is one.
     Head,
 }
@@ -51,6 +53,7 @@ impl Place {
             Self::Association(node) => (2, node.value().to_vec()),
             Self::Answer(slot) => (3, slot.to_be_bytes().to_vec()),
             Self::Head => (4, Vec::new()),
+            Self::Application(application) => (5, application.clone()),
         };
         [&[kind][..], &name].concat()
     }
@@ -63,6 +66,7 @@ pub(super) enum Record {
     Association(Arc<Owner>),
     Answer { slot: u32, answer: Answer },
     Head(Head),
+    Application(Arc<Described>),
 }
 
 /// The state of the whole after a group was committed.
@@ -108,6 +112,7 @@ impl Record {
             Self::Association(owner) => Place::Association(owner.node.clone()),
             Self::Answer { slot, .. } => Place::Answer(*slot),
             Self::Head(_) => Place::Head,
+            Self::Application(one) => Place::Application(one.application.clone()),
         }
     }
 
@@ -120,6 +125,7 @@ impl Record {
             Self::Association(_) => 2,
             Self::Answer { .. } => 3,
             Self::Head(_) => 4,
+            Self::Application(_) => 5,
         };
         out.u8(kind);
         out.u32(0);
@@ -152,6 +158,10 @@ impl Record {
                 for seid in &head.removed {
                     out.u64(seid.0);
                 }
+            }
+            Self::Application(one) => {
+                out.short(&one.application);
+                out.octets(&one.contents);
             }
         }
         let mut octets = out.0;
@@ -211,6 +221,10 @@ impl Record {
                 slot: input.u32()?,
                 removed: std::iter::from_fn(|| input.u64().map(Seid)).collect(),
             }),
+            5 => Self::Application(Arc::new(Described {
+                application: input.short()?.to_vec(),
+                contents: input.0.to_vec(),
+            })),
             _ => return None,
         };
         let octets = FRONT + length + BACK;
@@ -228,6 +242,14 @@ struct Out(Vec<u8>);
 impl Out {
     fn octets(&mut self, octets: &[u8]) {
         self.0.extend_from_slice(octets);
+    }
+
+    /// Octets with their length before them: the value of an element, which has no more than its
+    /// length can say.
+    fn short(&mut self, octets: &[u8]) {
+        let length = u16::try_from(octets.len()).unwrap_or(u16::MAX);
+        self.octets(&length.to_be_bytes());
+        self.octets(octets);
     }
 
     fn u8(&mut self, value: u8) {
@@ -265,10 +287,7 @@ impl Out {
     }
 
     fn owner(&mut self, owner: &Owner) {
-        let node = owner.node.value();
-        // A name has at most 255 octets and its type.
-        self.octets(&u16::try_from(node.len()).unwrap_or(u16::MAX).to_be_bytes());
-        self.octets(node);
+        self.short(owner.node.value());
         self.address(owner.address);
         self.u32(owner.recovery.0);
         self.ip(owner.local);
@@ -277,11 +296,18 @@ impl Out {
 
 struct In<'a>(&'a [u8]);
 
-impl In<'_> {
+impl<'a> In<'a> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
+    }
+
+    fn short(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.array().map(u16::from_be_bytes)?);
+        let (octets, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(octets)
     }
 
     fn u8(&mut self) -> Option<u8> {
@@ -318,11 +344,8 @@ impl In<'_> {
     }
 
     fn owner(&mut self) -> Option<Owner> {
-        let length = usize::from(self.array().map(u16::from_be_bytes)?);
-        let (node, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
         Some(Owner {
-            node: NodeName::from_value(node)?,
+            node: NodeName::from_value(self.short()?)?,
             address: self.address()?,
             recovery: Recovery(self.u32()?),
             local: self.ip()?,

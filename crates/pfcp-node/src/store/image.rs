@@ -10,6 +10,7 @@ use strowger_pfcp::Seid;
 use super::disk::Prepared;
 use super::format::{FORMAT, Record};
 use super::{StoreError, StoreLoss};
+use crate::pfd::ApplicationPfds;
 
 /// What is in a store, as it is; the store itself is not touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct StoreImage {
     pub associations: Vec<StoredAssociation>,
     /// The sessions, in the order of their identifiers.
     pub sessions: Vec<StoredSession>,
+    /// The applications that are described, in their order.
+    pub applications: Vec<ApplicationPfds>,
     /// How many answers are kept for repetitions.
     pub answers: usize,
     /// Records that are not what was written, and files beside the database that are damaged.
@@ -101,6 +104,7 @@ impl StoreImage {
             group,
             associations: Vec::new(),
             sessions: Vec::new(),
+            applications: Vec::new(),
             answers: 0,
             damaged: contents.damaged,
             loss,
@@ -119,6 +123,7 @@ impl StoreImage {
                     peer: record.owner.address,
                     rules: record.rules.octets().to_vec(),
                 }),
+                Record::Application(one) => image.applications.push(ApplicationPfds::of(&one)),
                 Record::Answer { .. } => image.answers += 1,
                 Record::Head(_) => {}
             }

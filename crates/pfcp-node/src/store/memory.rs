@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::transaction::AnswerKey;
 
-use super::{Answer, Change, Owner, SessionRecord, Store, StoreHealth, Ticket};
+use super::{Answer, Change, Described, Owner, SessionRecord, Store, StoreHealth, Ticket};
+use crate::seid_map::SeidMap;
 
 /// Tables in memory; the form on disk has one as well, for reading.
 #[derive(Debug)]
@@ -21,8 +21,9 @@ pub(crate) struct Memory {
 
 #[derive(Debug, Default)]
 struct Tables {
-    sessions: FxHashMap<Seid, Arc<SessionRecord>>,
+    sessions: SeidMap<Arc<SessionRecord>>,
     associations: BTreeMap<NodeName, Arc<Owner>>,
+    descriptions: BTreeMap<Vec<u8>, Arc<Described>>,
     answers: VecDeque<Answer>,
 }
 
@@ -41,11 +42,17 @@ impl Memory {
         for change in changes {
             match change {
                 Change::Put(record) => _ = tables.sessions.insert(record.seid, record),
-                Change::Remove(seid) => _ = tables.sessions.remove(&seid),
+                Change::Remove(seid) => _ = tables.sessions.remove(seid),
                 Change::Associate(owner) => {
                     tables.associations.insert(owner.node.clone(), owner);
                 }
                 Change::Release(node) => _ = tables.associations.remove(&node),
+                Change::Describe(one) => {
+                    tables.descriptions.insert(one.application.clone(), one);
+                }
+                Change::Undescribe(application) => {
+                    tables.descriptions.remove(&application);
+                }
                 Change::Answer(answer) => {
                     if tables.answers.len() >= self.room {
                         tables.answers.pop_front();
@@ -62,7 +69,7 @@ impl Memory {
     }
 
     pub(super) fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
-        self.tables.lock().sessions.get(&seid).cloned()
+        self.tables.lock().sessions.get(seid).cloned()
     }
 
     pub(super) fn sessions(
@@ -70,7 +77,8 @@ impl Memory {
         wanted: &dyn Fn(&SessionRecord) -> bool,
     ) -> Vec<Arc<SessionRecord>> {
         let tables = self.tables.lock();
-        let picked = tables.sessions.values().filter(|record| wanted(record));
+        let records = tables.sessions.iter().map(|(_, record)| record);
+        let picked = records.filter(|record| wanted(record));
         let mut found: Vec<_> = picked.cloned().collect();
         drop(tables);
         found.sort_unstable_by_key(|record| record.seid);
@@ -83,6 +91,15 @@ impl Memory {
 
     pub(super) fn associations(&self) -> Vec<Arc<Owner>> {
         self.tables.lock().associations.values().cloned().collect()
+    }
+
+    pub(super) fn descriptions(&self) -> Vec<Arc<Described>> {
+        self.tables.lock().descriptions.values().cloned().collect()
+    }
+
+    /// What is known of an application.
+    pub(super) fn description(&self, application: &[u8]) -> Option<Arc<Described>> {
+        self.tables.lock().descriptions.get(application).cloned()
     }
 
     pub(super) fn answers(&self) -> Vec<Answer> {

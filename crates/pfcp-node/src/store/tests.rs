@@ -13,8 +13,8 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, Message, MessageType, Seid, Sequence};
 
 use super::{
-    Answer, Change, Circumstances, Memory, Owner, Prepared, SessionRecord, Store, StoreError,
-    StoreLoss,
+    Answer, Change, Circumstances, Described, Memory, Owner, Prepared, SessionRecord, Store,
+    StoreError, StoreLoss,
 };
 use crate::config::{Durability, StoreConfig};
 
@@ -129,7 +129,19 @@ fn fill(store: &dyn Store) {
         store,
         vec![Change::Put(session(7, 0)), Change::Remove(Seid(7))],
     );
+    write(store, described().map(Change::Describe).to_vec());
     write(store, vec![Change::Remove(Seid(3))]);
+}
+
+/// What `fill` says of applications.
+fn described() -> [Arc<Described>; 2] {
+    [b"games", b"video"].map(|name| {
+        let (application, contents) = (name.to_vec(), vec![0, 61, 0, 1, 7]);
+        Arc::new(Described {
+            application,
+            contents,
+        })
+    })
 }
 
 fn expected() -> Listed {
@@ -153,6 +165,9 @@ fn both_forms_keep_what_was_written_and_nothing_else() {
     for store in forms {
         fill(&*store);
         assert_eq!(without_times(listed(&*store)), expected());
+        assert_eq!(store.descriptions(), described());
+        write(&*store, vec![Change::Undescribe(b"games".to_vec())]);
+        assert_eq!(store.descriptions(), described()[1..]);
         assert_eq!(store.len(), 5);
         assert_eq!(store.session(Seid(2)), Some(session(2, 2)));
         assert_eq!(store.session(Seid(3)), None);
@@ -261,6 +276,7 @@ fn life_after_a_kill_has_what_was_acknowledged() {
     put(next.path(), &files);
     let life = begin(next.path()).expect("it opens");
     assert_eq!(without_times(listed(&*life.store)), expected());
+    assert_eq!(life.store.descriptions(), described());
     assert_eq!((life.recovery, life.store.health().loss), (NOW, None));
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use fjall::config::{BlockSizePolicy, FilterPolicy};
-use fjall::{Database as Fjall, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database as Fjall, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 
 use crate::config::Durability;
 use crate::store::StoreError;
@@ -76,12 +76,12 @@ impl Database {
     }
 
     /// Reads all records; returns how many reads failed.
-    pub(super) fn read(&self, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
+    pub(super) fn read(&self, mut visit: impl FnMut(Slice, Slice)) -> u64 {
         let mut failed = 0;
         let walked = catch_unwind(AssertUnwindSafe(|| {
             for record in self.records.iter() {
                 match record.into_inner() {
-                    Ok((key, value)) => visit(&key, &value),
+                    Ok((key, value)) => visit(key, value),
                     Err(error) => {
                         failed += 1;
                         tracing::warn!(%error, "a part of the store cannot be read");

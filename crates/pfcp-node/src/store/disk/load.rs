@@ -6,8 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, ScopedJoinHandle};
 
+use fjall::Slice;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::database::Database;
@@ -32,12 +38,34 @@ impl Contents {
     /// Reads an open database.
     pub(super) fn of(database: &Database) -> Self {
         let mut contents = Self::default();
-        let mut damaged = 0;
-        let failed = database.read(|key, value| match Record::decode(value) {
-            Some(read) if read.record.place().key() == key => contents.take(read),
-            _ => damaged += 1,
+        let (raw, waiting) = sync_channel(CHUNKS);
+        let waiting = Mutex::new(waiting);
+        let (failed, read) = thread::scope(|scope| {
+            let readers: Vec<_> = (0..threads())
+                .map(|_| scope.spawn(|| Decoded::all(&waiting)))
+                .collect();
+            let mut chunk = Vec::new();
+            let failed = database.read(|key, value| {
+                chunk.push((key, value));
+                if chunk.len() == CHUNK {
+                    // Whoever decodes goes on until this end is closed.
+                    let _ = raw.send(std::mem::take(&mut chunk));
+                }
+            });
+            let _ = raw.send(chunk);
+            drop(raw);
+            let read: Vec<_> = readers.into_iter().map(ScopedJoinHandle::join).collect();
+            (failed, read)
         });
-        contents.damaged = damaged + failed;
+        contents.damaged = failed;
+        for decoded in read {
+            let decoded = decoded.unwrap_or_else(|why| resume_unwind(why));
+            contents.damaged += decoded.damaged;
+            decoded
+                .reads
+                .into_iter()
+                .for_each(|read| contents.take(read));
+        }
         contents
     }
 
@@ -132,6 +160,60 @@ impl Contents {
         })
     }
 }
+
+/// A record as the database has it: its key, and its octets.
+type Raw = (Slice, Slice);
+
+/// What one thread made of its part of the records.
+#[derive(Debug, Default)]
+struct Decoded {
+    reads: Vec<Read>,
+    damaged: u64,
+}
+
+impl Decoded {
+    /// Decodes what comes until nothing more does.
+    fn all(waiting: &Mutex<Receiver<Vec<Raw>>>) -> Self {
+        let mut decoded = Self::default();
+        loop {
+            let chunk = waiting.lock().recv();
+            let Ok(chunk) = chunk else {
+                return decoded;
+            };
+            // Octets of a disk are not trusted to keep what reads them from panicking, and whoever
+            // hands out the chunks waits until they are taken.
+            match catch_unwind(|| Self::of(&chunk)) {
+                Ok(part) => {
+                    decoded.reads.extend(part.reads);
+                    decoded.damaged += part.damaged;
+                }
+                Err(_) => decoded.damaged += 1,
+            }
+        }
+    }
+
+    fn of(chunk: &[Raw]) -> Self {
+        let mut decoded = Self::default();
+        for (key, value) in chunk {
+            match Record::decode(value) {
+                Some(read) if read.record.place().key() == **key => decoded.reads.push(read),
+                _ => decoded.damaged += 1,
+            }
+        }
+        decoded
+    }
+}
+
+/// Threads that share the work of a start.
+pub(crate) fn threads() -> usize {
+    let cores = thread::available_parallelism();
+    cores.map_or(1, NonZeroUsize::get).min(MOST_THREADS)
+}
+
+/// Records that are handed over together, and how many such chunks wait at most.
+const CHUNK: usize = 512;
+const CHUNKS: usize = 16;
+const MOST_THREADS: usize = 8;
 
 /// The whole records in some octets.
 fn found_in(octets: &[u8]) -> impl Iterator<Item = Read> + '_ {

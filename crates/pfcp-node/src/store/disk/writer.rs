@@ -49,6 +49,10 @@ pub(super) struct Status {
     groups: AtomicU64,
     writes: AtomicU64,
     refused: AtomicU64,
+    /// Nanoseconds of all groups, and of the longest.
+    committing: AtomicU64,
+    longest: AtomicU64,
+    octets: AtomicU64,
 }
 
 impl Status {
@@ -60,7 +64,18 @@ impl Status {
             groups: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            committing: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
+            octets: AtomicU64::new(0),
         }
+    }
+
+    fn committed(&self, writes: usize, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.writes.fetch_add(writes as u64, Ordering::Relaxed);
+        self.committing.fetch_add(took, Ordering::Relaxed);
+        self.longest.fetch_max(took, Ordering::Relaxed);
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -74,6 +89,9 @@ impl Status {
             groups: self.groups.load(Ordering::Relaxed),
             writes: self.writes.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            committing: Duration::from_nanos(self.committing.load(Ordering::Relaxed)),
+            longest: Duration::from_nanos(self.longest.load(Ordering::Relaxed)),
+            octets: self.octets.load(Ordering::Relaxed),
             loss: self.loss.clone(),
         }
     }
@@ -85,6 +103,7 @@ struct Sums {
     sessions: FxHashMap<Seid, u64>,
     associations: FxHashMap<NodeName, u64>,
     answers: FxHashMap<u32, u64>,
+    applications: FxHashMap<Vec<u8>, u64>,
 }
 
 impl Sums {
@@ -109,6 +128,7 @@ impl Sums {
             Place::Session(seid) => put(&mut self.sessions, seid, sum),
             Place::Association(node) => put(&mut self.associations, node, sum),
             Place::Answer(slot) => put(&mut self.answers, slot, sum),
+            Place::Application(application) => put(&mut self.applications, application, sum),
             Place::Head => None,
         }
     }
@@ -118,6 +138,7 @@ impl Sums {
             Place::Session(seid) => self.sessions.get(seid).copied(),
             Place::Association(node) => self.associations.get(node).copied(),
             Place::Answer(slot) => self.answers.get(slot).copied(),
+            Place::Application(application) => self.applications.get(application).copied(),
             Place::Head => None,
         }
     }
@@ -211,6 +232,7 @@ impl Writer {
 
     /// Writes groups until nobody is left who gives work.
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
+        self.measure();
         loop {
             let job = match queue.recv_timeout(PAUSE) {
                 Ok(job) => job,
@@ -247,13 +269,21 @@ impl Writer {
         }
         if now.saturating_duration_since(self.synced) >= PAUSE {
             self.synced = now;
+            self.measure();
             if self.config.durability == Durability::Disk {
                 let _ = self.head_file.sync();
             }
         }
     }
 
+    /// Notes how much the store takes on the disk.
+    fn measure(&self) {
+        let octets = size_of(self.folder.path());
+        self.status.octets.store(octets, Ordering::Relaxed);
+    }
+
     fn work(&mut self, group: Vec<Job>) {
+        let began = Instant::now();
         let refusing = self.status.refusing.load(Ordering::Relaxed);
         let (large, small): (Vec<Job>, Vec<Job>) = group
             .into_iter()
@@ -266,7 +296,7 @@ impl Writer {
         match self.write(changes().collect()) {
             Ok(()) => {
                 self.table.apply(changes());
-                self.count(&small);
+                self.status.committed(small.len(), began.elapsed());
                 for job in small {
                     // Who does not wait any more does not need to know.
                     let _ = job.done.send(Ok(()));
@@ -274,13 +304,13 @@ impl Writer {
             }
             Err(error) => {
                 self.degrade(&error);
-                self.work_without_room(small);
+                self.work_without_room(small, began);
             }
         }
     }
 
     /// Does what does not need room, on disk if that is possible and else in memory alone.
-    fn work_without_room(&mut self, group: Vec<Job>) {
+    fn work_without_room(&mut self, group: Vec<Job>, began: Instant) {
         let (large, small): (Vec<Job>, Vec<Job>) = group
             .into_iter()
             .partition(|job| job.changes.iter().any(Change::needs_room));
@@ -294,7 +324,7 @@ impl Writer {
             self.database = None;
         }
         self.table.apply(changes());
-        self.count(&small);
+        self.status.committed(small.len(), began.elapsed());
         for job in small {
             let _ = job.done.send(Ok(()));
         }
@@ -305,12 +335,6 @@ impl Writer {
             self.status.refused.fetch_add(1, Ordering::Relaxed);
             let _ = job.done.send(Err(Refused::NoRoom));
         }
-    }
-
-    fn count(&self, jobs: &[Job]) {
-        self.status.groups.fetch_add(1, Ordering::Relaxed);
-        let writes = jobs.len() as u64;
-        self.status.writes.fetch_add(writes, Ordering::Relaxed);
     }
 
     /// Writes a group: the database, then the head file. When it fails, its places are stale.
@@ -328,6 +352,11 @@ impl Writer {
                     Some(Record::Association(owner)),
                 ),
                 Change::Release(node) => (Place::Association(node), None),
+                Change::Describe(one) => (
+                    Place::Application(one.application.clone()),
+                    Some(Record::Application(one)),
+                ),
+                Change::Undescribe(application) => (Place::Application(application), None),
                 Change::Answer(answer) => {
                     let slot = self.slot;
                     self.slot = (slot + 1) % self.slots;
@@ -433,6 +462,10 @@ impl Writer {
         match place {
             Place::Session(seid) => self.table.session(*seid).map(Record::Session),
             Place::Association(node) => self.table.association(node).map(Record::Association),
+            Place::Application(application) => {
+                let one = self.table.description(application);
+                one.map(Record::Application)
+            }
             // An answer that was not written is not kept over a restart.
             Place::Answer(_) | Place::Head => None,
         }
@@ -480,6 +513,17 @@ impl Writer {
             }
         }
     }
+}
+
+/// The octets of all files below a folder; what cannot be read does not count.
+fn size_of(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => size_of(&entry.path()),
+        Ok(_) => entry.metadata().map_or(0, |there| there.len()),
+        Err(_) => 0,
+    });
+    sizes.sum()
 }
 
 /// How long a store that cannot be written waits before it tries again.

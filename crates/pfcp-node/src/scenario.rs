@@ -1,0 +1,369 @@
+//! A node that misbehaves as it is told: it refuses, delays, drops, restarts, changes its time
+//! stamp.
+//!
+//! A scenario stands between the sockets and the node, so that the node itself does nothing that it
+//! would not do: what is dropped never came, what is delayed comes later, a refusal is sent in the
+//! node's place, and the time stamp changes on its way out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use strowger_pfcp::association::NodeName;
+use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::wire::Tlvs;
+use strowger_pfcp::{Frame, IeType, MessageType, Seid};
+use tokio::sync::Notify;
+
+use crate::config::parse_span;
+use crate::session::peer_seid;
+
+/// What a node does wrong; cheap to clone, and counting goes on over restarts of the node.
+///
+/// ```
+/// use strowger_pfcp_node::Scenario;
+///
+/// let scenario: Scenario = toml::from_str(
+///     "[[rule]]\non = \"session establishment\"\nafter = 10\ncount = 5\nrefuse = 75\n\
+///      [[rule]]\non = \"heartbeat\"\nprobability = 0.5\ndrop = true\n",
+/// )?;
+/// # let _ = scenario;
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Rules")]
+pub struct Scenario(Arc<Inner>);
+
+impl Default for Scenario {
+    /// Nothing goes wrong.
+    fn default() -> Self {
+        Rules { rule: Vec::new() }.into()
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    rules: Vec<Rule>,
+    state: Mutex<State>,
+    restart: Notify,
+    /// How many seconds later than it is the Recovery Time Stamp is told.
+    shift: AtomicI32,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Of each rule: messages that matched, and how often it struck.
+    counts: Vec<(u64, u64)>,
+    dice: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    #[serde(default)]
+    rule: Vec<Rule>,
+}
+
+/// One rule. The first one that strikes decides about a message.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Written")]
+struct Rule {
+    /// Types of messages; empty for all.
+    on: Vec<MessageType>,
+    after: u64,
+    count: u64,
+    probability: f64,
+    act: Act,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Refuse(Cause),
+    Delay(Duration),
+    Drop,
+    Restart,
+    /// From now on the Recovery Time Stamp is told so many seconds later; the message passes.
+    TimeStamp(i32),
+}
+
+/// A rule as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    on: Option<String>,
+    #[serde(default)]
+    after: u64,
+    count: Option<u64>,
+    probability: Option<f64>,
+    refuse: Option<u8>,
+    delay: Option<String>,
+    #[serde(default)]
+    drop: bool,
+    #[serde(default)]
+    restart: bool,
+    time_stamp: Option<i32>,
+}
+
+impl TryFrom<Written> for Rule {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let mut acts = Vec::new();
+        acts.extend(written.refuse.map(|cause| Act::Refuse(Cause(cause))));
+        if let Some(text) = &written.delay {
+            let delay = parse_span(text);
+            let delay = delay.ok_or_else(|| {
+                format!("`delay` is \"{text}\", not a time such as \"200ms\" or \"3s\"")
+            })?;
+            acts.push(Act::Delay(delay));
+        }
+        acts.extend(written.drop.then_some(Act::Drop));
+        acts.extend(written.restart.then_some(Act::Restart));
+        acts.extend(written.time_stamp.map(Act::TimeStamp));
+        let &[act] = acts.as_slice() else {
+            let count = acts.len();
+            return Err(format!(
+                "a rule does one thing, this does {count}: give one of `refuse`, `delay`, `drop`, \
+                 `restart` and `time_stamp`"
+            ));
+        };
+        if let Act::Refuse(cause) = act
+            && cause.is_acceptance()
+        {
+            return Err(format!("`refuse` is {}, which accepts", cause.0));
+        }
+        let probability = written.probability.unwrap_or(1.0);
+        if !(0.0..=1.0).contains(&probability) {
+            return Err(format!("`probability` is {probability}, not from 0 to 1"));
+        }
+        Ok(Self {
+            on: written.on.as_deref().map_or(Ok(Vec::new()), types)?,
+            after: written.after,
+            count: written.count.unwrap_or(u64::MAX),
+            probability,
+            act,
+        })
+    }
+}
+
+/// The types that a number or a part of a name stands for.
+fn types(text: &str) -> Result<Vec<MessageType>, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(vec![MessageType(number)]);
+    }
+    let wanted = text.to_lowercase();
+    let named = |kind: &MessageType| {
+        let name = kind.name().map(str::to_lowercase);
+        name.is_some_and(|name| name.contains(&wanted))
+    };
+    let found: Vec<_> = (0..=u8::MAX).map(MessageType).filter(named).collect();
+    match found.is_empty() {
+        true => Err(format!("`on` is \"{text}\", which is in no message's name")),
+        false => Ok(found),
+    }
+}
+
+impl From<Rules> for Scenario {
+    fn from(rules: Rules) -> Self {
+        let counts = vec![(0, 0); rules.rule.len()];
+        Self(Arc::new(Inner {
+            rules: rules.rule,
+            state: Mutex::new(State { counts, dice: 1 }),
+            restart: Notify::new(),
+            shift: AtomicI32::new(0),
+        }))
+    }
+}
+
+impl Scenario {
+    /// Waits until a rule wants the node to restart.
+    pub async fn restart(&self) {
+        self.0.restart.notified().await;
+    }
+
+    /// How often each rule struck, in the order in which they are written.
+    #[must_use]
+    pub fn struck(&self) -> Vec<u64> {
+        let state = self.0.state.lock();
+        state.counts.iter().map(|(_, struck)| *struck).collect()
+    }
+
+    /// What is to be done with a datagram before the node sees it.
+    pub(crate) fn decide(&self, octets: &[u8]) -> Option<Act> {
+        let kind = Frame::decode(octets).ok()?.header.message_type;
+        let mut state = self.0.state.lock();
+        for (at, rule) in self.0.rules.iter().enumerate() {
+            if !rule.on.is_empty() && !rule.on.contains(&kind) {
+                continue;
+            }
+            // Only what asks for something can be refused.
+            if matches!(rule.act, Act::Refuse(_)) && !can_be_refused(kind) {
+                continue;
+            }
+            let Some(&(seen, struck)) = state.counts.get(at) else {
+                continue;
+            };
+            let strikes =
+                seen >= rule.after && struck < rule.count && state.strikes(rule.probability);
+            state.counts[at] = (seen + 1, struck + u64::from(strikes));
+            if !strikes {
+                continue;
+            }
+            match rule.act {
+                Act::Restart => self.0.restart.notify_one(),
+                Act::TimeStamp(shift) => self.0.shift.store(shift, Ordering::Relaxed),
+                Act::Refuse(_) | Act::Delay(_) | Act::Drop => {}
+            }
+            return Some(rule.act);
+        }
+        None
+    }
+
+    /// A message as it leaves, if its Recovery Time Stamp is to be another one.
+    pub(crate) fn restamped(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        let shift = self.0.shift.load(Ordering::Relaxed);
+        let frame = Frame::decode(octets).ok().filter(|_| shift != 0)?;
+        let mut tlvs = Tlvs::at(frame.body, frame.octets.len() - frame.body.len());
+        let is_stamp = |tlv: &strowger_pfcp::wire::Tlv<'_>| tlv.ie == IeType::RECOVERY_TIME_STAMP;
+        let stamp = tlvs.find_map(|tlv| tlv.ok().filter(is_stamp))?;
+        let told = u32::from_be_bytes(*stamp.value.first_chunk()?).wrapping_add_signed(shift);
+        let at = stamp.value_offset();
+        let mut octets = octets.to_vec();
+        octets
+            .get_mut(at..at + 4)?
+            .copy_from_slice(&told.to_be_bytes());
+        Some(octets)
+    }
+}
+
+impl State {
+    fn strikes(&mut self, probability: f64) -> bool {
+        // SplitMix64; 32 of its bits make a number below one.
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.dice;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let part = u32::try_from((value ^ (value >> 31)) >> 32).unwrap_or(u32::MAX);
+        f64::from(part) / 4_294_967_296.0 < probability
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rules", self.0.rules.len())
+    }
+}
+
+impl PartialEq for Scenario {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.rules == other.0.rules
+    }
+}
+
+impl Eq for Scenario {}
+
+fn can_be_refused(kind: MessageType) -> bool {
+    let has_cause = kind.is_session() || matches!(kind.0, 3 | 5 | 7 | 9 | 14 | 16);
+    kind.is_request() && has_cause
+}
+
+/// The refusal of a request in the place of a node; `named` knows how a peer calls a session.
+pub(crate) fn refusal(
+    octets: &[u8],
+    cause: Cause,
+    node: &NodeName,
+    named: &dyn Fn(Seid) -> Option<Seid>,
+) -> Option<Vec<u8>> {
+    let frame = Frame::decode(octets).ok()?;
+    let kind = frame.header.message_type;
+    let establishes = kind == MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    let body = match establishes || !kind.is_session() {
+        true => Elements::new().node(node),
+        false => Elements::new(),
+    };
+    let seid = match establishes {
+        true => peer_seid(&frame),
+        false => frame.header.seid.and_then(named),
+    };
+    let header = answer_header(&frame.header, seid);
+    message(&header, body.cause(cause).as_slice()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use strowger_pfcp::{Header, Seid, Sequence};
+
+    use super::*;
+
+    fn scenario(text: &str) -> Result<Scenario, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    fn deletion() -> Vec<u8> {
+        let kind = MessageType::SESSION_DELETION_REQUEST;
+        let header = Header::session(kind, Seid(1), Sequence::new(1));
+        message(&header, &[]).expect("short")
+    }
+
+    #[test]
+    fn a_rule_strikes_after_so_many_and_so_often() {
+        let text = "[[rule]]\non = \"deletion request\"\nafter = 2\ncount = 1\nrefuse = 75\n";
+        let scenario = scenario(text).expect("it is sound");
+        let acts: Vec<_> = (0..4).map(|_| scenario.decide(&deletion())).collect();
+        let refused = Some(Act::Refuse(Cause::NO_RESOURCES_AVAILABLE));
+        assert_eq!(acts, [None, None, refused, None]);
+        assert_eq!(scenario.struck(), [1]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line_and_key() {
+        let wrong = scenario("[[rule]]\non = \"heartbeat\"\nrefus = 75\n").expect_err("a key");
+        assert!(
+            wrong.contains("line 3") && wrong.contains("refus"),
+            "{wrong}"
+        );
+        let wrong = scenario("[[rule]]\nrefuse = 1\n").expect_err("a cause");
+        assert!(wrong.contains("`refuse` is 1, which accepts"), "{wrong}");
+        assert!(scenario("[[rule]]\ndrop = true\nrestart = true\n").is_err());
+        assert!(scenario("[[rule]]\non = \"gtp\"\ndrop = true\n").is_err());
+        assert!(scenario("[[rule]]\ndelay = \"soon\"\n").is_err());
+    }
+
+    #[test]
+    fn a_heartbeat_cannot_be_refused() {
+        let scenario = scenario("[[rule]]\nrefuse = 64\n").expect("it is sound");
+        let header = Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(1));
+        let octets = message(&header, &[]).expect("short");
+        assert_eq!(scenario.decide(&octets), None);
+    }
+
+    #[test]
+    fn a_refusal_calls_the_session_as_the_peer_does() {
+        let node = NodeName::from_fqdn("upf").expect("a name");
+        let named = |seid| (seid == Seid(1)).then_some(Seid(7));
+        let answer = refusal(&deletion(), Cause(64), &node, &named);
+        let answer = answer.expect("it is a request");
+        let header = Frame::decode(&answer).expect("a message").header;
+        assert_eq!(header.message_type, MessageType::SESSION_DELETION_RESPONSE);
+        assert_eq!(header.seid, Some(Seid(7)));
+    }
+
+    #[test]
+    fn a_time_stamp_changes_once_its_rule_strikes() {
+        let scenario = scenario("[[rule]]\ntime_stamp = -5\n").expect("it is sound");
+        let header = Header::node(MessageType(2), Sequence::new(1));
+        let answer = message(&header, &[0, 96, 0, 4, 0, 0, 0, 9]).expect("short");
+        assert_eq!(scenario.restamped(&answer), None);
+        assert_eq!(scenario.decide(&deletion()), Some(Act::TimeStamp(-5)));
+        let told = scenario.restamped(&answer).expect("it has a time stamp");
+        assert_eq!(
+            told,
+            message(&header, &[0, 96, 0, 4, 0, 0, 0, 4]).expect("short")
+        );
+        assert_eq!(scenario.restamped(&deletion()), None);
+    }
+}
