@@ -71,6 +71,9 @@ pub struct LoadPlan {
     pub loss: f64,
     /// The share of its datagrams that the load lets the next one overtake.
     pub reordering: f64,
+    /// The octets of a session after which its usage is reported, by a URR of its own; none is
+    /// counted where it is not set.
+    pub usage: Option<u64>,
     /// A file for what is asked and what is acknowledged, for [`Audit`](crate::Audit).
     pub ledger: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
@@ -108,6 +111,7 @@ impl LoadPlan {
             n1: 3,
             keep: false,
             modifications: 0.0,
+            usage: None,
             loss: 0.0,
             reordering: 0.0,
             ledger: None,

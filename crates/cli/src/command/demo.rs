@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp_node::{Chaos, Load, LoadHandle, LoadPlan, Pace};
+use strowger_pfcp_node::{Chaos, DataPathKind, Load, LoadHandle, LoadPlan, Pace};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use self::figures::Figures;
@@ -30,6 +30,8 @@ Examples:
 Establishes sessions at the rate until enough are held; then it deletes the oldest and establishes
 the next at the same rate. With --chaos at least ten sessions a second are made to panic while
 they are used; each must afterwards accept a modification that names its own PDR, or it is lost.
+
+Traffic is simulated: sessions count it and report their usage to the SMF. No packet is forwarded.
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\":
 \"127.0.0.1:9464\"}, and the last one is the summary.
@@ -110,6 +112,7 @@ impl Args {
         config.metrics.any_port = self.metrics.is_none();
         let room = self.sessions.saturating_add(SPARE);
         config.n4.limits.sessions = config.n4.limits.sessions.max(room);
+        config.n4.data_path.kind = DataPathKind::Simulated;
         config
     }
 
@@ -118,6 +121,7 @@ impl Args {
         let mut plan = LoadPlan::new(to);
         plan.pace = Pace::Rate(self.rate);
         plan.sessions = self.sessions;
+        plan.usage = Some(THRESHOLD);
         plan.chaos = self.chaos.then(|| Chaos {
             node: running.node.clone(),
             rate: PANICS,
@@ -128,6 +132,10 @@ impl Args {
 
 /// Where exporters for Prometheus usually are.
 const METRICS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+
+/// Octets of a session after which its usage is reported: a few seconds of the traffic that is
+/// simulated.
+const THRESHOLD: u64 = 500_000;
 
 /// Sessions beyond those that are held, for whoever tries the node from another terminal.
 const SPARE: usize = 1000;

@@ -6,7 +6,8 @@ use strowger_pfcp::Error;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{
     ApplyAction, CreateFar, CreatePdr, CreateQer, CreateUrr, DestinationInterface, FSeid, FTeid,
-    FarId, ForwardingParameters, Pdi, PdrId, Precedence, SourceInterface, UeIpAddress,
+    FarId, ForwardingParameters, MeasurementMethod, Pdi, PdrId, Precedence, ReportingTriggers,
+    SourceInterface, UeIpAddress, UrrId, VolumeThreshold,
 };
 use strowger_pfcp::message::SessionEstablishmentRequest;
 
@@ -71,6 +72,14 @@ impl Rules {
             .pdr(pdr(2, downlink))
             .far(far(1, DestinationInterface::CORE))
             .far(far(2, DestinationInterface::ACCESS))
+    }
+
+    /// Lets all packets of these rules be counted by URR 1, which reports after so many octets.
+    pub(crate) fn counted(mut self, threshold: u64) -> Self {
+        let pdrs = self.pdrs.into_iter();
+        self.pdrs = pdrs.map(|pdr| pdr.urr_ids([UrrId(1)])).collect();
+        let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH);
+        self.urr(urr.volume_threshold(VolumeThreshold::total(threshold)))
     }
 
     /// Adds a packet detection rule.

@@ -1,5 +1,8 @@
 //! The actor that generates the load: one socket, one schedule, no waiting tasks.
 
+mod probe;
+mod report;
+
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -131,7 +134,8 @@ impl Actor for LoadActor {
         cx.task("reader", sockets.read(0, cx.me()));
         let towards = local_towards(local.ip(), plan.to.ip());
         Ok(Self {
-            sessions: Sessions::new(name, towards, plan.to.ip(), local.port()),
+            sessions: Sessions::new(name, towards, plan.to.ip(), local.port())
+                .with_usage(plan.usage),
             trouble: Trouble::of(&plan),
             sockets,
             plan,
@@ -409,50 +413,6 @@ impl LoadActor {
         self.flights.insert(request, flight).is_none()
     }
 
-    /// Makes a session panic, and tries it at once.
-    fn hit(&mut self, now: Instant) {
-        let Some(chaos) = &self.plan.chaos else {
-            return;
-        };
-        let node = chaos.node.clone();
-        let Some(seid) = self.pick() else {
-            return;
-        };
-        let Some(&remote) = self.remote.get(&seid) else {
-            return;
-        };
-        if node.panic_session(remote, "chaos") {
-            self.figures.lock().panics += 1;
-            self.probe(now, seid, Reply::ignored());
-        }
-    }
-
-    fn probe(
-        &mut self,
-        now: Instant,
-        seid: Seid,
-        reply: Reply<Result<Option<Cause>, ClientError>>,
-    ) {
-        let Some(&remote) = self.remote.get(&seid) else {
-            return reply.send(Ok(None));
-        };
-        match Sessions::naming() {
-            Ok(body) => {
-                self.figures.lock().probes += 1;
-                let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
-                self.send(
-                    now,
-                    now,
-                    message_type,
-                    remote,
-                    &body,
-                    What::Probe(seid, reply),
-                );
-            }
-            Err(error) => reply.send(Err(error.into())),
-        }
-    }
-
     fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
         match event {
             Event::AssociationUp { association, .. } => {
@@ -490,6 +450,11 @@ impl LoadActor {
                     self.unanswered(flight, peer);
                 }
             }
+            Event::SessionRequest {
+                transaction,
+                octets,
+                ..
+            } => self.report(now, transaction, &octets),
             _ => {}
         }
     }
@@ -500,6 +465,9 @@ impl LoadActor {
         let latency = now.saturating_duration_since(flight.intended);
         if let Some(ledger) = &self.ledger {
             ledger.lock().answer(flight.number, accepted, octets);
+        }
+        if self.plan.usage.is_some() && matches!(flight.what, What::Delete | What::Clear) {
+            self.count_usage(octets);
         }
         let mut figures = self.figures.lock();
         match flight.what {

@@ -42,6 +42,10 @@ pub struct LoadFigures {
     pub probes: u64,
     /// How many of them were accepted.
     pub survived: u64,
+    /// Usage reports of the node that were accepted, and those in answers to deletions.
+    pub usage_reports: u64,
+    /// The octets that they tell, both ways.
+    pub usage_octets: u64,
     /// Answers by cause.
     pub causes: BTreeMap<u8, u64>,
     /// From the time a request was to be sent to its answer, in nanoseconds.
@@ -64,6 +68,8 @@ impl LoadFigures {
             established: 0,
             modified: 0,
             deleted: 0,
+            usage_reports: 0,
+            usage_octets: 0,
             held: 0,
             retransmitted: 0,
             dropped: 0,

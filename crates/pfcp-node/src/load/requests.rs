@@ -15,6 +15,8 @@ pub(super) struct Sessions {
     name: NodeName,
     local: IpAddr,
     gateway: Ipv4Addr,
+    /// The volume after which usage is reported.
+    threshold: Option<u64>,
     /// So that two loads rarely use the same UE addresses and tunnels.
     offset: u32,
 }
@@ -31,8 +33,15 @@ impl Sessions {
             name,
             local,
             gateway,
+            threshold: None,
             offset: mixed,
         }
+    }
+
+    /// Has usage reported after so many octets.
+    pub(super) fn with_usage(mut self, threshold: Option<u64>) -> Self {
+        self.threshold = threshold;
+        self
     }
 
     /// The body of an establishment: two PDRs and two FARs.
@@ -42,6 +51,10 @@ impl Sessions {
         let [_, high, middle, low] = number.to_be_bytes();
         let ue = Ipv4Addr::new(10, high, middle, low);
         let rules = Rules::with_tunnel(number.max(1), self.gateway, ue.into());
+        let rules = match self.threshold {
+            Some(octets) => rules.counted(octets),
+            None => rules,
+        };
         rules.into_request(&self.name, FSeid::new(seid, self.local))
     }
 

@@ -30,6 +30,9 @@ pub(super) struct Figures {
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,
     pub(super) p999_us: u64,
+    /// Usage reports that the SMF has, and the octets that they tell.
+    pub(super) usage_reports: u64,
+    pub(super) usage_octets: u64,
     pub(super) elapsed: Duration,
 }
 
@@ -48,6 +51,8 @@ impl Figures {
             p50_us: micros(load, 0.5),
             p99_us: micros(load, 0.99),
             p999_us: micros(load, 0.999),
+            usage_reports: load.usage_reports,
+            usage_octets: load.usage_octets,
             elapsed: load.elapsed,
         }
     }
@@ -63,12 +68,13 @@ impl Figures {
             }
         };
         format!(
-            "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {}  {}",
+            "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {} used  {}  {}",
             output.paint(Ink::Faint, clock(self.elapsed)),
             output.paint(Ink::Bold, self.held),
             self.rate,
             latency::text(self.p50_us),
             latency::text(self.p99_us),
+            volume(self.usage_octets),
             count(self.restarts, "restarts"),
             count(self.rejected, "rejected"),
         )
@@ -88,6 +94,8 @@ impl Figures {
             "p50_us": self.p50_us,
             "p99_us": self.p99_us,
             "p999_us": self.p999_us,
+            "usage_reports": self.usage_reports,
+            "usage_octets": self.usage_octets,
             "seconds": (self.elapsed.as_secs_f64() * 1e3).round() / 1e3,
         })
     }
@@ -109,6 +117,11 @@ impl Figures {
             latency::text(self.p50_us),
             latency::text(self.p99_us),
             latency::text(self.p999_us),
+        ))?;
+        output.line(format!(
+            "{} of simulated traffic in {} usage reports",
+            volume(self.usage_octets),
+            self.usage_reports,
         ))?;
         if self.panics > 0 {
             output.line(format!(
@@ -136,6 +149,19 @@ impl Figures {
             ))),
         }
     }
+}
+
+/// Octets as people write them.
+fn volume(octets: u64) -> String {
+    let mut value = octets as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            let decimals = usize::from(unit != "B" && value < 100.0);
+            return format!("{value:.decimals$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
 }
 
 fn clock(elapsed: Duration) -> String {

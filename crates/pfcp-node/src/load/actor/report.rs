@@ -1,0 +1,61 @@
+//! Session reports of the node, which are answered and counted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::ie::{Cause, Ie as _, UsageReportDeletionResponse, UsageReportRequest};
+use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::{Frame, IeType};
+
+use super::LoadActor;
+
+impl LoadActor {
+    pub(super) fn report(&mut self, now: Instant, transaction: TransactionId, octets: &Arc<[u8]>) {
+        let Ok(frame) = Frame::decode(octets) else {
+            return self.protocol.abandon(now, transaction);
+        };
+        let remote = frame.header.seid.and_then(|seid| self.remote.get(&seid));
+        let cause = match remote {
+            Some(_) => Cause::REQUEST_ACCEPTED,
+            None => Cause::SESSION_CONTEXT_NOT_FOUND,
+        };
+        let header = answer_header(&frame.header, remote.copied());
+        match message(&header, Elements::new().cause(cause).as_slice()) {
+            Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
+            Err(_) => return self.protocol.abandon(now, transaction),
+        }
+        if cause.is_acceptance() {
+            self.count_usage(octets);
+        }
+    }
+
+    /// Counts the usage reports in a message of the node.
+    pub(super) fn count_usage(&mut self, octets: &[u8]) {
+        let Ok(frame) = Frame::decode(octets) else {
+            return;
+        };
+        let volumes = frame.tlvs().filter_map(Result::ok).filter_map(|tlv| {
+            let volume = match tlv.ie {
+                IeType::USAGE_REPORT_REQUEST => {
+                    UsageReportRequest::decode(tlv.value)
+                        .ok()?
+                        .volume_measurement
+                }
+                IeType::USAGE_REPORT_DELETION_RESPONSE => {
+                    UsageReportDeletionResponse::decode(tlv.value)
+                        .ok()?
+                        .volume_measurement
+                }
+                _ => return None,
+            };
+            let of = |octets: Option<u64>| octets.unwrap_or_default();
+            Some(volume.map_or(0, |one| of(one.uplink_volume) + of(one.downlink_volume)))
+        });
+        for octets in volumes {
+            let mut figures = self.figures.lock();
+            figures.usage_reports += 1;
+            figures.usage_octets = figures.usage_octets.saturating_add(octets);
+        }
+    }
+}
