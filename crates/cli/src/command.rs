@@ -61,6 +61,8 @@ enum Command {
     Inspect(observe::InspectArgs),
     /// Tells what single actors of a running node do, as they do it.
     Trace(observe::TraceArgs),
+    /// Shows what a running node has logged, by actor.
+    Logs(observe::LogsArgs),
     /// Ends an actor of a running node, or makes it panic.
     Kill(observe::KillArgs),
     /// Tells an actor of a running node.
@@ -92,6 +94,7 @@ impl Cli {
             Command::Top(args) => top::run(&args, output),
             Command::Inspect(args) => observe::inspect(&args, output),
             Command::Trace(args) => observe::trace(&args, output),
+            Command::Logs(args) => observe::logs(&args, output),
             Command::Kill(args) => observe::kill(&args, output),
             Command::Tell(args) => message::tell(&args, output),
             Command::Ask(args) => message::ask(&args, output),

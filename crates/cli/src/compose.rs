@@ -1,6 +1,7 @@
 //! The one place where siblings meet: a node of actors, PFCP, a control socket and metrics.
 
 mod doors;
+mod logs;
 mod n4;
 mod vitals;
 
@@ -69,7 +70,8 @@ async fn start_in(
     let node = node.map_err(|error| refused(&error))?;
     // Nobody else sets it.
     let _ = later.set(node.clone());
-    let methods = n4::register(Methods::new().vitals(vitals), &node);
+    let methods = logs::register(Methods::new().vitals(vitals));
+    let methods = n4::register(methods, &node);
     let gateway = open(system, config, methods.clone()).await?;
     let doors = doors::open(system, &config.gateway, methods).await?;
     Ok(Running {

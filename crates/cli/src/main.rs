@@ -10,6 +10,7 @@ mod config;
 mod conformance;
 mod control;
 mod exit;
+mod logbook;
 mod output;
 
 use std::process::ExitCode;

@@ -7,10 +7,14 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, reload};
 
 pub(crate) use self::table::Table;
 use crate::exit::Done;
+use crate::logbook;
 
 /// The environment variable that says what is logged, such as `info` or `strowger=debug`.
 const LOG: &str = "STROWGER_LOG";
@@ -18,13 +22,13 @@ const LOG: &str = "STROWGER_LOG";
 /// Sends the log to standard error, so that standard output stays what the command promises.
 pub(crate) fn log_to_stderr() {
     let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let (filter, handle) = reload::Layer::new(filter);
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !plain_wanted())
-        .with_filter_reloading();
-    let handle = log.reload_handle();
-    log.init();
+        .with_filter(filter);
+    let book = logbook::Writing.with_filter(LevelFilter::INFO);
+    tracing_subscriber::registry().with(log).with(book).init();
     let set = move |filter| handle.reload(filter).is_ok();
     // Called once, by `main`.
     let _ = SET_FILTER.set(Box::new(set));

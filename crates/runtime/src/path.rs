@@ -22,6 +22,13 @@ impl Path {
         Self(Arc::from("/"))
     }
 
+    /// The path of the actor inside whose hook this is called, for those that log and measure.
+    /// `None` in tasks, pipes and whatever else is not a hook.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        crate::ring::path()
+    }
+
     /// The path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -34,6 +34,11 @@ pub(crate) fn inside<R>(node: &Node, work: impl FnOnce() -> R) -> R {
     Current::enter(&INSIDE, node, work)
 }
 
+/// The path of the actor inside whose hook this thread is.
+pub(crate) fn path() -> Option<Path> {
+    Current::with(&INSIDE, |node| node.map(Node::path))
+}
+
 /// The waits of all actors of a system.
 #[derive(Default)]
 pub(crate) struct Waits(Mutex<FxHashMap<ActorId, Vec<Wait>>>);

@@ -1,7 +1,8 @@
-//! `strowger tree`, `ps`, `inspect`, `trace`, `kill`: a running node, from outside.
+//! `strowger tree`, `ps`, `inspect`, `trace`, `logs`, `kill`: a running node, from outside.
 
 mod branches;
 mod details;
+mod logs;
 mod trace;
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::control::{ControlArgs, block_on, failed};
 use crate::exit::Done;
 use crate::output::{Ink, Output, Table};
 
+pub(crate) use self::logs::{LogsArgs, logs};
 pub(crate) use self::trace::{TraceArgs, trace};
 
 const TREE_EXAMPLES: &str = "\

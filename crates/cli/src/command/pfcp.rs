@@ -10,6 +10,7 @@ mod listing;
 pub(super) mod load;
 mod peer;
 mod replay;
+mod serve;
 mod source;
 mod time;
 mod torture;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Replay(replay::Args),
     /// Loads a node with sessions, as an SMF does.
     Load(load::Args),
+    /// Serves as a UPF that refuses, delays, drops and restarts as it is told.
+    Serve(serve::Args),
     /// Sends bad input to any node, and says whether it answers as the specification says.
     Torture(torture::Args),
     /// Compares what a load was told with what a running node has.
@@ -54,6 +57,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Done {
         Command::Encode(args) => encode::run(&args, output),
         Command::Replay(args) => replay::run(&args, output),
         Command::Load(args) => load::run(&args, output),
+        Command::Serve(args) => serve::run(&args, output),
         Command::Torture(args) => torture::run(&args, output),
         Command::Audit(args) => audit::run(&args, output),
         Command::Sessions(args) => listing::sessions(&args, output),

@@ -14,6 +14,7 @@ mod peer;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::Path;
@@ -128,8 +129,16 @@ fn store(health: &StoreHealth) -> Value {
         "groups": health.groups,
         "writes": health.writes,
         "refused": health.refused,
+        "octets": health.octets,
+        "commit_mean_us": mean_us(health.committing, health.groups),
+        "commit_max_us": u64::try_from(health.longest.as_micros()).unwrap_or(u64::MAX),
         "lost": health.loss.as_ref().map(ToString::to_string),
     })
+}
+
+fn mean_us(all: Duration, count: u64) -> u64 {
+    let all = u64::try_from(all.as_micros()).unwrap_or(u64::MAX);
+    all.checked_div(count).unwrap_or_default()
 }
 
 fn session(info: &SessionInfo) -> Value {

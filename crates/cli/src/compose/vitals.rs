@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use strowger::State;
 use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
-use strowger_pfcp_node::{NodeHandle, NodeStats};
+use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
 use crate::config::Config;
 
@@ -33,6 +33,7 @@ pub(super) fn of(config: &Config, node: &Later) -> Vitals {
         .collect(move |page| {
             if let Some(node) = counted.get() {
                 write(&node.stats(), page);
+                write_store(&node.store(), page);
             }
         })
 }
@@ -197,4 +198,82 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
         let kind = kind.name().replace(' ', "_");
         discarded.sample(&[("kind", &kind)], *count as f64);
     }
+}
+
+/// A metric of the store: its name, its kind, its meaning, and where it is read.
+type StoreRow = (
+    &'static str,
+    MetricKind,
+    &'static str,
+    fn(&StoreHealth) -> f64,
+);
+
+/// All 0 in memory.
+const STORE: [StoreRow; 8] = [
+    (
+        "strowger_n4_store_bytes",
+        MetricKind::Gauge,
+        "Octets that the store takes on the disk.",
+        |store| store.octets as f64,
+    ),
+    (
+        "strowger_n4_store_refusing",
+        MetricKind::Gauge,
+        "1 while the disk is full or cannot be written.",
+        |store| f64::from(u8::from(store.refusing)),
+    ),
+    (
+        "strowger_n4_store_damaged",
+        MetricKind::Gauge,
+        "Records that the last start found damaged.",
+        |store| loss(store, |loss| loss.damaged),
+    ),
+    (
+        "strowger_n4_store_salvaged",
+        MetricKind::Gauge,
+        "Sessions that the last start salvaged from a store that had lost something.",
+        |store| loss(store, |loss| loss.sessions_found),
+    ),
+    (
+        "strowger_n4_store_groups_total",
+        MetricKind::Counter,
+        "Groups of writes that were committed.",
+        |store| store.groups as f64,
+    ),
+    (
+        "strowger_n4_store_writes_total",
+        MetricKind::Counter,
+        "Writes in those groups.",
+        |store| store.writes as f64,
+    ),
+    (
+        "strowger_n4_store_refused_total",
+        MetricKind::Counter,
+        "Writes that were refused for want of room.",
+        |store| store.refused as f64,
+    ),
+    (
+        "strowger_n4_store_commit_seconds_total",
+        MetricKind::Counter,
+        "Time that groups took to be committed.",
+        |store| store.committing.as_secs_f64(),
+    ),
+];
+
+fn loss(store: &StoreHealth, read: fn(&StoreLoss) -> u64) -> f64 {
+    store.loss.as_ref().map_or(0.0, |loss| read(loss) as f64)
+}
+
+fn write_store(store: &StoreHealth, page: &mut Exposition) {
+    for (name, kind, help, read) in STORE {
+        page.one(name, kind, help, read(store));
+    }
+    let longest = store.longest.as_secs_f64();
+    let help = "Time that the longest commit took since the node started.";
+    page.one(
+        "strowger_n4_store_commit_seconds_max",
+        MetricKind::Gauge,
+        help,
+        longest,
+    );
 }

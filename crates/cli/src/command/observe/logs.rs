@@ -1,0 +1,98 @@
+//! `strowger logs`: what a running node has logged, by actor.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::{printable, text};
+use crate::command::span;
+use crate::control::{ControlArgs, block_on, failed};
+use crate::exit::Done;
+use crate::output::{Ink, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger logs
+  strowger logs /node/n4 --last 20
+  strowger logs '/node/n4/**' --level warn --follow 30s
+  strowger logs /node --follow 10m --json | jq -r .text
+
+A path stands for its actor and all below it; * in a pattern stands for any letters of a key, ** for
+any number of keys. Without one, lines of no actor are shown as well.
+
+The node keeps its last 4096 lines of level info and above, whatever it writes to standard error. No
+actor waits for who reads: what is not read in time is lost, and counted in the last line.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LogsArgs {
+    /// The actor, or a pattern.
+    path: Option<String>,
+    /// Shows so many of the last lines.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    last: u64,
+    /// Shows this level and what is more important.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(value_parser = ["error", "warn", "info"])]
+    level: String,
+    /// Shows what comes in this time as well.
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    follow: Option<Duration>,
+    /// Prints one object for each line, and a last one.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+/// How much longer than the following the call may take.
+const SLACK: Duration = Duration::from_secs(5);
+
+pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> Done {
+    let follow = args.follow.unwrap_or_default();
+    let follow_ms = u64::try_from(follow.as_millis()).unwrap_or(u64::MAX);
+    let params = json!({
+        "path": args.path,
+        "last": args.last,
+        "level": args.level,
+        "follow_ms": follow_ms,
+    });
+    block_on(async {
+        let mut client = args.control.connect().await?;
+        client.set_deadline(follow.saturating_add(SLACK));
+        let rows = client.rows("logs", params).await;
+        let mut rows = rows.map_err(|error| failed(&error))?;
+        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+            if args.json {
+                output.json(&row)?;
+            } else if let Some(line) = line(&row, output) {
+                output.line(line)?;
+            }
+            output.flush()?;
+        }
+        Ok(())
+    })
+}
+
+fn line(row: &Value, output: &Output) -> Option<String> {
+    if row["end"] == true {
+        let lost = row["lost"].as_u64().filter(|lost| *lost > 0)?;
+        return Some(output.paint(Ink::Yellow, format!("{lost} lines were lost")));
+    }
+    let at = UNIX_EPOCH + Duration::from_micros(row["at_us"].as_u64().unwrap_or_default());
+    let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let time = output.paint(Ink::Faint, format!("{hours:02}:{minutes:02}:{seconds:02}Z"));
+    let level = text(&row["level"]);
+    let level = match level.as_str() {
+        "error" => output.paint(Ink::Red, format!("{level:<5}")),
+        "warn" => output.paint(Ink::Yellow, format!("{level:<5}")),
+        _ => format!("{level:<5}"),
+    };
+    let who = match &row["path"] {
+        Value::Null => output.paint(Ink::Faint, printable(&text(&row["target"]))),
+        path => output.paint(Ink::Bold, printable(&text(path))),
+    };
+    let words = printable(&text(&row["text"]));
+    Some(format!("{time}  {level}  {who}  {words}"))
+}

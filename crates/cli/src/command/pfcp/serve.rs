@@ -1,0 +1,139 @@
+//! `strowger pfcp serve`: a UPF that misbehaves as it is told.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use strowger::ActorSystem;
+use strowger_pfcp::endpoint::Network;
+use strowger_pfcp_node::{Node, NodeConfig, NodeError, NodeHandle, Scenario};
+
+use crate::command::signals::Signals;
+use crate::exit::{Done, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger pfcp serve --scenario refuse.toml
+  strowger pfcp serve --listen 10.0.0.7:8805 --allow 10.0.0.0/24 --scenario refuse.toml
+  strowger pfcp serve --listen 127.0.0.1:0 --store sessions --scenario restart.toml --json
+
+A scenario is a list of rules; the first one that strikes decides about a message:
+
+  [[rule]]
+  on = \"session establishment\"  # a number, or a part of the name; without it, every message
+  after = 10                    # lets so many pass first
+  count = 5                     # strikes so often at most
+  probability = 0.5             # and then by chance
+  refuse = 75                   # or delay = \"200ms\", drop = true, restart = true
+
+A restart ends all sessions and moves the Recovery Time Stamp; with --store it keeps both.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What goes wrong, as TOML; without it, nothing does.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Where to listen; port 0 lets the system choose.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8805")]
+    listen: SocketAddr,
+    /// Who may speak besides the loopback.
+    #[arg(long, value_name = "NETWORK")]
+    allow: Vec<Network>,
+    /// Keeps sessions here over restarts.
+    #[arg(long, value_name = "FOLDER")]
+    store: Option<PathBuf>,
+    /// Prints one object for each start, and one at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let scenario = args.scenario.as_deref().map_or_else(
+        || Ok(Scenario::default()),
+        |path| {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+            parse(path, &text)
+        },
+    )?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+    runtime.block_on(serve(args, &scenario, output))
+}
+
+fn parse(path: &Path, text: &str) -> Done<Scenario> {
+    toml::from_str(text).map_err(|error| {
+        let hint = "`strowger pfcp serve --help` has an example of a rule";
+        Failure::input(format!("{}: {error}", path.display())).hint(hint)
+    })
+}
+
+async fn serve(args: &Args, scenario: &Scenario, output: &mut Output) -> Done {
+    let mut signals = Signals::new()?;
+    let mut listen = args.listen;
+    let mut ended = false;
+    while !ended {
+        let system =
+            ActorSystem::new("serve").map_err(|error| Failure::outside(error.to_string()))?;
+        let node = start(&system, args, listen, scenario).await?;
+        // The next life has the port that the system chose for the first.
+        listen = node.local_addr();
+        let recovery = node.recovery();
+        if args.json {
+            output.json(&json!({ "n4": listen.to_string(), "recovery": recovery }))?;
+        } else {
+            output.line(format!(
+                "serves at {listen}, time stamp {recovery}; ctrl-c ends it"
+            ))?;
+        }
+        tokio::select! {
+            () = signals.end() => ended = true,
+            () = scenario.restart() => {}
+        }
+        node.stop().await;
+        drop(node);
+        system.shutdown(ORDERLY).await;
+        if !ended {
+            // Time stamps are in seconds: the next one must be another.
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+        }
+    }
+    let struck = scenario.struck();
+    if args.json {
+        return output.json(&json!({ "struck": struck }));
+    }
+    for (at, count) in struck.iter().enumerate() {
+        output.line(format!("rule {} struck {count} times", at + 1))?;
+    }
+    Ok(())
+}
+
+async fn start(
+    system: &ActorSystem,
+    args: &Args,
+    listen: SocketAddr,
+    scenario: &Scenario,
+) -> Done<NodeHandle> {
+    let mut config = NodeConfig::default();
+    config.listen = vec![listen];
+    config.peers.extend(&args.allow);
+    config.store.path.clone_from(&args.store);
+    config.scenario = Some(scenario.clone());
+    Node::start(system, config).await.map_err(|error| {
+        let failure = Failure::outside(error.to_string());
+        match error {
+            NodeError::Bind(_) => {
+                failure.hint("--listen says where; port 0 lets the system choose")
+            }
+            _ => failure,
+        }
+    })
+}
+
+/// How long the actors of the node get to end.
+const ORDERLY: Duration = Duration::from_secs(5);

@@ -1,0 +1,327 @@
+//! The last lines of the log, kept for whoever asks the running node: `strowger logs`.
+//!
+//! Each line knows the actor inside whose hook it was written, or the one that it names as `path`.
+//! Nobody who writes waits for who reads: of a reader that is too slow, lines are lost and counted.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use strowger::{Path, PathPattern};
+use tokio::time::Sleep;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context as LayerContext, Layer};
+
+/// The book of this process.
+pub(crate) fn book() -> &'static Logbook {
+    static BOOK: OnceLock<Logbook> = OnceLock::new();
+    BOOK.get_or_init(Logbook::default)
+}
+
+/// The last lines of the log.
+#[derive(Debug, Default)]
+pub(crate) struct Logbook(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    lines: VecDeque<Line>,
+    /// How many lines there have been.
+    written: u64,
+    /// Readers that wait for the next line.
+    wakers: Vec<Waker>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    at: SystemTime,
+    level: Level,
+    target: &'static str,
+    path: Option<Path>,
+    text: String,
+}
+
+/// Lines that are kept.
+const KEPT: usize = 4096;
+/// The longest line, in octets.
+const LONGEST: usize = 2048;
+
+/// Which lines are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// All where it is not set.
+    pub(crate) actors: Option<Actors>,
+    /// The least level.
+    pub(crate) level: Level,
+    /// How many of the last lines come first.
+    pub(crate) last: usize,
+    /// For how long the next ones follow.
+    pub(crate) follow: Duration,
+}
+
+/// An actor with all below it, or those that a pattern is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Actors {
+    Below(String),
+    Like(PathPattern),
+}
+
+impl Actors {
+    /// Reads a path or a pattern.
+    pub(crate) fn of(text: &str) -> Result<Self, String> {
+        if text.starts_with('/') && !text.contains('*') {
+            return Ok(Self::Below(text.trim_end_matches('/').to_owned()));
+        }
+        let pattern = text.parse();
+        pattern
+            .map(Self::Like)
+            .map_err(|error| format!("pattern {text:?}: {error}"))
+    }
+
+    fn contain(&self, path: &Path) -> bool {
+        match self {
+            Self::Below(top) => {
+                let rest = path.as_str().strip_prefix(top.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            Self::Like(pattern) => pattern.matches(path),
+        }
+    }
+}
+
+impl Wanted {
+    fn wants(&self, line: &Line) -> bool {
+        // What is more important is less.
+        line.level <= self.level
+            && self
+                .actors
+                .as_ref()
+                .is_none_or(|actors| line.path.as_ref().is_some_and(|path| actors.contain(path)))
+    }
+}
+
+impl Logbook {
+    fn write(&self, line: Line) {
+        let wakers = {
+            let mut state = self.0.lock();
+            if state.lines.len() >= KEPT {
+                state.lines.pop_front();
+            }
+            state.lines.push_back(line);
+            state.written += 1;
+            std::mem::take(&mut state.wakers)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Reads the last lines, and those that follow.
+    pub(crate) fn read(&'static self, wanted: Wanted) -> Reading {
+        let state = self.0.lock();
+        let first = state.written - state.lines.len() as u64;
+        let fitting = (first..).zip(&state.lines);
+        let fitting: Vec<u64> = fitting
+            .filter(|(_, line)| wanted.wants(line))
+            .map(|(number, _)| number)
+            .collect();
+        let from = fitting.len().saturating_sub(wanted.last);
+        let next = fitting.get(from).copied().unwrap_or(state.written);
+        drop(state);
+        Reading {
+            book: self,
+            next,
+            lost: 0,
+            over: false,
+            until: (!wanted.follow.is_zero()).then(|| Box::pin(tokio::time::sleep(wanted.follow))),
+            wanted,
+        }
+    }
+}
+
+/// A reader of the book.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    book: &'static Logbook,
+    wanted: Wanted,
+    /// The number of the next line to look at.
+    next: u64,
+    lost: u64,
+    over: bool,
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl Reading {
+    /// The next line; the last one says how many were lost.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Value>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        if let Some(line) = self.look(cx) {
+            return Poll::Ready(Some(line.to_json()));
+        }
+        let following = self.until.as_mut();
+        if following.is_some_and(|until| until.as_mut().poll(cx).is_pending()) {
+            return Poll::Pending;
+        }
+        self.over = true;
+        Poll::Ready(Some(json!({ "end": true, "lost": self.lost })))
+    }
+
+    fn look(&mut self, cx: &Context<'_>) -> Option<Line> {
+        let mut state = self.book.0.lock();
+        let first = state.written - state.lines.len() as u64;
+        self.lost += first.saturating_sub(self.next);
+        self.next = self.next.max(first);
+        while self.next < state.written {
+            let at = usize::try_from(self.next - first).unwrap_or(usize::MAX);
+            self.next += 1;
+            if let Some(line) = state.lines.get(at).filter(|line| self.wanted.wants(line)) {
+                return Some(line.clone());
+            }
+        }
+        if !state.wakers.iter().any(|one| one.will_wake(cx.waker())) {
+            state.wakers.push(cx.waker().clone());
+        }
+        None
+    }
+}
+
+impl Line {
+    fn to_json(&self) -> Value {
+        let since = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        json!({
+            "at_us": u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
+            "level": self.level.as_str().to_lowercase(),
+            "target": self.target,
+            "path": self.path.as_ref().map(Path::as_str),
+            "text": self.text,
+        })
+    }
+}
+
+/// Writes what is logged into the book.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writing;
+
+impl<S: Subscriber> Layer<S> for Writing {
+    fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        let named = text.path.take().map(|path| Path::from(path.as_str()));
+        book().write(Line {
+            at: SystemTime::now(),
+            level: *event.metadata().level(),
+            target: event.metadata().target(),
+            path: Path::current().or(named),
+            text: text.finish(),
+        });
+    }
+}
+
+/// The message and the fields of a line.
+#[derive(Debug, Default)]
+struct Text {
+    message: String,
+    fields: String,
+    path: Option<String>,
+}
+
+impl Text {
+    fn finish(mut self) -> String {
+        self.message.push_str(&self.fields);
+        if self.message.len() > LONGEST {
+            let end = (0..=LONGEST)
+                .rev()
+                .find(|&at| self.message.is_char_boundary(at));
+            self.message.truncate(end.unwrap_or(0));
+            self.message.push_str(" ...");
+        }
+        self.message
+    }
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to text does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+        if field.name() == "path" {
+            let path = format!("{value:?}");
+            self.path = path.starts_with('/').then_some(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: usize, path: &str) -> Line {
+        Line {
+            at: UNIX_EPOCH,
+            level: Level::WARN,
+            target: "test",
+            path: Some(Path::from(path)),
+            text: number.to_string(),
+        }
+    }
+
+    fn wanted(actors: &str, last: usize) -> Wanted {
+        Wanted {
+            actors: Some(Actors::of(actors).expect("it is one")),
+            level: Level::INFO,
+            last,
+            follow: Duration::ZERO,
+        }
+    }
+
+    /// The texts of the lines, and how many were lost.
+    fn all(mut reading: Reading) -> (Vec<String>, u64) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut texts = Vec::new();
+        while let Poll::Ready(Some(line)) = reading.poll_next(&mut cx) {
+            if line["end"] == true {
+                return (texts, line["lost"].as_u64().expect("a number"));
+            }
+            texts.push(line["text"].as_str().expect("text").to_owned());
+        }
+        panic!("it has no end");
+    }
+
+    fn empty() -> &'static Logbook {
+        Box::leak(Box::default())
+    }
+
+    #[test]
+    fn the_last_lines_of_a_subtree_are_read() {
+        let book = empty();
+        for number in 0..10 {
+            book.write(line(number, ["/a/b", "/a", "/ab"][number % 3]));
+        }
+        let texts = |actors, last| all(book.read(wanted(actors, last))).0;
+        assert_eq!(texts("/a", 100), ["0", "1", "3", "4", "6", "7", "9"]);
+        assert_eq!(texts("/a", 2), ["7", "9"]);
+        assert_eq!(texts("/a/b", 1), ["9"]);
+        assert_eq!(texts("/*b", 100), ["2", "5", "8"]);
+        assert_eq!(texts("/c", 100), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_slow_reader_loses_lines_and_is_told_how_many() {
+        let book = empty();
+        book.write(line(0, "/a"));
+        let reading = book.read(wanted("/a", 10));
+        for number in 1..=KEPT + 2 {
+            book.write(line(number, "/a"));
+        }
+        let (texts, lost) = all(reading);
+        assert_eq!((texts.len(), lost), (KEPT, 3));
+        assert_eq!(texts[0], "3");
+    }
+}
