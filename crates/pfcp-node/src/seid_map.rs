@@ -20,6 +20,7 @@ struct Page<T> {
     used: usize,
 }
 
+/// A power of two, and at most 256.
 const PAGE: usize = 16;
 
 impl<T> Default for SeidMap<T> {
@@ -90,9 +91,8 @@ impl<T> SeidMap<T> {
 }
 
 fn place(seid: Seid) -> (u64, usize) {
-    let page = PAGE as u64;
-    // Less than a page.
-    (seid.0 / page, (seid.0 % page) as usize)
+    let [.., last] = seid.0.to_be_bytes();
+    (seid.0 / PAGE as u64, usize::from(last) % PAGE)
 }
 
 fn seid(page: u64, slot: u64) -> Seid {

@@ -266,3 +266,47 @@ fn store_is_verified_and_exported_without_being_touched() {
         assert_eq!(std::fs::read(&journal).expect("it is there"), octets);
     }
 }
+
+#[test]
+fn node_does_not_start_on_a_store_that_it_may_not_write() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let config = config(folder.path());
+    let live = Running::start(&config);
+    let port = port_of(&live);
+    let mut peer = Peer::associated(2, &live.n4);
+    let held = peer.establish(Ipv4Addr::new(10, 0, 0, 1));
+    let held = held.expect("there is room");
+    live.kill();
+
+    let store = folder.path().join("store");
+    let read_only =
+        format!("mount --bind {store:?} {store:?} && mount -o remount,ro,bind {store:?}");
+    let within = |script: &str| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script]);
+        command
+    };
+    let can = within(&read_only).status();
+    if !can.is_ok_and(|status| status.success()) {
+        let _: Vec<()> = left_out("a disk that is read-only", "this user may not mount one");
+        return;
+    }
+    let file = folder.path().join("node.toml");
+    std::fs::write(&file, &config).expect("the folder is ours");
+    let mut command = within(&format!("{read_only} && exec \"$0\" \"$@\""));
+    command.arg(env!("CARGO_BIN_EXE_strowger"));
+    command.args(["run", "--port", "0", "--control"]);
+    command.arg(folder.path().join("control.sock"));
+    let ran = command.arg("--config").arg(&file).output();
+    let ran = ran.expect("there is a shell");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(3), "{said}");
+    assert!(said.contains("cannot use the store"), "{said}");
+    assert!(said.contains("Read-only file system"), "{said}");
+
+    let live = Running::start_on(port, &config);
+    assert_eq!(sessions(&live).len(), 1);
+    assert_eq!(peer.modify(held), Cause::REQUEST_ACCEPTED);
+    assert!(!live.log().contains("moves"), "{}", live.log());
+    live.end();
+}

@@ -31,7 +31,7 @@ impl LoadActor {
     }
 
     /// Counts the usage reports in a message of the node.
-    pub(super) fn count_usage(&mut self, octets: &[u8]) {
+    pub(super) fn count_usage(&self, octets: &[u8]) {
         let Ok(frame) = Frame::decode(octets) else {
             return;
         };
