@@ -1,7 +1,5 @@
 //! A node that misbehaves as it is told.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use strowger::ActorSystem;
