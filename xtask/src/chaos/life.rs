@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -190,8 +191,15 @@ impl Load {
     }
 
     /// Keeps it from asking.
+    /// Stops it, and waits until it has: its threads go on until each is told, which takes a while
+    /// where many others want to run.
     pub(super) fn hold(&self) -> Outcome {
-        signal("STOP", self.child()?)
+        let child = self.child()?;
+        signal("STOP", child)?;
+        while !is_stopped(child.id())? {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     pub(super) fn go_on(&self) -> Outcome {
@@ -232,6 +240,25 @@ fn signal(name: &str, to: &Child) -> Outcome {
         Ok(status) => Err(format!("kill -{name} ended with {status}")),
         Err(error) => Err(format!("cannot start kill: {error}")),
     }
+}
+
+/// Whether all threads of a process have stopped.
+fn is_stopped(process: u32) -> Result<bool, String> {
+    let tasks = PathBuf::from(format!("/proc/{process}/task"));
+    let entries = fs::read_dir(&tasks).map_err(|error| failed(&tasks, &error))?;
+    for entry in entries {
+        let stat = entry
+            .map_err(|error| failed(&tasks, &error))?
+            .path()
+            .join("stat");
+        // A thread that has gone since does nothing any more.
+        let text = fs::read_to_string(stat).unwrap_or_default();
+        let state = text.rsplit_once(") ").map(|(_, rest)| rest);
+        if state.is_some_and(|state| !state.starts_with(['T', 't', 'Z', 'X'])) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> String {

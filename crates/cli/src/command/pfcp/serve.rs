@@ -91,6 +91,7 @@ async fn serve(args: &Args, scenario: &Scenario, output: &mut Output) -> Done {
                 "serves at {listen}, time stamp {recovery}; ctrl-c ends it"
             ))?;
         }
+        output.flush()?;
         tokio::select! {
             () = signals.end() => ended = true,
             () = scenario.restart() => {}
