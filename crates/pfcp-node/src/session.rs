@@ -340,7 +340,8 @@ impl Session {
     /// Checks that a request has what the interface of its peer asks for, where that is known.
     fn check_interface(&self, frame: &Frame<'_>, owner: &Owner) -> Result<(), Refusal> {
         let peer = owner.address.ip();
-        let Some(interface) = self.shared.config.peer.interface_of(peer) else {
+        let mut interfaces = self.shared.config.peer.interfaces.iter();
+        let Some(&(_, interface)) = interfaces.find(|(network, _)| network.contains(peer)) else {
             return Ok(());
         };
         let mut index = Index::new();

@@ -132,8 +132,9 @@ fn captures_of_others_are_replayed_whole() {
 #[test]
 fn node_answers_captures_of_others_as_they_were_answered_or_for_a_listed_reason() {
     let captures = captures();
-    let node = Running::start("");
     for capture in &captures {
+        // One node for each: an older capture after a newer one is a peer of an earlier life.
+        let node = Running::start("");
         let path = capture.to_str().expect("the path is text");
         let ran = strowger(["pfcp", "replay", path, "--to", &node.n4, "--json"]);
         assert_eq!(ran.code, 0, "{path}: {} {}", ran.err, ran.out);

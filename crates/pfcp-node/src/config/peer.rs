@@ -1,7 +1,5 @@
 //! What each peer may use.
 
-use std::net::IpAddr;
-
 use serde::Deserialize;
 use strowger_pfcp::Interfaces;
 use strowger_pfcp::endpoint::{Network, PeerLimits};
@@ -31,13 +29,6 @@ pub struct PeerConfig {
 }
 
 impl PeerConfig {
-    /// The interface that a peer speaks; `None` where that is not said.
-    pub(crate) fn interface_of(&self, peer: IpAddr) -> Option<Interfaces> {
-        let mut rows = self.interfaces.iter();
-        let found = rows.find(|(network, _)| network.contains(peer));
-        found.map(|(_, interface)| *interface)
-    }
-
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (key, is_zero) in [
             ("associations", self.associations == 0),
