@@ -34,7 +34,7 @@ impl World {
 
     async fn crash_upf(&self, power: bool, dice: &mut Dice) {
         // The worst moment is that in which something is written.
-        for _ in 0..dice.below(50) {
+        for _ in 0..dice.below(100) {
             if self.platter.is_writing() {
                 break;
             }

@@ -131,7 +131,10 @@ impl Platter {
         let mut state = self.state.lock();
         state.life += 1;
         let flying = std::mem::take(&mut state.flying);
-        let written = state.dice.below(flying.len() as u64 + 1);
+        let written = match state.dice.percent(50) {
+            true => 0,
+            false => state.dice.below(flying.len() as u64 + 1),
+        };
         let torn = flying.len() as u64 - written;
         for (group, told) in flying
             .into_iter()
