@@ -29,10 +29,10 @@ fn a_scenario_that_is_not_there_is_something_outside() {
 }
 
 #[test]
-fn a_node_restarts_as_its_scenario_says_and_tells_what_struck() {
+fn a_node_refuses_as_its_scenario_says_and_tells_what_struck() {
     let folder = tempfile::tempdir().expect("a folder of our own");
-    let path = folder.path().join("restart.toml");
-    let rules = "[[rule]]\non = \"association setup\"\ncount = 1\nrestart = true\n";
+    let path = folder.path().join("refuse.toml");
+    let rules = "[[rule]]\non = \"association setup\"\ncount = 1\nrefuse = 72\n";
     std::fs::write(&path, rules).expect("room");
     let mut serving = Command::new(env!("CARGO_BIN_EXE_strowger"))
         .args([
@@ -53,13 +53,9 @@ fn a_node_restarts_as_its_scenario_says_and_tells_what_struck() {
         serde_json::from_str(&line.expect("output is text")).expect("an object")
     });
     let first = objects.next().expect("it starts");
-    let address = first["n4"].as_str().expect("an address");
-    // The setup ends the first life, and is repeated until the next one answers.
-    let mut peer = Peer::bind(61, address);
+    let mut peer = Peer::bind(61, first["n4"].as_str().expect("an address"));
+    assert_eq!(peer.associate(7), Cause::NO_ESTABLISHED_ASSOCIATION);
     assert_eq!(peer.associate(7), Cause::REQUEST_ACCEPTED);
-    let second = objects.next().expect("it starts again");
-    assert_eq!(second["n4"], first["n4"]);
-    assert_ne!(second["recovery"], first["recovery"]);
     let id = serving.id().to_string();
     let sent = Command::new("kill").args(["-TERM", &id]).status();
     assert!(sent.expect("there is a kill command").success());
