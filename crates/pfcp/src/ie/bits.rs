@@ -1,4 +1,54 @@
-//! The macros behind the bits of a head, and the fields that come by them.
+//! The bits of a head, and the macros behind the fields that come by them.
+
+/// Returns the first eight octets of a head, which is where its fields of several bits are.
+#[expect(clippy::cast_possible_truncation, reason = "the first eight octets")]
+pub(crate) const fn low(head: u128) -> u64 {
+    head as u64
+}
+
+/// Returns the bits that a field has in a head: `width` of them from `shift` on; of more than
+/// eight, the lowest eight are the octet after those.
+pub(crate) const fn mask(shift: u8, width: u32) -> u64 {
+    put(u64::MAX, shift, width)
+}
+
+/// Reads a field of a head.
+#[inline]
+pub(crate) const fn get(head: u64, shift: u8, width: u32) -> u64 {
+    if width <= 8 {
+        head >> shift & ((1 << width) - 1)
+    } else {
+        (head >> shift & ((1 << (width - 8)) - 1)) << 8 | head >> octet_after(shift) & 0xff
+    }
+}
+
+/// Reads a field of a head that has eight bits at most.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "eight bits at most")]
+pub(crate) const fn get8(head: u64, shift: u8, width: u32) -> u8 {
+    get(head, shift, width) as u8
+}
+
+/// Reads a field of a head that has sixteen bits at most.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "sixteen bits at most")]
+pub(crate) const fn get16(head: u64, shift: u8, width: u32) -> u16 {
+    get(head, shift, width) as u16
+}
+
+/// Returns a field where it stands in a head.
+#[inline]
+pub(crate) const fn put(value: u64, shift: u8, width: u32) -> u64 {
+    if width <= 8 {
+        (value & ((1 << width) - 1)) << shift
+    } else {
+        (value >> 8 & ((1 << (width - 8)) - 1)) << shift | (value & 0xff) << octet_after(shift)
+    }
+}
+
+const fn octet_after(shift: u8) -> u8 {
+    (shift / 8 + 1) * 8
+}
 
 macro_rules! bits_type {
     (flag) => {
@@ -7,8 +57,32 @@ macro_rules! bits_type {
     (($code:ident $width:literal)) => {
         $code
     };
+    (12) => {
+        u16
+    };
+    (15) => {
+        u16
+    };
+    (16) => {
+        u16
+    };
     ($width:literal) => {
         u8
+    };
+}
+
+macro_rules! bits_getter {
+    (12) => {
+        $crate::ie::bits::get16
+    };
+    (15) => {
+        $crate::ie::bits::get16
+    };
+    (16) => {
+        $crate::ie::bits::get16
+    };
+    ($width:literal) => {
+        $crate::ie::bits::get8
     };
 }
 
@@ -26,8 +100,10 @@ macro_rules! bits_width {
 
 macro_rules! bits_mask {
     ($width:tt $octet:literal / $bit:literal) => {
-        (((1u64 << $crate::ie::bits::bits_width!($width)) - 1)
-            << $crate::ie::field::shift($octet, $bit))
+        $crate::ie::bits::mask(
+            $crate::ie::field::shift($octet, $bit),
+            $crate::ie::bits::bits_width!($width),
+        )
     };
 }
 
@@ -39,7 +115,11 @@ macro_rules! bits_read {
         $code($crate::ie::bits::bits_read!($head $width $octet / $bit))
     };
     ($head:ident $width:literal $octet:literal / $bit:literal) => {
-        ($head >> $crate::ie::field::shift($octet, $bit) & ((1 << $width) - 1)) as u8
+        $crate::ie::bits::bits_getter!($width)(
+            $head,
+            $crate::ie::field::shift($octet, $bit),
+            $width,
+        )
     };
 }
 
@@ -48,8 +128,11 @@ macro_rules! bits_write {
         $crate::ie::bits::bits_write!($value.0, $width $octet / $bit)
     };
     ($value:expr, $width:tt $octet:literal / $bit:literal) => {
-        (u64::from($value) << $crate::ie::field::shift($octet, $bit)
-            & $crate::ie::bits::bits_mask!($width $octet / $bit))
+        $crate::ie::bits::put(
+            u64::from($value),
+            $crate::ie::field::shift($octet, $bit),
+            $crate::ie::bits::bits_width!($width),
+        )
     };
 }
 
@@ -120,6 +203,7 @@ macro_rules! when_data {
     ) => {
         $crate::ie::When::Head {
             holds: |head| {
+                let head = $crate::ie::bits::low(head);
                 $(let $bits = $crate::ie::bits::bits_read!(head $width $octet / $bit);)*
                 let _ = ($($bits,)*);
                 $when
@@ -130,6 +214,6 @@ macro_rules! when_data {
 }
 
 pub(crate) use {
-    bits_fit, bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, when_data,
+    bits_fit, bits_getter, bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, when_data,
     when_mask, when_write,
 };

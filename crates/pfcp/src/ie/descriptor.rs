@@ -123,7 +123,8 @@ pub struct Field {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Bits of the head, counted from bit 1 of the first octet, octet after octet.
+    /// Bits of the head, counted from bit 1 of the first octet, octet after octet. Of more than
+    /// eight, the lowest eight are the octet after those from `shift` on.
     Bits {
         /// The lowest bit.
         shift: u8,

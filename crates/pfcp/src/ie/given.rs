@@ -23,12 +23,12 @@ impl Leaf {
         for field in self.fields {
             let value = get(field.name, field.kind);
             if let Kind::Bits { shift, width, .. } = field.kind {
-                let bits = match value {
-                    Some(Given::Number(number)) => u128::from(number) & ((1 << width) - 1),
+                head |= match value {
+                    Some(Given::Number(flag)) if width == 1 => u128::from(flag & 1) << shift,
+                    Some(Given::Number(number)) => bits::put(number, shift, width).into(),
                     None if width == 1 => 0,
                     _ => return Err(field.name),
                 };
-                head |= bits << shift;
             } else if let When::Flag { name, shift } = field.when {
                 let flag = Kind::Bits {
                     shift,

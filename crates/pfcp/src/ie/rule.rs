@@ -431,10 +431,8 @@ record! {
         pcp: 3 6/1;
         /// The drop eligibility.
         dei: flag 6/4;
-        /// The high bits of the identifier.
-        vid_high: 4 6/5;
-        /// The low bits of the identifier.
-        vid_low: 8 7/1;
+        /// The identifier.
+        vid: 12 6/5;
     } {}
 }
 
@@ -451,9 +449,7 @@ record! {
         pcp: 3 6/1;
         /// The drop eligibility.
         dei: flag 6/4;
-        /// The high bits of the identifier.
-        vid_high: 4 6/5;
-        /// The low bits of the identifier.
-        vid_low: 8 7/1;
+        /// The identifier.
+        vid: 12 6/5;
     } {}
 }

@@ -54,10 +54,8 @@ impl From<IpAddr> for LnsAddress {
 record! {
     /// What a UE said to authenticate itself, TS 29.244 §8.2.187.
     L2tpUserAuthentication T = L2TP_USER_AUTHENTICATION, head 3 {
-        /// The high bits of the type of RFC 2661.
-        proxy_authen_type_high: 8 5/1;
-        /// The low bits of the type.
-        proxy_authen_type_low: 8 6/1;
+        /// The type of RFC 2661.
+        proxy_authen_type: 16 5/1;
     } {
         /// The name.
         proxy_authen_name: text8 [if PAN 7/1];

@@ -221,13 +221,10 @@ record! {
 
 record! {
     /// How many usage reports follow in other messages, TS 29.244 §8.2.91.
-    AdditionalUsageReportsInformation = ADDITIONAL_USAGE_REPORTS_INFORMATION, head 1 {
-        /// The high bits of the number.
-        number_high: 7 5/1;
+    AdditionalUsageReportsInformation = ADDITIONAL_USAGE_REPORTS_INFORMATION, head 2 {
+        /// How many follow.
+        number: 15 5/1;
         /// Reports follow; their number is not known where it is zero.
         auri: flag 5/8;
-    } {
-        /// The low bits of the number.
-        number_low: u8;
-    }
+    } {}
 }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::bits;
 use super::descriptor::{Field, Kind, Leaf, Span, When};
 use super::field::Reader;
 use super::name;
@@ -68,8 +69,8 @@ impl<'a> Values<'a> {
                 shift, width: 1, ..
             } => Some(Value::Flag(self.head >> shift & 1 == 1)),
             Kind::Bits { shift, width, .. } => {
-                let bits = self.head >> shift & ((1 << width) - 1);
-                Some(Value::Number(u64::try_from(bits).unwrap_or(u64::MAX)))
+                let number = bits::get(bits::low(self.head), shift, width);
+                Some(Value::Number(number))
             }
             kind => kind.read(&mut self.reader),
         }

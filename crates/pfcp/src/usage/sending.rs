@@ -316,11 +316,9 @@ fn fill(
 /// Tells how many reports follow, TS 29.244 §8.2.91.
 fn additional(count: usize, out: &mut Vec<u8>) {
     let count = u16::try_from(count).unwrap_or(u16::MAX).min(0x7fff);
-    let [high, low] = count.to_be_bytes();
     let told = AdditionalUsageReportsInformation {
-        number_high: high,
+        number: count,
         auri: true,
-        number_low: low,
     };
     let _ = told.encode_into(out);
 }

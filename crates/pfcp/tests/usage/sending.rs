@@ -136,7 +136,7 @@ fn reports_that_do_not_fit_an_answer_follow_in_requests() {
         .additional_usage_reports_information
         .expect("not all of them fit");
     assert!(more.auri);
-    let follow = usize::from(more.number_high) << 8 | usize::from(more.number_low);
+    let follow = usize::from(more.number);
     assert_eq!(finals.reports + follow, 300);
     let told = bench.reports();
     assert_eq!(told.len(), follow);

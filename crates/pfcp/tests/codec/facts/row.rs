@@ -40,7 +40,12 @@ pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
             width,
             names,
         } => {
-            lines.push(bit(leaf.ie, shift, width, field.name, field.since));
+            let above = if width > 8 { width - 8 } else { width };
+            lines.push(bit(leaf.ie, shift, above, field.name, field.since));
+            if width > 8 {
+                let low = (shift / 8 + 1) * 8;
+                lines.push(bit(leaf.ie, low, 8, field.name, field.since));
+            }
             names
         }
         Kind::Number {

@@ -45,8 +45,6 @@ enum How {
     Bit(u32),
     /// Tshark's integer is some bits of ours: the lowest one and how many.
     Cut(u32, u32),
-    /// Tshark's integer is that of our two fields, the first above the octet of the second.
-    Joined,
     /// The same integer, from the octets; tshark shows a date.
     Raw,
     /// The same octets.
@@ -155,7 +153,6 @@ impl Map {
             for row in rows {
                 let value = members.get(row.ours);
                 let agrees = match row.how {
-                    How::Joined => row.joined(members) == integer(&leaf.show),
                     How::Among => row.holds(members, &leaf.octets),
                     How::Parts => {
                         let whole = value.and_then(Value::as_str).unwrap_or_default();
@@ -229,7 +226,6 @@ impl Row {
             "octets" => How::Octets,
             "parts" => How::Parts,
             "among" => How::Among,
-            "joined" => How::Joined,
             "name" => How::Name,
             other => How::of_bits(other)
                 .unwrap_or_else(|| panic!("fields.tsv: {other} is no way to compare")),
@@ -240,12 +236,6 @@ impl Row {
             theirs,
             how,
         }
-    }
-
-    /// Reads two octets that we tell apart.
-    fn joined(&self, members: &serde_json::Map<String, Value>) -> Option<u128> {
-        let (high, low) = self.ours.split_once('+')?;
-        Some(number(members.get(high)?)? << 8 | number(members.get(low)?)?)
     }
 
     /// Says that octets stand in one of our fields, as hexadecimal digits or as text.
@@ -302,7 +292,7 @@ impl How {
                 shown().map(|shown| shown >> bit & 1) == Some(u128::from(*ours == true))
             }
             (Self::Name, _) => true,
-            (Self::Joined | Self::Parts | Self::Among, _) | (_, None) => false,
+            (Self::Parts | Self::Among, _) | (_, None) => false,
         }
     }
 }
