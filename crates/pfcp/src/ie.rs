@@ -31,6 +31,7 @@ pub(crate) mod field;
 pub(crate) mod given;
 mod group;
 pub(crate) mod leaf;
+mod list;
 mod media;
 pub(crate) mod members;
 mod multicast;
@@ -57,7 +58,7 @@ pub use access::{
     SteeringModeIndicator, Thresholds, TransportMode, Weight,
 };
 pub use address::{
-    CpPfcpEntityIpAddress, CsidNodeType, FSeid, FTeid, FqCsid, NodeId, NodeIdType, RemoteGtpuPeer,
+    CpPfcpEntityIpAddress, CsidNode, CsidNodeType, FSeid, FTeid, FqCsid, NodeId, NodeIdType, RemoteGtpuPeer,
     SourceIpAddress, UeIpAddress, UserPlaneIpResourceInformation,
 };
 pub use bridge::{
@@ -163,6 +164,7 @@ pub use group::{
     UserPlanePathFailureReport, UserPlanePathFailureReportView, UserPlanePathRecoveryReport,
     UserPlanePathRecoveryReportView,
 };
+pub use list::{Each, List};
 pub use media::{
     BindingIndication, DnsQueryResponseFilter, EventNotificationUri, ExpeditedTransferIndication,
     HeaderDetectionReference, HeaderDetectionSupportInformation, HeaderHandlingAction,

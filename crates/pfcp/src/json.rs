@@ -219,10 +219,14 @@ fn plain(kind: Kind, value: Value<'_>) -> Json {
         Value::Ipv4(address) => address.to_string().into(),
         Value::Ipv6(address) => address.to_string().into(),
         Value::Mac(address) => address.map(|octet| format!("{octet:02x}")).join(":").into(),
-        Value::Octets(octets) if matches!(kind, Kind::Octets(_)) => hex(octets).into(),
-        Value::Octets(octets) => match text_of(kind, octets) {
-            Some(text) => text.into(),
-            None => json!({ "hex": hex(octets) }),
+        Value::Octets(octets) => match (kind, text_of(kind, octets)) {
+            (Kind::Octets(_), _) => hex(octets).into(),
+            (Kind::List(each, _), _) => {
+                let values = each.values(octets);
+                values.map(|value| plain(each.kind(), value)).collect()
+            }
+            (_, Some(text)) => text.into(),
+            (_, None) => json!({ "hex": hex(octets) }),
         },
     }
 }
@@ -418,6 +422,13 @@ fn given(value: &Json, kind: Kind) -> Option<Given> {
                 .collect::<Option<Vec<u8>>>()?,
         ),
         Kind::Octets(_) => Given::Octets(unhex(value)?),
+        Kind::List(each, _) => {
+            let mut octets = Vec::new();
+            for value in value.as_array()? {
+                given(value, each.kind())?.put(each.kind(), 0, &mut octets)?;
+            }
+            Given::Octets(octets)
+        }
         Kind::Text(_) | Kind::Labels(_) | Kind::Digits(_) => {
             Given::Octets(octets_of(kind, value.as_str()?)?)
         }

@@ -272,7 +272,7 @@ impl<'d, 'a> Iterator for Fields<'d, 'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (field, rest) = self.fields.split_first()?;
-        let value = field.kind().read(&mut self.reader)?;
+        let value = field.kind().read(&mut self.reader, 0)?;
         self.fields = rest;
         Some((field, value))
     }

@@ -220,13 +220,8 @@ fn is_in_sets(record: &SessionRecord, sets: &[FqCsid]) -> bool {
 /// Whether two elements have a set in common: the same node, and a number of both.
 fn is_same_set(one: &FqCsid, other: &FqCsid) -> bool {
     let node = |set: &FqCsid| (set.node_id_type, set.ipv4, set.ipv6, set.other);
-    let numbers = |set: &FqCsid| -> Vec<[u8; 2]> {
-        let pairs = set.csids.chunks_exact(2);
-        let pairs = pairs.take(usize::from(set.number_of_csids));
-        pairs.map(|pair| [pair[0], pair[1]]).collect()
-    };
-    let of_other = numbers(other);
-    node(one) == node(other) && numbers(one).iter().any(|number| of_other.contains(number))
+    let is_of_other = |number| other.csids.iter().any(|one| one == number);
+    node(one) == node(other) && one.csids.iter().any(is_of_other)
 }
 
 /// Whether a change of sets is about a session: by its sets of connections, its groups, or the

@@ -145,8 +145,8 @@ record! {
         /// Round trip times are not measured by it.
         drtti: flag 5/2;
     } {
-        /// The QoS flows that are measured one by one, an octet each.
-        qfis: octets8 [if PQPM 5/3];
+        /// The QoS flows that are measured one by one.
+        qfis: (list u8 length8) [if PQPM 5/3];
     }
 }
 

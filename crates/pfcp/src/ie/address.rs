@@ -344,6 +344,17 @@ super::open::open_enum! {
     2 PLMN "MCC, MNC and a number of the operator";
 }
 
+super::open::open_enum! {
+    /// What a node is that has sets of connections.
+    CsidNode(u8)
+    0 MME "MME";
+    1 SGW_C "SGW-C";
+    2 PGW_C_SMF "PGW-C/SMF";
+    3 EPDG "ePDG";
+    4 TWAN "TWAN";
+    5 USER_PLANE "PGW-U/SGW-U/UPF";
+}
+
 record! {
     /// A set of PDN connections, TS 29.244 §8.2.43.
     FqCsid T = FQ_CSID, head 1 {
@@ -358,7 +369,9 @@ record! {
         ipv6: ipv6 [if (node_id_type.0 == 1)];
         /// The address in another form.
         other: u32 [if (node_id_type.0 > 1)];
-        /// The sets, two octets each, then perhaps the type of the node.
-        csids: octets;
+        /// The sets.
+        csids: (list u16 counted number_of_csids);
+        /// What the node is.
+        node_type: (CsidNode low4) [more];
     }
 }

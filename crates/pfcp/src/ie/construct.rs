@@ -68,10 +68,9 @@ impl FqCsid {
     #[must_use]
     pub fn of(node: IpAddr, csids: &[u16]) -> Self {
         let number_of_csids = u8::try_from(csids.len()).unwrap_or(u8::MAX);
-        let csids: Vec<u8> = csids.iter().flat_map(|csid| csid.to_be_bytes()).collect();
         let named = Self {
             number_of_csids,
-            csids: csids.into(),
+            csids: csids.iter().copied().collect(),
             ..Self::default()
         };
         match node {

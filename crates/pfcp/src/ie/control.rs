@@ -72,8 +72,8 @@ strings! {
 record! {
     /// MAC addresses that appeared behind a UE, TS 29.244 §8.2.103.
     MacAddressesDetected T = MAC_ADDRESSES_DETECTED, head 0 {} {
-        /// The addresses, six octets each.
-        mac_addresses: mac_addresses;
+        /// The addresses.
+        mac_addresses: (list mac counted);
         /// The customer's VLAN tag, empty where there is none.
         c_tag: octets8 [more];
         /// The provider's VLAN tag, empty where there is none.
@@ -84,8 +84,8 @@ record! {
 record! {
     /// MAC addresses that left a UE, TS 29.244 §8.2.104.
     MacAddressesRemoved T = MAC_ADDRESSES_REMOVED, head 0 {} {
-        /// The addresses, six octets each.
-        mac_addresses: mac_addresses;
+        /// The addresses.
+        mac_addresses: (list mac counted);
         /// The customer's VLAN tag, empty where there is none.
         c_tag: octets8 [more];
         /// The provider's VLAN tag, empty where there is none.
@@ -146,8 +146,8 @@ record! {
         /// The paging policy.
         ppi: 3 5/1;
     } {
-        /// The code points, an octet each.
-        dscps: octets;
+        /// The code points.
+        dscps: (list u8 rest);
     }
 }
 

@@ -158,6 +158,20 @@ pub enum Kind {
     Labels(Span),
     /// Decimal digits, two in an octet, low half first.
     Digits(Span),
+    /// Several things of a kind, one after another.
+    List(Listed, Span),
+}
+
+/// What a [list](Kind::List) consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Listed {
+    /// Unsigned numbers of so many octets, one or two, big endian.
+    Number(usize),
+    /// MAC addresses.
+    Mac,
+    /// Texts, each after its length of two octets.
+    Text,
 }
 
 /// Where a field of variable length ends.
@@ -178,6 +192,8 @@ pub enum Span {
     Address,
     /// After a count of MAC addresses of one octet.
     MacAddresses,
+    /// After as many numbers of two octets as the lowest four bits of the value say.
+    Counted,
 }
 
 /// When a field is there.

@@ -207,6 +207,10 @@ macro_rules! field_type {
     (mac) => { [u8; 6] };
     (fixed6) => { [u8; 6] };
     (fixed16) => { [u8; 16] };
+    ((list u8 $($span:tt)*)) => { $crate::ie::List<u8, T> };
+    ((list u16 $($span:tt)*)) => { $crate::ie::List<u16, T> };
+    ((list mac $($span:tt)*)) => { $crate::ie::List<[u8; 6], T> };
+    ((list text $($span:tt)*)) => { $crate::ie::List<[u8], T> };
     (($code:ident $kind:ident)) => { $code };
     ($text:ident) => { T };
     ($kind:tt [$($when:tt)*]) => { Option<$crate::ie::field::field_type!($kind)> };
@@ -277,7 +281,17 @@ macro_rules! read_field {
     ($r:ident $head:ident fixed6) => { $r.array::<6>()? };
     ($r:ident $head:ident fixed16) => { $r.array::<16>()? };
     ($r:ident $head:ident address) => { T::from($r.address()?) };
-    ($r:ident $head:ident mac_addresses) => { T::from($r.mac_addresses()?) };
+    ($r:ident $head:ident (list $each:ident rest)) => { $crate::ie::List::read($r.rest())? };
+    ($r:ident $head:ident (list $each:ident length8)) => {
+        $crate::ie::List::read($r.prefixed8()?)?
+    };
+    ($r:ident $head:ident (list $each:ident length16)) => {
+        $crate::ie::List::read($r.prefixed16()?)?
+    };
+    ($r:ident $head:ident (list mac counted)) => { $crate::ie::List::read($r.mac_addresses()?)? };
+    ($r:ident $head:ident (list u16 counted $count:ident)) => {
+        $crate::ie::List::read($r.take(2 * usize::from($count))?)?
+    };
     ($r:ident $head:ident text) => { T::from($r.rest()) };
     ($r:ident $head:ident octets) => { T::from($r.rest()) };
     ($r:ident $head:ident labels) => { T::from($r.rest()) };
@@ -324,8 +338,17 @@ macro_rules! write_field {
     ($value:expr, $out:ident address) => {
         $crate::ie::field::put_address($value.as_ref(), $out)
     };
-    ($value:expr, $out:ident mac_addresses) => {
-        $crate::ie::field::put_mac_addresses($value.as_ref(), $out)
+    ($value:expr, $out:ident (list $each:ident length8)) => {
+        $crate::ie::field::put_prefixed($value.as_octets(), 1, $out)
+    };
+    ($value:expr, $out:ident (list $each:ident length16)) => {
+        $crate::ie::field::put_prefixed($value.as_octets(), 2, $out)
+    };
+    ($value:expr, $out:ident (list mac counted)) => {
+        $crate::ie::field::put_mac_addresses($value.as_octets(), $out)
+    };
+    ($value:expr, $out:ident (list $each:ident $($span:ident)*)) => {
+        $crate::ie::field::put_octets($value.as_octets(), $out)
     };
     ($value:expr, $out:ident text) => {
         $crate::ie::field::put_octets($value.as_ref(), $out)
@@ -375,6 +398,12 @@ pub(crate) fn put_octets(octets: &[u8], out: &mut Vec<u8>) -> bool {
 
 /// Writes a field under its condition, or returns why it cannot be written.
 macro_rules! write_when {
+    ($gap:ident, $name:expr, $value:expr, $out:ident (list u16 counted $count:ident)) => {
+        if $value.as_octets().len() != 2 * usize::from($count) {
+            return Err($crate::error::ErrorKind::Contradiction { field: $name });
+        }
+        $crate::ie::field::put_octets($value.as_octets(), $out);
+    };
     ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt) => {
         if !$crate::ie::field::write_field!(&$value, $out $kind) {
             return Err($crate::error::ErrorKind::Range { field: $name });
@@ -433,7 +462,11 @@ macro_rules! field_kind {
     (fixed6) => { $crate::ie::field::field_kind!(Octets Fixed 6) };
     (fixed16) => { $crate::ie::field::field_kind!(Octets Fixed 16) };
     (address) => { $crate::ie::field::field_kind!(Octets Address) };
-    (mac_addresses) => { $crate::ie::field::field_kind!(Octets MacAddresses) };
+    ((list $each:ident rest)) => { $crate::ie::field::list_kind!($each, Rest) };
+    ((list $each:ident length8)) => { $crate::ie::field::list_kind!($each, Length8) };
+    ((list $each:ident length16)) => { $crate::ie::field::list_kind!($each, Length16) };
+    ((list mac counted)) => { $crate::ie::field::list_kind!(mac, MacAddresses) };
+    ((list u16 counted $count:ident)) => { $crate::ie::field::list_kind!(u16, Counted) };
     (text) => { $crate::ie::field::field_kind!(Text Rest) };
     (octets) => { $crate::ie::field::field_kind!(Octets Rest) };
     (labels) => { $crate::ie::field::field_kind!(Labels Rest) };
@@ -470,11 +503,30 @@ macro_rules! field_kind {
     };
 }
 
+/// Describes a list.
+macro_rules! list_kind {
+    (u8, $span:ident) => {
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Number(1), $span)
+    };
+    (u16, $span:ident) => {
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Number(2), $span)
+    };
+    (mac, $span:ident) => {
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Mac, $span)
+    };
+    (text, $span:ident) => {
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Text, $span)
+    };
+    (@ $each:expr, $span:ident) => {
+        $crate::ie::descriptor::Kind::List($each, $crate::ie::descriptor::Span::$span)
+    };
+}
+
 /// Counts the bits below a bit that the specification calls `octet/bit`.
 pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
     (octet - 5) * 8 + bit - 1
 }
 
 pub(crate) use {
-    field_default, field_kind, field_type, number_size, read_field, write_field, write_when,
+    field_default, field_kind, field_type, list_kind, number_size, read_field, write_field, write_when,
 };

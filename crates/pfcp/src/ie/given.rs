@@ -1,12 +1,14 @@
 //! Values from named fields: written by the rows of a descriptor alone.
 
+#[cfg(feature = "serde")]
+use super::bits;
 use super::descriptor::{Kind, Span};
 #[cfg(feature = "serde")]
 use super::descriptor::{Leaf, When};
 use super::field::{put_address, put_mac_addresses, put_number, put_prefixed};
 #[cfg(feature = "serde")]
 use super::name;
-use super::value::Value;
+use super::value::{Value, counted};
 
 #[cfg(feature = "serde")]
 impl Leaf {
@@ -54,7 +56,7 @@ impl Leaf {
             };
             if there {
                 value
-                    .and_then(|value| value.put(field.kind, out))
+                    .and_then(|value| value.put(field.kind, head, out))
                     .ok_or(field.name)?;
             }
         }
@@ -97,8 +99,8 @@ impl Given {
         })
     }
 
-    /// Appends the value; `None` where the field cannot hold it.
-    pub(crate) fn put(self, kind: Kind, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends the value; `None` where the field, or the head before it, cannot hold it.
+    pub(crate) fn put(self, kind: Kind, head: u128, out: &mut Vec<u8>) -> Option<()> {
         match (self, kind) {
             (Self::Number(number), Kind::Number { octets, width, .. }) => {
                 put_number(number & (u64::MAX >> (64 - width)), octets, out);
@@ -109,7 +111,11 @@ impl Given {
             (Self::Octets(octets), Kind::Mac) if octets.len() == 6 => out.extend(octets),
             (
                 Self::Octets(octets),
-                Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span),
+                Kind::Text(span)
+                | Kind::Octets(span)
+                | Kind::Labels(span)
+                | Kind::Digits(span)
+                | Kind::List(_, span),
             ) => match span {
                 Span::Rest | Span::RestButLast => out.extend(octets),
                 Span::Length8 => put_prefixed(&octets, 1, out).then_some(())?,
@@ -117,7 +123,8 @@ impl Given {
                 Span::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
                 Span::Address => put_address(&octets, out).then_some(())?,
                 Span::MacAddresses => put_mac_addresses(&octets, out).then_some(())?,
-                Span::Fixed(_) => return None,
+                Span::Counted if octets.len() == counted(head) => out.extend(octets),
+                Span::Fixed(_) | Span::Counted => return None,
             },
             _ => return None,
         }

@@ -291,8 +291,8 @@ record! {
     UeLevelMeasurementsConfiguration T = UE_LEVEL_MEASUREMENTS_CONFIGURATION, head 0 {} {
         /// What the job does.
         job_type: (JobType u8);
-        /// What is measured, an octet each: see table 8.2.245-2.
-        measurement_types: octets8;
+        /// What is measured: see table 8.2.245-2.
+        measurement_types: (list u8 length8);
         /// The time between reports.
         time_period: u24 [more];
     }

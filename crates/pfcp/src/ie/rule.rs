@@ -362,12 +362,12 @@ record! {
         custom_pfd_content: octets16 [if CP 5/4];
         /// The protocol in which the domain name is looked for.
         domain_name_protocol: text16 [if DNP 5/5];
-        /// Further flow descriptions, each after its length.
-        additional_flow_description: octets16 [if AFD 5/6];
-        /// Further URLs, each after its length.
-        additional_url: octets16 [if AURL 5/7];
-        /// Further domain names with their protocols, each after its length.
-        additional_domain_name_and_protocol: octets16 [if ADNP 5/8];
+        /// Further flow descriptions.
+        additional_flow_description: (list text length16) [if AFD 5/6];
+        /// Further URLs.
+        additional_url: (list text length16) [if AURL 5/7];
+        /// Further domain names, each with its protocol after it.
+        additional_domain_name_and_protocol: (list text length16) [if ADNP 5/8];
     }
 }
 

@@ -1,9 +1,10 @@
 //! The fields of a leaf as data: read by the rows of its descriptor alone.
 
+use std::iter;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::bits;
-use super::descriptor::{Field, Kind, Leaf, Span, When};
+use super::descriptor::{Field, Kind, Leaf, Listed, Span, When};
 use super::field::Reader;
 use super::name;
 
@@ -72,14 +73,14 @@ impl<'a> Values<'a> {
                 let number = bits::get(bits::low(self.head), shift, width);
                 Some(Value::Number(number))
             }
-            kind => kind.read(&mut self.reader),
+            kind => kind.read(&mut self.reader, self.head),
         }
     }
 }
 
 impl Kind {
     /// Reads a value that is none of the head; `None` where there are not enough octets.
-    pub(crate) fn read<'a>(self, reader: &mut Reader<'a>) -> Option<Value<'a>> {
+    pub(crate) fn read<'a>(self, reader: &mut Reader<'a>, head: u128) -> Option<Value<'a>> {
         Some(match self {
             Self::Bits { .. } => return None,
             Self::Number { octets, width, .. } => Value::Number(reader.number(octets, width).ok()?),
@@ -87,7 +88,11 @@ impl Kind {
             Self::Ipv4 => Value::Ipv4(reader.ipv4().ok()?),
             Self::Ipv6 => Value::Ipv6(reader.ipv6().ok()?),
             Self::Mac => Value::Mac(reader.array().ok()?),
-            Self::Text(span) | Self::Octets(span) | Self::Labels(span) | Self::Digits(span) => {
+            Self::Text(span)
+            | Self::Octets(span)
+            | Self::Labels(span)
+            | Self::Digits(span)
+            | Self::List(_, span) => {
                 Value::Octets(match span {
                     Span::Rest => reader.rest(),
                     Span::RestButLast => reader.rest_but_last().ok()?,
@@ -96,10 +101,39 @@ impl Kind {
                     Span::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
                     Span::Address => reader.address().ok()?,
                     Span::MacAddresses => reader.mac_addresses().ok()?,
+                    Span::Counted => reader.take(counted(head)).ok()?,
                 })
             }
         })
     }
+}
+
+impl Listed {
+    /// Returns how one of them stands on the wire.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            #[expect(clippy::cast_possible_truncation, reason = "one or two octets")]
+            Self::Number(octets) => Kind::Number {
+                octets,
+                width: 8 * octets as u32,
+                names: None,
+            },
+            Self::Mac => Kind::Mac,
+            Self::Text => Kind::Text(Span::Length16),
+        }
+    }
+
+    /// Walks the values in the octets of a list.
+    pub fn values(self, octets: &[u8]) -> impl Iterator<Item = Value<'_>> {
+        let mut reader = Reader::new(octets);
+        iter::from_fn(move || (!reader.is_empty()).then(|| self.kind().read(&mut reader, 0))?)
+    }
+}
+
+/// The octets of a list that the head counts: [`Span::Counted`].
+pub(crate) fn counted(head: u128) -> usize {
+    2 * usize::from(bits::get8(bits::low(head), 0, 4))
 }
 
 impl<'a> Iterator for Values<'a> {

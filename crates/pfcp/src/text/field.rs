@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use crate::ie::name;
 use crate::ie::value::{Value, text_of};
+use crate::ie::descriptor::Listed;
 use crate::ie::{IeType, Kind};
 
 /// A name of a field as people write it: `gtpu_udp_ipv4` is GTP-U UDP IPv4.
@@ -101,7 +102,17 @@ impl Display for Shown<'_> {
             Value::Mac([a, b, c, d, e, g]) => {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
-            Value::Octets(octets) => match text_of(self.kind, octets) {
+            Value::Octets(octets) => self.octets(f, octets),
+        }
+    }
+}
+
+impl Shown<'_> {
+    fn octets(&self, f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+        if let Kind::List(each, _) = self.kind {
+            return self.list(f, each, octets);
+        }
+        match text_of(self.kind, octets) {
                 // Many peers write names of networks as labels, which are no text.
                 Some(text) if text.starts_with(|first: char| first.is_ascii_control()) => {
                     match name::from_labels(octets) {
@@ -111,12 +122,25 @@ impl Display for Shown<'_> {
                 }
                 Some(text) => write!(f, "{}", text.escape_debug()),
                 None => Hex(octets).fmt(f),
-            },
         }
     }
-}
 
-impl Shown<'_> {
+    fn list(&self, f: &mut fmt::Formatter<'_>, each: Listed, octets: &[u8]) -> fmt::Result {
+        // Texts may have commas.
+        let quote = if each == Listed::Text { "\"" } else { "" };
+        f.write_str("[")?;
+        for (place, value) in each.values(octets).enumerate() {
+            f.write_str(if place == 0 { "" } else { ", " })?;
+            let shown = Shown {
+                kind: each.kind(),
+                value,
+                ..*self
+            };
+            write!(f, "{quote}{shown}{quote}")?;
+        }
+        f.write_str("]")
+    }
+
     fn number(&self, f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
         let (names, octets) = match self.kind {
             Kind::Bits { names, .. } => (names, 1),

@@ -202,7 +202,7 @@ impl Row {
     ) -> Result<(), String> {
         self.layout().iter().try_for_each(|field| {
             get(field)
-                .and_then(|value| value.put(field.kind, out))
+                .and_then(|value| value.put(field.kind, 0, out))
                 .ok_or_else(|| field.name.clone().into_owned())
         })
     }
@@ -343,11 +343,11 @@ impl Field {
                 match span {
                     Span::Rest if !last => return Err(RowError::NotLast(name())),
                     Span::Fixed(0) => return Err(RowError::Octets(name())),
-                    Span::RestButLast => return Err(RowError::Kind(name())),
+                    Span::RestButLast | Span::Counted => return Err(RowError::Kind(name())),
                     _ => {}
                 }
             }
-            Kind::Bits { .. } => return Err(RowError::Kind(name())),
+            Kind::Bits { .. } | Kind::List(..) => return Err(RowError::Kind(name())),
         }
         self.check_values()
     }

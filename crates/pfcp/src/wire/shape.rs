@@ -279,6 +279,8 @@ fn deciding(leaf: &Leaf) -> usize {
     let by_head = |field: &Field| match field.kind {
         Kind::Bits { .. } | Kind::Time | Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => true,
         Kind::Number { octets, width, .. } => octets * 8 == width as usize,
+        // Texts in a list have lengths of their own.
+        Kind::List(..) => false,
         Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
             matches!(span, Span::Rest | Span::RestButLast | Span::Fixed(_))
         }

@@ -73,10 +73,28 @@ fn octets_longer_than_their_length_can_say_are_refused_and_not_cut() {
         "SDF Filter: flow_description does not fit its field"
     );
     let addresses = MacAddressesDetected {
-        mac_addresses: vec![0; 7].into(),
+        mac_addresses: [[0; 6]; 256].into_iter().collect(),
         ..MacAddressesDetected::default()
     };
     assert!(refused(&addresses).ends_with(": mac_addresses does not fit its field"));
+}
+
+#[test]
+fn list_that_its_count_or_length_contradicts_is_refused() {
+    let mut sets = FqCsid::of(NODE, &[1, 2]);
+    sets.number_of_csids = 3;
+    assert_eq!(
+        refused(&sets),
+        "FQ-CSID: csids contradicts the fields before it"
+    );
+    let contents = PfdContents {
+        additional_url: Some([vec![b'x'; 0x1_0000]].into_iter().collect()),
+        ..PfdContents::default()
+    };
+    assert_eq!(
+        refused(&contents),
+        "PFD contents: additional_url does not fit its field"
+    );
 }
 
 #[test]

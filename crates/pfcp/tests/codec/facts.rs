@@ -29,13 +29,14 @@ const WIDE: [(u16, usize, &[usize]); 3] =
     [(134, 6, &[3, 1, 4]), (135, 6, &[3, 1, 4]), (160, 5, &[6])];
 
 /// Tables of values: their number, the type and the field that they are of.
-const VALUES: [(&str, u16, &str); 30] = [
+const VALUES: [(&str, u16, &str); 31] = [
     ("8.2.2-1", 20, "interface"),
     ("8.2.7-1", 25, "ul_gate"),
     ("8.2.7-2", 25, "dl_gate"),
     ("8.2.20-1", 38, "redirect_address_type"),
     ("8.2.24-1", 42, "interface"),
     ("8.2.38-2", 60, "node_id_type"),
+    ("8.2.43-2", 65, "node_type"),
     ("8.2.61-1", 92, "flow_direction"),
     ("8.2.64-1", 95, "description"),
     ("8.2.79-1", 113, "pdn_type"),

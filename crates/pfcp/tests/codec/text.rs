@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Field, Group, Kind, Leaf, Span, When, canonical, describe,
+    Descriptor, Field, Group, Kind, Leaf, Listed, Span, When, canonical, describe,
 };
 use strowger_pfcp::{IeType, Index, MessageType, MessageView};
 
@@ -22,19 +22,24 @@ fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
             When::Head { holds, .. } => holds(bits),
         };
         if there {
-            octets.extend(filling(field));
+            octets.extend(filling(field, bits));
         }
     }
     octets
 }
 
-fn filling(field: &Field) -> Vec<u8> {
+fn filling(field: &Field, head: u128) -> Vec<u8> {
     match field.kind {
         Kind::Number { octets, .. } => vec![1; octets],
         Kind::Time | Kind::Ipv4 => vec![1; 4],
         Kind::Ipv6 => vec![1; 16],
         Kind::Mac => vec![1; 6],
-        Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
+        Kind::List(Listed::Text, _) => vec![0, 3, 0, 1, b'a'],
+        Kind::Text(span)
+        | Kind::Octets(span)
+        | Kind::Labels(span)
+        | Kind::Digits(span)
+        | Kind::List(_, span) => {
             match span {
                 Span::Fixed(octets) => vec![1; usize::from(octets)],
                 Span::Length8 => vec![2, 1, 1],
@@ -43,6 +48,7 @@ fn filling(field: &Field) -> Vec<u8> {
                 Span::MacAddresses => vec![1, 1, 1, 1, 1, 1, 1],
                 Span::Rest => vec![1, b'a'],
                 Span::RestButLast => vec![1],
+                Span::Counted => [0, 1].repeat(usize::from(head.to_le_bytes()[0] & 0xf)),
             }
         }
         _ => Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Group, Kind, Leaf, Presence, Span, When, describe,
+    Descriptor, Group, Kind, Leaf, Listed, Presence, Span, When, describe,
 };
 use strowger_pfcp::{IeType, MessageType};
 
@@ -85,9 +85,8 @@ pub(crate) fn noise(seed: u64, count: usize) -> Vec<u8> {
 }
 
 /// Makes octets that the specification gives a form which no row tells.
-fn sensible(ie: IeType, field: &str, head: u128, choices: &mut Choices<'_>) -> Option<Vec<u8>> {
+fn sensible(ie: IeType, field: &str, choices: &mut Choices<'_>) -> Option<Vec<u8>> {
     let octets = match (ie, field) {
-        (IeType::FQ_CSID, "csids") => 2 * usize::from(head.to_le_bytes()[0] & 0xf),
         (IeType::MAC_ADDRESSES_DETECTED | IeType::MAC_ADDRESSES_REMOVED, "c_tag" | "s_tag") => {
             3 * usize::from(choices.octet() & 1)
         }
@@ -103,18 +102,20 @@ fn sensible(ie: IeType, field: &str, head: u128, choices: &mut Choices<'_>) -> O
             let octets = choices.octets(count);
             return Some(octets.iter().map(|octet| octet & 0x3f).collect());
         }
-        (IeType::PFD_CONTENTS, list) if list.starts_with("additional_") => {
-            // A domain name has its protocol beside it.
-            let each = if list.ends_with("protocol") { 2 } else { 1 };
-            let texts = (0..each * (choices.octet() % 3)).flat_map(|_| {
-                let length = 1 + choices.length();
-                [vec![0, length], choices.letters(usize::from(length))].concat()
-            });
-            return Some(texts.collect());
-        }
         _ => return None,
     };
     Some(choices.octets(octets))
+}
+
+/// Makes the octets of a list of texts.
+fn texts(field: &str, choices: &mut Choices<'_>) -> Vec<u8> {
+    // A domain name has its protocol beside it.
+    let each = if field.ends_with("protocol") { 2 } else { 1 };
+    let texts = (0..each * (choices.octet() % 3)).flat_map(|_| {
+        let length = 1 + choices.length();
+        [vec![0, length], choices.letters(usize::from(length))].concat()
+    });
+    texts.collect()
 }
 
 fn span(kind: Kind, span: Span, value: Option<Vec<u8>>, choices: &mut Choices<'_>) -> Vec<u8> {
@@ -123,6 +124,8 @@ fn span(kind: Kind, span: Span, value: Option<Vec<u8>>, choices: &mut Choices<'_
         Span::RestButLast | Span::Rest | Span::Length8 | Span::Length16 => choices.length(),
         Span::Address => [4, 16][usize::from(choices.octet() & 1)],
         Span::MacAddresses => 6 * (choices.octet() & 3),
+        // It is there already.
+        Span::Counted => 0,
     };
     let value = match kind {
         _ if value.is_some() => value.unwrap_or_default(),
@@ -173,11 +176,22 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
                 Kind::Time | Kind::Ipv4 => choices.octets(4),
                 Kind::Ipv6 => choices.octets(16),
                 Kind::Mac => choices.octets(6),
-                Kind::Text(at) | Kind::Octets(at) | Kind::Labels(at) | Kind::Digits(at) => {
+                Kind::Text(at)
+                | Kind::Octets(at)
+                | Kind::Labels(at)
+                | Kind::Digits(at)
+                | Kind::List(_, at) => {
                     let sensible = choices
                         .readable
-                        .then(|| sensible(leaf.ie, field.name, head, choices));
-                    span(field.kind, at, sensible.flatten(), choices)
+                        .then(|| sensible(leaf.ie, field.name, choices));
+                    let listed = match (field.kind, at) {
+                        (_, Span::Counted) => {
+                            Some(choices.octets(2 * usize::from(value[0] & 0xf)))
+                        }
+                        (Kind::List(Listed::Text, _), _) => Some(texts(field.name, choices)),
+                        _ => None,
+                    };
+                    span(field.kind, at, listed.or(sensible.flatten()), choices)
                 }
                 _ => Vec::new(),
             });

@@ -84,12 +84,16 @@ pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
             Kind::Time | Kind::Ipv4 => " 4".to_owned(),
             Kind::Ipv6 => " 16".to_owned(),
             Kind::Mac => " 6".to_owned(),
-            Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
+            Kind::Text(span)
+            | Kind::Octets(span)
+            | Kind::Labels(span)
+            | Kind::Digits(span)
+            | Kind::List(_, span) => {
                 match span {
                     Span::Length8 | Span::Address | Span::MacAddresses => " 1 *".to_owned(),
                     Span::Length16 => " 2 *".to_owned(),
                     Span::Fixed(octets) => format!(" {octets}"),
-                    Span::Rest | Span::RestButLast => " *".to_owned(),
+                    Span::Rest | Span::RestButLast | Span::Counted => " *".to_owned(),
                 }
             }
             _ => String::new(),

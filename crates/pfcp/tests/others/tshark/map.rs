@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::slice::from_ref;
 
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ enum How {
     Raw,
     /// The same octets.
     Octets,
-    /// Octets that tshark shows part by part.
+    /// The next one of our list.
     Parts,
     /// Octets that stand in one of our fields.
     Among,
@@ -140,7 +141,7 @@ impl Map {
             .filter(|row| row.element == element)
             .collect();
         let mut seen = BTreeSet::new();
-        let mut parts: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut parts: BTreeMap<&str, &[Value]> = BTreeMap::new();
         for leaf in leaves {
             if is_spare(&leaf.name) {
                 continue;
@@ -155,10 +156,11 @@ impl Map {
                 let agrees = match row.how {
                     How::Among => row.holds(members, &leaf.octets),
                     How::Parts => {
-                        let whole = value.and_then(Value::as_str).unwrap_or_default();
-                        let left = parts.entry(row.theirs).or_insert(whole);
-                        let rest = left.strip_prefix(&*octets_of(leaf));
-                        rest.map(|rest| *left = rest).is_some()
+                        let all = value.and_then(Value::as_array);
+                        let left = parts.entry(row.theirs);
+                        let left = left.or_insert(all.map_or(&[], Vec::as_slice));
+                        let next = left.split_off_first();
+                        next.is_some_and(|part| is_part(part, leaf))
                     }
                     _ => row.how.agrees(value, leaf),
                 };
@@ -184,7 +186,10 @@ impl Map {
             // A flag that is not set says nothing, perhaps because its octet is not there, nor do
             // octets that are none; the name of a number says nothing new.
             let number = name.strip_suffix("_name").unwrap_or_default();
-            let silent = *value == false || *value == "" || members.contains_key(number);
+            let silent = *value == false
+                || *value == ""
+                || *value == json!([])
+                || members.contains_key(number);
             if !silent && !seen.contains(name.as_str()) {
                 done.unmapped
                     .insert((element.to_owned(), "ours".to_owned(), name.clone()));
@@ -240,10 +245,9 @@ impl Row {
 
     /// Says that octets stand in one of our fields, as hexadecimal digits or as text.
     fn holds(&self, members: &serde_json::Map<String, Value>, octets: &str) -> bool {
-        let texts = self
-            .ours
-            .split('+')
-            .filter_map(|name| members.get(name)?.as_str());
+        let values = self.ours.split('+').filter_map(|name| members.get(name));
+        let each = values.flat_map(|value| value.as_array().map_or(from_ref(value), Vec::as_slice));
+        let texts = each.filter_map(Value::as_str);
         let mut either = texts.flat_map(|text| [text.to_owned(), hex(text)]);
         either.any(|digits| digits.contains(octets))
     }
@@ -310,6 +314,15 @@ fn integer(text: &str) -> Option<u128> {
     match text.strip_prefix("0x") {
         Some(digits) => u128::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
+    }
+}
+
+/// Says that a number or a MAC address has the octets of a field.
+fn is_part(ours: &Value, theirs: &Field) -> bool {
+    let octets = octets_of(theirs);
+    match ours {
+        Value::String(text) => text.replace(':', "") == octets,
+        ours => number(ours).is_some() && number(ours) == u128::from_str_radix(&octets, 16).ok(),
     }
 }
 

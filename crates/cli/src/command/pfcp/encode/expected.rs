@@ -90,6 +90,7 @@ fn field(kind: Kind) -> Option<String> {
         Kind::Ipv6 => "text with an IPv6 address".to_owned(),
         Kind::Mac => "text with a MAC address such as 00:00:5e:00:53:01".to_owned(),
         Kind::Octets(_) => HEX.to_owned(),
+        Kind::List(each, _) => format!("an array, each of it {}", field(each.kind())?),
         Kind::Digits(_) => "text of decimal digits".to_owned(),
         Kind::Text(_) | Kind::Labels(_) => "text, or an object {\"hex\": \"...\"}".to_owned(),
         _ => return None,

@@ -1,0 +1,171 @@
+//! Lists in a value: numbers, addresses or texts, one after another.
+
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
+
+use crate::error::ErrorKind;
+
+/// Several things of a kind in one field, kept as the octets that they have on the wire.
+///
+/// ```
+/// use strowger_pfcp::ie::{FqCsid, PfdContents};
+///
+/// let sets = FqCsid::of([192, 0, 2, 1].into(), &[7, 9]);
+/// assert_eq!(sets.csids.iter().collect::<Vec<_>>(), [7, 9]);
+///
+/// let mut contents = PfdContents::url("example.org/a");
+/// contents.additional_url = Some(["example.org/b", "example.org/c"].into_iter().collect());
+/// assert_eq!(contents.additional_url.map(|urls| urls.iter().count()), Some(2));
+/// ```
+pub struct List<E: ?Sized, T = Box<[u8]>> {
+    octets: T,
+    each: PhantomData<fn(&E)>,
+}
+
+/// What a [`List`] consists of: numbers of one or two octets, MAC addresses, texts.
+pub trait Each {
+    /// One of them; a text is its octets, which need not be UTF-8.
+    type Value<'a>: Debug;
+
+    /// Takes the first of them from octets; says how many octets it needs where those are fewer.
+    ///
+    /// # Errors
+    /// The octets that are needed.
+    fn first(octets: &[u8]) -> Result<(Self::Value<'_>, &[u8]), usize>;
+}
+
+impl Each for u8 {
+    type Value<'a> = Self;
+
+    fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
+        octets.split_first().map_or(Err(1), |(one, rest)| Ok((*one, rest)))
+    }
+}
+
+impl Each for u16 {
+    type Value<'a> = Self;
+
+    fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
+        let (number, rest) = octets.split_first_chunk().ok_or(2usize)?;
+        Ok((Self::from_be_bytes(*number), rest))
+    }
+}
+
+impl Each for [u8; 6] {
+    type Value<'a> = Self;
+
+    fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
+        let (address, rest) = octets.split_first_chunk().ok_or(6usize)?;
+        Ok((*address, rest))
+    }
+}
+
+/// Texts, each after its length of two octets.
+impl Each for [u8] {
+    type Value<'a> = &'a [u8];
+
+    fn first(octets: &[u8]) -> Result<(&[u8], &[u8]), usize> {
+        let (length, rest) = u16::first(octets)?;
+        let length = usize::from(length);
+        rest.split_at_checked(length).ok_or(2 + length)
+    }
+}
+
+impl<E: Each + ?Sized, T> List<E, T> {
+    /// Reads octets that have to be whole things.
+    #[inline]
+    pub(crate) fn read<'a>(octets: &'a [u8]) -> Result<Self, ErrorKind>
+    where
+        T: From<&'a [u8]>,
+    {
+        let mut rest = octets;
+        while !rest.is_empty() {
+            let have = rest.len();
+            (_, rest) = E::first(rest).map_err(|need| ErrorKind::Length { have, need })?;
+        }
+        Ok(Self::of(T::from(octets)))
+    }
+}
+
+impl<E: ?Sized, T> List<E, T> {
+    const fn of(octets: T) -> Self {
+        let each = PhantomData;
+        Self { octets, each }
+    }
+}
+
+impl<E: Each + ?Sized, T: AsRef<[u8]>> List<E, T> {
+    /// Walks what the list has.
+    pub fn iter(&self) -> impl Iterator<Item = E::Value<'_>> {
+        let mut rest = self.octets.as_ref();
+        std::iter::from_fn(move || {
+            let (one, after) = E::first(rest).ok()?;
+            rest = after;
+            Some(one)
+        })
+    }
+
+    /// Returns the octets as they are on the wire, without the length or count before them.
+    #[must_use]
+    pub fn as_octets(&self) -> &[u8] {
+        self.octets.as_ref()
+    }
+}
+
+impl FromIterator<u8> for List<u8> {
+    fn from_iter<I: IntoIterator<Item = u8>>(numbers: I) -> Self {
+        Self::of(numbers.into_iter().collect())
+    }
+}
+
+impl FromIterator<u16> for List<u16> {
+    fn from_iter<I: IntoIterator<Item = u16>>(numbers: I) -> Self {
+        Self::of(numbers.into_iter().flat_map(u16::to_be_bytes).collect())
+    }
+}
+
+impl FromIterator<[u8; 6]> for List<[u8; 6]> {
+    fn from_iter<I: IntoIterator<Item = [u8; 6]>>(addresses: I) -> Self {
+        Self::of(addresses.into_iter().flatten().collect())
+    }
+}
+
+/// A text of more than 65535 octets makes a list that no element can have: encoding refuses it.
+impl<A: AsRef<[u8]>> FromIterator<A> for List<[u8]> {
+    fn from_iter<I: IntoIterator<Item = A>>(texts: I) -> Self {
+        let mut octets = Vec::new();
+        for text in texts {
+            let text = text.as_ref();
+            let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+            octets.extend_from_slice(&length.to_be_bytes());
+            octets.extend_from_slice(text);
+        }
+        Self::of(octets.into())
+    }
+}
+
+impl<E: ?Sized, T: Default> Default for List<E, T> {
+    fn default() -> Self {
+        Self::of(T::default())
+    }
+}
+
+impl<E: ?Sized, T: Clone> Clone for List<E, T> {
+    fn clone(&self) -> Self {
+        Self::of(self.octets.clone())
+    }
+}
+
+impl<E: ?Sized, T: PartialEq> PartialEq for List<E, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.octets == other.octets
+    }
+}
+
+impl<E: ?Sized, T: Eq> Eq for List<E, T> {}
+
+impl<E: ?Sized, T: Debug> Debug for List<E, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("List").field(&self.octets).finish()
+    }
+}
