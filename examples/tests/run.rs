@@ -284,7 +284,7 @@ fn pfcp_vendor_shows_elements_by_their_rows_and_keeps_the_others() {
             "Acme Probe (32769) of Acme (35818): collector 198.51.100.7, interval 10, label",
             "IE 32771 (32771) of Acme (35818) (unexpected): 0x010203, 3 octets",
             "every Some(Number(10)) s",
-            "IE 32769 (Acme Probe): interval 10 -> 600",
+            "Acme Probe: interval 10 -> 600",
             "kept: true",
         ],
     );

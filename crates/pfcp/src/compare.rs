@@ -112,8 +112,19 @@ pub struct Difference {
     pub path: IePath,
     /// What it is.
     pub kind: DifferenceKind,
-    /// The names of the groups on the path, the innermost last.
-    names: Vec<Option<String>>,
+    /// The names of the elements on the path, the innermost last.
+    names: Vec<Name>,
+}
+
+/// What people know an element of a path by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Name {
+    /// Its type alone.
+    Type,
+    /// The element that names it: the PDR ID of a Create PDR.
+    Of(String),
+    /// The name that a dictionary gives a vendor's element.
+    Vendor(String),
 }
 
 /// What a [`Difference`] is.
@@ -142,11 +153,14 @@ pub enum DifferenceKind {
 }
 
 impl Difference {
-    /// Walks the path as text: each step with its place and, in a group that has one, its name.
+    /// Walks the path as text: each step with its place and, in a group that has one, its name;
+    /// a vendor's element has the name that the dictionary gives it.
     pub fn steps(&self) -> impl Iterator<Item = String> + '_ {
-        let step = |(step, name): (PathStep, &Option<String>)| match name {
-            Some(name) => format!("{step} ({name})"),
-            None => step.to_string(),
+        let step = |(step, name): (PathStep, &Name)| match (name, step.index) {
+            (Name::Type, _) => step.to_string(),
+            (Name::Of(name), _) => format!("{step} ({name})"),
+            (Name::Vendor(name), Some(index)) => format!("{name}[{index}]"),
+            (Name::Vendor(name), None) => name.clone(),
         };
         self.path.steps().zip(&self.names).map(step)
     }

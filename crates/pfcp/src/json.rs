@@ -51,8 +51,9 @@ pub enum JsonError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonPath {
     message: Option<MessageType>,
-    /// Innermost first: steps are added while an error travels outwards.
-    inner_first: Vec<JsonStep>,
+    /// Innermost first: steps are added while an error travels outwards. A vendor's element has
+    /// the name that a dictionary gives it.
+    inner_first: Vec<(JsonStep, Option<String>)>,
 }
 
 /// One step of a [`JsonPath`].
@@ -74,7 +75,7 @@ impl JsonPath {
     /// Walks the steps from the outside to the inside.
     #[must_use]
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = JsonStep> + '_ {
-        self.inner_first.iter().rev().copied()
+        self.inner_first.iter().rev().map(|(step, _)| *step)
     }
 }
 
@@ -84,18 +85,20 @@ impl Display for JsonPath {
             Some(message) => message.fmt(f)?,
             None => f.write_str("message")?,
         }
-        self.steps().try_for_each(|step| match step.ie {
-            Some(ie) => write!(f, " / {ie}"),
-            None => write!(f, " / ies[{}]", step.place),
+        let mut steps = self.inner_first.iter().rev();
+        steps.try_for_each(|(step, name)| match (name, step.ie) {
+            (Some(name), _) => write!(f, " / {name}"),
+            (None, Some(ie)) => write!(f, " / {ie}"),
+            (None, None) => write!(f, " / ies[{}]", step.place),
         })
     }
 }
 
 impl JsonError {
     /// Adds the element that the error is in.
-    fn within(mut self, step: JsonStep) -> Self {
+    fn within(mut self, step: JsonStep, name: Option<&str>) -> Self {
         if let Self::Key { path, .. } | Self::Depth { path } = &mut self {
-            path.inner_first.push(step);
+            path.inner_first.push((step, name.map(str::to_owned)));
         }
         self
     }
@@ -316,7 +319,7 @@ fn write_group(
     let ies = ies.as_array().ok_or_else(|| missing("ies"))?;
     for (place, ie) in ies.iter().enumerate() {
         let number = number(ie, "type", 0xffff).map(IeType);
-        let number = number.map_err(|error| error.within(JsonStep { place, ie: None }))?;
+        let number = number.map_err(|error| error.within(JsonStep { place, ie: None }, None))?;
         let member = group.and_then(|group| group.member(number));
         let what = member
             .map(|member| member.what)
@@ -331,10 +334,13 @@ fn write_group(
             let index = member
                 .is_some_and(|member| member.many)
                 .then(|| same.count());
-            error.within(JsonStep {
+            let step = JsonStep {
                 place,
                 ie: Some(PathStep { ie: number, index }),
-            })
+            };
+            let enterprise = optional(ie, "enterprise", 0xffff).ok().flatten();
+            let row = enterprise.and_then(|enterprise| vendors.row(enterprise, number));
+            error.within(step, row.map(vendor::Row::name))
         })?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-use super::Ignore;
 use super::vendor::{self, Told};
+use super::{Ignore, Name};
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Kind, Leaf, describe};
 use crate::ie::value::Value;
@@ -149,19 +149,16 @@ impl<'a> Item<'a> {
         (many || self.place > 0).then_some(self.place)
     }
 
-    /// The name of a group of which there may be several.
-    pub(super) fn name(&self) -> Option<String> {
-        if let Content::Vendor(name, _) = &self.content {
-            return Some(name.clone());
-        }
-        if self.named.is_empty() {
-            return None;
-        }
-        let Content::Group(items) = &self.content else {
-            return None;
+    /// What people know it by: a group of which there may be several has a name.
+    pub(super) fn name(&self) -> Name {
+        let named = match &self.content {
+            Content::Vendor(name, _) => return Name::Vendor(name.clone()),
+            Content::Group(items) if !self.named.is_empty() => name_of(items),
+            _ => None,
         };
-        let part = name_of(items)?.part;
-        Some(format!("{} {}", part.ie(), text::part(part, &rows::NONE)))
+        named.map_or(Name::Type, |Item { part, .. }| {
+            Name::Of(format!("{} {}", part.ie(), text::part(*part, &rows::NONE)))
+        })
     }
 }
 
