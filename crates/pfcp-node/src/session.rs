@@ -18,10 +18,11 @@ use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Change, Refusal, RuleSet};
 use strowger_pfcp::transaction::AnswerKey;
-use strowger_pfcp::{Frame, Index, MessageView, Rejection, Seid, validate};
+use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid, validate};
 
 use crate::bulletin::SessionEventKind;
 use crate::planted::{Bug, planted};
+use crate::pool::Claim;
 use crate::policy::QuestionKind;
 use crate::shared::{Shared, add};
 use crate::store::{self, Answer, Owner, SessionRecord, Ticket};
@@ -395,7 +396,12 @@ impl Session {
         let claims = claims(rules);
         self.shared.pool.replace(self.seid, claims).map_err(|taken| {
             tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
-            Refusal::new(Cause::RULE_FAILURE)
+            let (rule, ie) = match taken.claim {
+                Claim::Teid { teid, address } => (rules.rule_at(teid, address), IeType::F_TEID),
+                Claim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
+            };
+            let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
+            rule.map_or(refusal.clone(), |rule| refusal.rule(rule))
         })
     }
 

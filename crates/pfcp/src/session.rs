@@ -17,6 +17,8 @@ mod merge;
 mod reference;
 mod refusal;
 
+use std::net::IpAddr;
+
 use crate::error::{Error, ErrorKind};
 use crate::ie::{
     BarId, CreateFar, CreatePdr, CreateQer, CreateUrr, FTeid, FarId, Ie, IeType, Interfaces, PdrId,
@@ -257,34 +259,52 @@ impl RuleSet {
     /// Reads the ends of tunnels at which packets are detected.
     #[must_use]
     pub fn f_teids(&self) -> Vec<FTeid> {
-        self.detected(IeType::F_TEID)
+        self.detected(IeType::F_TEID).map(|(_, end)| end).collect()
+    }
+
+    /// Finds the rule that detects packets at the end of a tunnel.
+    #[must_use]
+    pub fn rule_at(&self, teid: u32, address: IpAddr) -> Option<RuleId> {
+        let is_at = |end: &FTeid| {
+            let addresses = [end.ipv4.map(IpAddr::V4), end.ipv6.map(IpAddr::V6)];
+            end.teid == Some(teid) && addresses.contains(&Some(address))
+        };
+        let mut ends = self.detected(IeType::F_TEID);
+        ends.find(|(_, end)| is_at(end)).map(|(id, _)| id)
     }
 
     /// Reads the addresses of the user's equipment by which packets are detected.
     #[must_use]
     pub fn ue_addresses(&self) -> Vec<UeIpAddress> {
-        self.detected(IeType::UE_IP_ADDRESS)
+        let all = self.detected(IeType::UE_IP_ADDRESS);
+        all.map(|(_, address)| address).collect()
     }
 
-    /// Reads the elements of a type in the PDIs and the traffic endpoints.
-    fn detected<T: Ie>(&self, ie: IeType) -> Vec<T> {
-        let mut found = Vec::new();
-        let mut take = |tlvs: Tlvs<'_>| {
-            let fitting = tlvs.map_while(Result::ok).filter(|tlv| tlv.ie == ie);
-            found.extend(fitting.filter_map(|tlv| T::decode(tlv.value).ok()));
+    /// Finds the rule that detects packets by an address of the user's equipment.
+    #[must_use]
+    pub fn rule_of_ue(&self, address: IpAddr) -> Option<RuleId> {
+        let is_it = |ue: &UeIpAddress| {
+            [ue.ipv4.map(IpAddr::V4), ue.ipv6.map(IpAddr::V6)].contains(&Some(address))
         };
-        for rule in self.rules(RuleKind::Pdr) {
-            for tlv in rule.tlvs().map_while(Result::ok) {
-                if tlv.ie == IeType::PDI {
-                    take(Tlvs::new(tlv.value));
-                }
-            }
-        }
-        for rule in self.rules(RuleKind::TrafficEndpoint) {
-            take(rule.tlvs());
-        }
-        found
+        let mut all = self.detected(IeType::UE_IP_ADDRESS);
+        all.find(|(_, ue)| is_it(ue)).map(|(id, _)| id)
     }
+
+    /// Reads the elements of a type in the PDIs and the traffic endpoints, each with its rule.
+    fn detected<T: Ie>(&self, ie: IeType) -> impl Iterator<Item = (RuleId, T)> {
+        let pdis = self.rules(RuleKind::Pdr).flat_map(|rule| {
+            of_type(rule.tlvs(), IeType::PDI).map(move |pdi| (rule.id, Tlvs::new(pdi.value)))
+        });
+        let endpoints = self.rules(RuleKind::TrafficEndpoint);
+        let endpoints = endpoints.map(|rule| (rule.id, rule.tlvs()));
+        pdis.chain(endpoints).flat_map(move |(id, tlvs)| {
+            of_type(tlvs, ie).filter_map(move |tlv| Some((id, T::decode(tlv.value).ok()?)))
+        })
+    }
+}
+
+fn of_type(tlvs: Tlvs<'_>, ie: IeType) -> impl Iterator<Item = Tlv<'_>> {
+    tlvs.map_while(Result::ok).filter(move |tlv| tlv.ie == ie)
 }
 
 impl std::fmt::Debug for RuleSet {

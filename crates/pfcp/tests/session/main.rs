@@ -35,6 +35,19 @@ fn rules_are_found_by_kind_and_number() {
 }
 
 #[test]
+fn rule_is_found_by_what_it_detects() {
+    let rules = two_and_two();
+    let address = IpAddr::from([10, 0, 0, 1]);
+    assert_eq!(rules.rule_at(7, address), Some(PdrId(1).into()));
+    assert_eq!(rules.rule_at(8, address), None);
+    assert_eq!(rules.rule_at(7, IpAddr::from([10, 0, 0, 2])), None);
+    let ue = rules.ue_addresses().into_iter().find_map(|ue| ue.ipv4);
+    let found = ue.and_then(|ue| rules.rule_of_ue(ue.into()));
+    assert_eq!(found.map(|id| id.kind), ue.map(|_| RuleKind::Pdr));
+    assert_eq!(rules.rule_of_ue(IpAddr::from([192, 0, 2, 255])), None);
+}
+
+#[test]
 fn two_and_two_rules_take_less_than_a_kibibyte() {
     let rules = two_and_two();
     let taken = size_of::<RuleSet>() + rules.octets().len() + 16 * rules.len();
