@@ -12,6 +12,8 @@ mod conditions;
 mod damage;
 #[path = "codec/facts.rs"]
 mod facts;
+#[path = "codec/field.rs"]
+mod field;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]

@@ -1,0 +1,125 @@
+//! A field is in its own octets and in no others: each bit of it, changed, changes what that field
+//! says, and the octets of the owned value in that place alone.
+
+use std::ops::Range;
+
+use strowger_pfcp::IeType;
+use strowger_pfcp::ie::Value;
+use strowger_pfcp::ie::descriptor::{Kind, Leaf, Listed, Span, canonical};
+
+use crate::values::{leaf_variety, leaves};
+
+/// The fields of a value: name, kind and what it says.
+fn fields<'a>(leaf: &'static Leaf, value: &'a [u8]) -> Vec<(&'static str, Kind, Value<'a>)> {
+    leaf.read(value).collect()
+}
+
+/// The bits of each field that is there, counted from the lowest bit of the first octet on.
+fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> {
+    let mut at = leaf.head.min(value.len());
+    let mut places = Vec::new();
+    for (name, kind, says) in fields(leaf, value) {
+        let bits = match (kind, says) {
+            (Kind::Bits { shift, width, .. }, _) => of_head(shift.into(), width as usize),
+            (Kind::Number { octets, width, .. }, _) => {
+                let all = octets_at(&mut at, 0, octets);
+                // The lowest bits count, and those are in the last octets.
+                let counts = |bit: &usize| {
+                    let below = (all.end - 1 - bit / 8) * 8 + bit % 8;
+                    below < width as usize
+                };
+                (8 * all.start..8 * all.end).filter(counts).collect()
+            }
+            (_, Value::Octets(octets)) => {
+                let before = match kind {
+                    Kind::Text(span)
+                    | Kind::Octets(span)
+                    | Kind::Labels(span)
+                    | Kind::Digits(span)
+                    | Kind::List(_, span) => prefix(span),
+                    _ => 0,
+                };
+                let all = octets_at(&mut at, before, octets.len());
+                // A length within a list is no part of what it says.
+                let whole = !matches!(kind, Kind::List(Listed::Text, _));
+                (8 * all.start..8 * all.end).filter(|_| whole).collect()
+            }
+            (Kind::Ipv6, _) => bits(octets_at(&mut at, 0, 16)),
+            (Kind::Mac, _) => bits(octets_at(&mut at, 0, 6)),
+            _ => bits(octets_at(&mut at, 0, 4)),
+        };
+        places.push((name, bits));
+    }
+    places
+}
+
+fn bits(octets: Range<usize>) -> Vec<usize> {
+    (8 * octets.start..8 * octets.end).collect()
+}
+
+fn of_head(shift: usize, width: usize) -> Vec<usize> {
+    let above = if width > 8 { width - 8 } else { width };
+    let low = (shift / 8 + 1) * 8;
+    let low = low..low + width - above;
+    (shift..shift + above).chain(low).collect()
+}
+
+fn octets_at(at: &mut usize, before: usize, octets: usize) -> Range<usize> {
+    let start = *at + before;
+    *at = start + octets;
+    start..*at
+}
+
+/// The octets before a value of variable length.
+const fn prefix(span: Span) -> usize {
+    match span {
+        Span::Rest | Span::RestButLast | Span::Fixed(_) | Span::Counted => 0,
+        Span::Length8 | Span::Address | Span::MacAddresses => 1,
+        Span::Length16 => 2,
+    }
+}
+
+/// Says that other fields depend on the field: how many octets they have, or that they are there.
+fn decides(ie: IeType, leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> bool {
+    let names = |value| -> Vec<&str> {
+        fields(leaf, value)
+            .into_iter()
+            .map(|(name, ..)| name)
+            .collect()
+    };
+    (ie, name) == (IeType::FQ_CSID, "number_of_csids") || names(value) != names(changed)
+}
+
+#[test]
+fn a_field_that_changes_changes_its_own_octets_alone() {
+    let mut changes = 0;
+    for (ie, what) in leaves() {
+        for value in leaf_variety(what, u64::from(ie.0)) {
+            let value = canonical(ie, &value).expect("a row").expect("well-formed");
+            for (name, bits) in places(what, &value) {
+                for bit in bits {
+                    let mut changed = value.clone();
+                    // A flag of an octet that was left out is not set.
+                    let Some(octet) = changed.get_mut(bit / 8) else {
+                        continue;
+                    };
+                    *octet ^= 1 << (bit % 8);
+                    if decides(ie, what, &value, name, &changed) {
+                        continue;
+                    }
+                    let again = canonical(ie, &changed).expect("a row");
+                    let again = again.unwrap_or_else(|error| panic!("{ie}, {name}: {error}"));
+                    // Flags at the end that are not set are left out.
+                    let same = again.len().min(changed.len());
+                    assert_eq!(again[..same], changed[..same], "{ie}, {name}, bit {bit}");
+                    let (before, after) = (fields(what, &value), fields(what, &changed));
+                    let differ = before.iter().zip(&after).filter(|(a, b)| a.2 != b.2);
+                    let differ: Vec<&str> = differ.map(|(field, _)| field.0).collect();
+                    assert_eq!(differ, [name], "{ie}, bit {bit}");
+                    changes += 1;
+                }
+            }
+        }
+    }
+    assert!(changes > 100_000, "only {changes} changes");
+}
