@@ -22,6 +22,7 @@ pub use frames::{Frame, Frames, frames};
 pub use header::{Header, Seid, Sequence};
 pub(crate) use index::DEPTH;
 pub use index::Index;
+pub(crate) use part::BareParts;
 pub use part::{Part, Parts};
 pub use tlv::{Tlv, Tlvs};
 pub use writer::Writer;

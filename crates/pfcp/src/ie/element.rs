@@ -1,7 +1,9 @@
+use std::iter;
+
 use super::descriptor::{Descriptor, Group};
 use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
-use crate::wire::{Index, Part, Writer};
+use crate::wire::{BareParts, Index, Part, Writer};
 
 /// A typed element: a row of the tables.
 ///
@@ -67,29 +69,37 @@ pub(crate) trait Owned: Sized {
     fn fill(&mut self, part: Part<'_>) -> Result<(), Error>;
 }
 
+/// A group that is read, and what it is.
+pub(crate) type Within<'a> = (Part<'a>, &'static Group);
+
 /// Fills a member of a group.
 #[inline]
 pub(crate) fn fill<T: Owned>(
     value: &mut T,
-    group: Part<'_>,
     member: Part<'_>,
+    within: Within<'_>,
 ) -> Result<(), Error> {
     value
         .fill(member)
-        .map_err(|error| member.blame(error, group))
+        .map_err(|error| member.blame(error, within))
 }
 
-/// Fills all members of a group that are of the same row.
-pub(crate) fn fill_all<T: Owned>(
+/// Fills a member of a group and those after it that are of the same row.
+pub(crate) fn fill_run<T: Owned>(
     values: &mut Vec<T>,
-    group: Part<'_>,
     first: Part<'_>,
+    more: &mut BareParts<'_>,
+    within: Within<'_>,
 ) -> Result<(), Error> {
-    let slot = first.slot();
-    let members = || group.parts().filter(|part| part.slot() == slot);
-    values.resize_with(group.count(slot), T::blank);
-    for (value, member) in values.iter_mut().zip(members()) {
-        fill(value, group, member)?;
+    let run = 1 + more.run(first.slot());
+    if values.is_empty() {
+        values.reserve_exact(run);
+    }
+    for member in iter::once(first).chain(more.by_ref()).take(run) {
+        values.push(T::blank());
+        if let Some(value) = values.last_mut() {
+            fill(value, member, within)?;
+        }
     }
     Ok(())
 }

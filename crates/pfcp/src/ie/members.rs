@@ -132,11 +132,16 @@ macro_rules! group_struct {
                 )*
                 const ALWAYS: u64 = 0 $(| $crate::ie::members::member_always!($kind $field))*;
                 let mut lacking = ALWAYS;
-                for inner in part.parts() {
+                let (within, mut parts) = ((part, Self::GROUP), part.bare_parts());
+                // A table without members does not use it.
+                let _ = within;
+                while let Some(inner) = parts.next() {
                     lacking &= !1u64.checked_shl(inner.slot().into()).unwrap_or(0);
                     match inner.slot() {
                         $(slot if slot == $field => {
-                            $crate::ie::members::member_fill!($kind self.$field, part inner);
+                            $crate::ie::members::member_fill!(
+                                $kind self.$field, inner parts within
+                            );
                         })*
                         _ => {}
                     }
@@ -144,7 +149,7 @@ macro_rules! group_struct {
                 if lacking != 0 {
                     return Err($crate::ie::element::lacking(Self::GROUP, lacking, part));
                 }
-                self.rest = $crate::ie::Rest::of(part);
+                self.rest = $crate::ie::Rest::of(part.typed(Self::GROUP));
                 Ok(())
             }
         }
@@ -345,27 +350,22 @@ macro_rules! member_always {
 }
 
 macro_rules! member_fill {
-    (one $field:expr, $part:ident $inner:ident) => {
-        $crate::ie::element::fill(&mut $field, $part, $inner)?
+    (one $field:expr, $inner:ident $parts:ident $within:ident) => {
+        $crate::ie::element::fill(&mut $field, $inner, $within)?
     };
-    (opt $field:expr, $part:ident $inner:ident) => {
+    (opt $field:expr, $inner:ident $parts:ident $within:ident) => {
         let value = $field.insert($crate::ie::element::Owned::blank());
-        $crate::ie::element::fill(value, $part, $inner)?
+        $crate::ie::element::fill(value, $inner, $within)?
     };
-    (rare $field:expr, $part:ident $inner:ident) => {
+    (rare $field:expr, $inner:ident $parts:ident $within:ident) => {
         let value = $field.insert(Box::new($crate::ie::element::Owned::blank()));
-        $crate::ie::element::fill(&mut **value, $part, $inner)?
+        $crate::ie::element::fill(&mut **value, $inner, $within)?
     };
-    (many $field:expr, $part:ident $inner:ident) => {
-        // The first of them brings all.
-        if $field.is_empty() {
-            $crate::ie::element::fill_all(&mut $field, $part, $inner)?;
-        }
+    (many $field:expr, $inner:ident $parts:ident $within:ident) => {
+        $crate::ie::element::fill_run(&mut $field, $inner, &mut $parts, $within)?
     };
-    (few $field:expr, $part:ident $inner:ident) => {
-        if $field.is_empty() {
-            $crate::ie::element::fill_all($field.list(), $part, $inner)?;
-        }
+    (few $field:expr, $inner:ident $parts:ident $within:ident) => {
+        $crate::ie::element::fill_run($field.list(), $inner, &mut $parts, $within)?
     };
 }
 
