@@ -51,7 +51,7 @@ pub trait Ie: Sized {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         let mut writer = Writer::new(out);
-        put(self, &mut writer);
+        writer.element(Self::TYPE, |out| self.write(out));
         let written = writer.finish();
         if written.is_err() {
             out.truncate(start);
@@ -60,13 +60,23 @@ pub trait Ie: Sized {
     }
 }
 
-/// How an owned value is made: in its place, from nothing to what a checked part says.
+/// How an owned value is made, in its place, from nothing to what a checked part says; and how it
+/// becomes a whole element.
 pub(crate) trait Owned: Sized {
     /// Makes a value in which nothing is set.
     fn blank() -> Self;
 
     /// Sets what a part says in a blank value.
     fn fill(&mut self, part: Part<'_>) -> Result<(), Error>;
+
+    /// Appends type, length and value.
+    #[inline]
+    fn put_element(&self, out: &mut Writer<'_>)
+    where
+        Self: Ie,
+    {
+        out.element(Self::TYPE, |out| self.write(out));
+    }
 }
 
 /// A group that is read, and what it is.
@@ -110,10 +120,4 @@ pub(crate) fn lacking(group: &Group, slots: u64, part: Part<'_>) -> Error {
     let member = group.members.get(slots.trailing_zeros() as usize);
     let ie = member.map_or(IeType::RESERVED, |member| member.ie);
     Error::new(part.offset(), ErrorKind::Missing(ie))
-}
-
-/// Appends one element.
-#[inline]
-pub(crate) fn put<T: Ie>(value: &T, out: &mut Writer<'_>) {
-    out.element(T::TYPE, |out| value.write(out));
 }

@@ -8,6 +8,12 @@ macro_rules! leaf_ie {
         ));
     };
     ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr, |$part:ident| $read:expr) => {
+        $crate::ie::leaf::leaf_ie!($name, $owned, $view, $leaf, $ie, |$part| $read, {});
+    };
+    (
+        $name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr, |$part:ident| $read:expr,
+        { $($put:item)? }
+    ) => {
         impl $crate::ie::Ie for $owned {
             const TYPE: $crate::ie::IeType = $ie;
             const DESCRIPTOR: $crate::ie::Descriptor = {
@@ -45,6 +51,8 @@ macro_rules! leaf_ie {
                 *self = <Self as $crate::ie::Ie>::from_part(part)?;
                 Ok(())
             }
+
+            $($put)?
         }
     };
 }
@@ -171,7 +179,18 @@ macro_rules! number_leaf {
             $crate::ie::IeType::$ie,
             |part| part
                 .array::<{ $crate::ie::field::number_size!($kind).0 }>()
-                .and_then(|octets| $name::read(&mut $crate::ie::field::Reader::new(&octets)))
+                .and_then(|octets| $name::read(&mut $crate::ie::field::Reader::new(&octets))),
+            {
+                #[inline]
+                fn put_element(&self, out: &mut $crate::wire::Writer<'_>) {
+                    const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
+                    let (ie, number) = ($crate::ie::IeType::$ie, u64::from(self.0));
+                    if !out.number::<{ 4 + SIZE.0 }>(ie, number, SIZE.1) {
+                        let field = stringify!($field);
+                        out.refuse($crate::error::ErrorKind::Range { field });
+                    }
+                }
+            }
         );
     };
 }
@@ -324,9 +343,11 @@ macro_rules! flags {
 
             #[inline]
             fn put(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
-                let octets = self.0.to_le_bytes();
-                let used = octets.iter().rposition(|&octet| octet != 0).map_or(0, |last| last + 1);
-                out.extend_from_slice(&octets[..used.max($least)]);
+                let used = (<$repr>::BITS - self.0.leading_zeros()).div_ceil(8) as usize;
+                let end = out.len() + used.max($least);
+                // So many that the compiler knows the number, less what is too much.
+                out.extend_from_slice(&self.0.to_le_bytes());
+                out.truncate(end);
                 Ok(())
             }
         }

@@ -371,21 +371,21 @@ macro_rules! member_fill {
 
 macro_rules! member_put {
     (one $value:expr, $out:ident) => {
-        $crate::ie::element::put(&$value, $out)
+        $crate::ie::element::Owned::put_element(&$value, $out)
     };
     (opt $value:expr, $out:ident) => {
         if let Some(value) = &$value {
-            $crate::ie::element::put(value, $out);
+            $crate::ie::element::Owned::put_element(value, $out);
         }
     };
     (rare $value:expr, $out:ident) => {
         if let Some(value) = &$value {
-            $crate::ie::element::put(&**value, $out);
+            $crate::ie::element::Owned::put_element(&**value, $out);
         }
     };
     ($list:ident $value:expr, $out:ident) => {
         for value in &$value {
-            $crate::ie::element::put(value, $out);
+            $crate::ie::element::Owned::put_element(value, $out);
         }
     };
 }
@@ -393,14 +393,14 @@ macro_rules! member_put {
 macro_rules! member_emit {
     (one $value:expr, $occurrence:ident, $out:ident) => {{
         if $occurrence == 0 {
-            $crate::ie::element::put(&$value, $out);
+            $crate::ie::element::Owned::put_element(&$value, $out);
         }
         $occurrence == 0
     }};
     (many $value:expr, $occurrence:ident, $out:ident) => {
         match $value.get($occurrence) {
             Some(value) => {
-                $crate::ie::element::put(value, $out);
+                $crate::ie::element::Owned::put_element(value, $out);
                 true
             }
             None => false,

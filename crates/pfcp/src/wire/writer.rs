@@ -42,6 +42,21 @@ impl<'a> Writer<'a> {
         self.patch(ie, start);
     }
 
+    /// Appends one element that is a number of the lowest `width` bits; `N` are its octets with
+    /// type and length. Says whether the number has no bit above those.
+    #[inline]
+    pub(crate) fn number<const N: usize>(&mut self, ie: IeType, number: u64, width: u32) -> bool {
+        let counted = number & (u64::MAX >> (64 - width));
+        let mut octets = [0; N];
+        let (head, value) = octets.split_at_mut(4);
+        let [high, low] = ie.0.to_be_bytes();
+        let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
+        head.copy_from_slice(&[high, low, 0, length]);
+        value.copy_from_slice(&counted.to_be_bytes()[8 - value.len()..]);
+        self.out.extend_from_slice(&octets);
+        counted == number
+    }
+
     /// Writes the length of the element that starts at `start`.
     #[inline]
     pub(crate) fn patch(&mut self, ie: IeType, start: usize) {
