@@ -22,8 +22,8 @@ use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid, validate
 
 use crate::bulletin::SessionEventKind;
 use crate::planted::{Bug, planted};
-use crate::pool::Claim;
 use crate::policy::QuestionKind;
+use crate::pool::Claim;
 use crate::shared::{Shared, add};
 use crate::store::{self, Answer, Owner, SessionRecord, Ticket};
 

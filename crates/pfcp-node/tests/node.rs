@@ -359,11 +359,22 @@ async fn two_sessions_never_hold_the_same_ue_address_or_tunnel() {
     let held = Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(1));
     let session = association.establish(held.clone()).await.unwrap();
     for (rules, ie) in [
-        (Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(2)), IeType::F_TEID),
-        (Rules::with_tunnel(8, Ipv4Addr::LOCALHOST, ue(1)), IeType::UE_IP_ADDRESS),
+        (
+            Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(2)),
+            IeType::F_TEID,
+        ),
+        (
+            Rules::with_tunnel(8, Ipv4Addr::LOCALHOST, ue(1)),
+            IeType::UE_IP_ADDRESS,
+        ),
     ] {
         let refused = association.establish(rules).await.err();
-        let Some(ClientError::Refused { cause, offending_ie, .. }) = refused else {
+        let Some(ClientError::Refused {
+            cause,
+            offending_ie,
+            ..
+        }) = refused
+        else {
             panic!("not refused by the peer: {refused:?}");
         };
         assert_eq!((cause, offending_ie), (Cause::RULE_FAILURE, Some(ie)));

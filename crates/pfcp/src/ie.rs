@@ -58,8 +58,8 @@ pub use access::{
     SteeringModeIndicator, Thresholds, TransportMode, Weight,
 };
 pub use address::{
-    CpPfcpEntityIpAddress, CsidNode, CsidNodeType, FSeid, FTeid, FqCsid, NodeId, NodeIdType, RemoteGtpuPeer,
-    SourceIpAddress, UeIpAddress, UserPlaneIpResourceInformation,
+    CpPfcpEntityIpAddress, CsidNode, CsidNodeType, FSeid, FTeid, FqCsid, NodeId, NodeIdType,
+    RemoteGtpuPeer, SourceIpAddress, UeIpAddress, UserPlaneIpResourceInformation,
 };
 pub use bridge::{
     ConfiguredTimeDomain, CreateBridgeRouterInfo, CumulativeRateratioMeasurement,

@@ -214,6 +214,6 @@ macro_rules! when_data {
 }
 
 pub(crate) use {
-    bits_fit, bits_getter, bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write, when_data,
-    when_mask, when_write,
+    bits_fit, bits_getter, bits_kind, bits_mask, bits_read, bits_type, bits_width, bits_write,
+    when_data, when_mask, when_write,
 };

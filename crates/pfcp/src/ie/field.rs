@@ -528,5 +528,6 @@ pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
 }
 
 pub(crate) use {
-    field_default, field_kind, field_type, list_kind, number_size, read_field, write_field, write_when,
+    field_default, field_kind, field_type, list_kind, number_size, read_field, write_field,
+    write_when,
 };

@@ -38,7 +38,9 @@ impl Each for u8 {
     type Value<'a> = Self;
 
     fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
-        octets.split_first().map_or(Err(1), |(one, rest)| Ok((*one, rest)))
+        octets
+            .split_first()
+            .map_or(Err(1), |(one, rest)| Ok((*one, rest)))
     }
 }
 

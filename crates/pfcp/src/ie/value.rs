@@ -92,18 +92,16 @@ impl Kind {
             | Self::Octets(span)
             | Self::Labels(span)
             | Self::Digits(span)
-            | Self::List(_, span) => {
-                Value::Octets(match span {
-                    Span::Rest => reader.rest(),
-                    Span::RestButLast => reader.rest_but_last().ok()?,
-                    Span::Length8 => reader.prefixed8().ok()?,
-                    Span::Length16 => reader.prefixed16().ok()?,
-                    Span::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
-                    Span::Address => reader.address().ok()?,
-                    Span::MacAddresses => reader.mac_addresses().ok()?,
-                    Span::Counted => reader.take(counted(head)).ok()?,
-                })
-            }
+            | Self::List(_, span) => Value::Octets(match span {
+                Span::Rest => reader.rest(),
+                Span::RestButLast => reader.rest_but_last().ok()?,
+                Span::Length8 => reader.prefixed8().ok()?,
+                Span::Length16 => reader.prefixed16().ok()?,
+                Span::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
+                Span::Address => reader.address().ok()?,
+                Span::MacAddresses => reader.mac_addresses().ok()?,
+                Span::Counted => reader.take(counted(head)).ok()?,
+            }),
         })
     }
 }

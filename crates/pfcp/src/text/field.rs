@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Display};
 
+use crate::ie::descriptor::Listed;
 use crate::ie::name;
 use crate::ie::value::{Value, text_of};
-use crate::ie::descriptor::Listed;
 use crate::ie::{IeType, Kind};
 
 /// A name of a field as people write it: `gtpu_udp_ipv4` is GTP-U UDP IPv4.
@@ -113,15 +113,15 @@ impl Shown<'_> {
             return self.list(f, each, octets);
         }
         match text_of(self.kind, octets) {
-                // Many peers write names of networks as labels, which are no text.
-                Some(text) if text.starts_with(|first: char| first.is_ascii_control()) => {
-                    match name::from_labels(octets) {
-                        Some(name) => write!(f, "{} (as labels)", name.escape_debug()),
-                        None => write!(f, "{}", text.escape_debug()),
-                    }
+            // Many peers write names of networks as labels, which are no text.
+            Some(text) if text.starts_with(|first: char| first.is_ascii_control()) => {
+                match name::from_labels(octets) {
+                    Some(name) => write!(f, "{} (as labels)", name.escape_debug()),
+                    None => write!(f, "{}", text.escape_debug()),
                 }
-                Some(text) => write!(f, "{}", text.escape_debug()),
-                None => Hex(octets).fmt(f),
+            }
+            Some(text) => write!(f, "{}", text.escape_debug()),
+            None => Hex(octets).fmt(f),
         }
     }
 

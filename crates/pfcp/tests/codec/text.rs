@@ -39,18 +39,16 @@ fn filling(field: &Field, head: u128) -> Vec<u8> {
         | Kind::Octets(span)
         | Kind::Labels(span)
         | Kind::Digits(span)
-        | Kind::List(_, span) => {
-            match span {
-                Span::Fixed(octets) => vec![1; usize::from(octets)],
-                Span::Length8 => vec![2, 1, 1],
-                Span::Length16 => vec![0, 2, 1, 1],
-                Span::Address => vec![4, 1, 1, 1, 1],
-                Span::MacAddresses => vec![1, 1, 1, 1, 1, 1, 1],
-                Span::Rest => vec![1, b'a'],
-                Span::RestButLast => vec![1],
-                Span::Counted => [0, 1].repeat(usize::from(head.to_le_bytes()[0] & 0xf)),
-            }
-        }
+        | Kind::List(_, span) => match span {
+            Span::Fixed(octets) => vec![1; usize::from(octets)],
+            Span::Length8 => vec![2, 1, 1],
+            Span::Length16 => vec![0, 2, 1, 1],
+            Span::Address => vec![4, 1, 1, 1, 1],
+            Span::MacAddresses => vec![1, 1, 1, 1, 1, 1, 1],
+            Span::Rest => vec![1, b'a'],
+            Span::RestButLast => vec![1],
+            Span::Counted => [0, 1].repeat(usize::from(head.to_le_bytes()[0] & 0xf)),
+        },
         _ => Vec::new(),
     }
 }

@@ -185,9 +185,7 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
                         .readable
                         .then(|| sensible(leaf.ie, field.name, choices));
                     let listed = match (field.kind, at) {
-                        (_, Span::Counted) => {
-                            Some(choices.octets(2 * usize::from(value[0] & 0xf)))
-                        }
+                        (_, Span::Counted) => Some(choices.octets(2 * usize::from(value[0] & 0xf))),
                         (Kind::List(Listed::Text, _), _) => Some(texts(field.name, choices)),
                         _ => None,
                     };

@@ -36,7 +36,8 @@ fn unmet(map: &Map, compared: &Compared) -> Vec<map::Pair> {
     let rows: BTreeSet<map::Pair> = map.rows.iter().map(Row::pair).collect();
     let unused = rows.difference(&compared.used);
     let stale = map.unmapped.difference(&compared.unmapped);
-    unused.chain(stale).cloned().collect()
+    let unsaid = map.wording.difference(&compared.worded);
+    unused.chain(stale).chain(unsaid).cloned().collect()
 }
 
 /// Hands messages to tshark, in the order of their sequence numbers.

@@ -88,14 +88,12 @@ pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
             | Kind::Octets(span)
             | Kind::Labels(span)
             | Kind::Digits(span)
-            | Kind::List(_, span) => {
-                match span {
-                    Span::Length8 | Span::Address | Span::MacAddresses => " 1 *".to_owned(),
-                    Span::Length16 => " 2 *".to_owned(),
-                    Span::Fixed(octets) => format!(" {octets}"),
-                    Span::Rest | Span::RestButLast | Span::Counted => " *".to_owned(),
-                }
-            }
+            | Kind::List(_, span) => match span {
+                Span::Length8 | Span::Address | Span::MacAddresses => " 1 *".to_owned(),
+                Span::Length16 => " 2 *".to_owned(),
+                Span::Fixed(octets) => format!(" {octets}"),
+                Span::Rest | Span::RestButLast | Span::Counted => " *".to_owned(),
+            },
             _ => String::new(),
         };
         line.push_str(&size);

@@ -10,6 +10,7 @@ use crate::pdml::Field;
 
 const FIELDS: &str = include_str!("fields.tsv");
 const UNMAPPED: &str = include_str!("unmapped.tsv");
+const WORDING: &str = include_str!("wording.tsv");
 
 /// The last element that tshark knows.
 pub(crate) const LAST: u16 = 320;
@@ -17,10 +18,12 @@ pub(crate) const LAST: u16 = 320;
 /// One row: an element, our field and tshark's field.
 pub(crate) type Pair = (String, String, String);
 
-/// The rows of `fields.tsv`, and what `unmapped.tsv` says may have none.
+/// The rows of `fields.tsv`, what `unmapped.tsv` says may have none, and the names of values that
+/// `wording.tsv` says may differ: element, our name and tshark's.
 pub(crate) struct Map {
     pub(super) rows: Vec<Row>,
     pub(super) unmapped: BTreeSet<Pair>,
+    pub(super) wording: BTreeSet<Pair>,
 }
 
 pub(super) struct Row {
@@ -70,6 +73,8 @@ pub(crate) struct Compared {
     pub(crate) agreed: BTreeSet<String>,
     /// Element, side and field of what has no row.
     pub(crate) unmapped: BTreeSet<Pair>,
+    /// Element, our name and tshark's of values that are the same and have other names.
+    pub(crate) worded: BTreeSet<Pair>,
 }
 
 impl Map {
@@ -82,9 +87,17 @@ impl Map {
             ),
             _ => panic!("unmapped.tsv: four cells, not {cells:?}"),
         };
+        let words = |cells: Vec<&str>| match &cells[..] {
+            [element, ours, theirs] => {
+                let [element, ours, theirs] = [element, ours, theirs].map(|&cell| cell.to_owned());
+                (element, ours, theirs)
+            }
+            _ => panic!("wording.tsv: three cells, not {cells:?}"),
+        };
         Self {
             rows: rows(FIELDS).map(|cells| Row::read(&cells)).collect(),
             unmapped: rows(UNMAPPED).map(pair).collect(),
+            wording: rows(WORDING).map(words).collect(),
         }
     }
 
@@ -97,6 +110,16 @@ impl Map {
         assert!(
             unmapped.is_empty(),
             "unmapped.tsv lists what has no counterpart: {unmapped:#?}"
+        );
+        let worded: Vec<String> = compared
+            .worded
+            .difference(&self.wording)
+            .map(|(element, ours, theirs)| format!("{element}\t{ours}\t{theirs}\n"))
+            .collect();
+        assert!(
+            worded.is_empty(),
+            "wording.tsv lists what is said in other words:\n{}",
+            worded.concat()
         );
     }
 
@@ -171,6 +194,14 @@ impl Map {
                     done.wrong.push(format!(
                         "{at}: {ours} is {value}, {theirs} shows {show} ({octets})"
                     ));
+                }
+                let name = members.get(&format!("{}_name", row.ours));
+                if let (How::Number, Some(name)) = (row.how, name.and_then(Value::as_str)) {
+                    let theirs = words(&leaf.label);
+                    if name != theirs {
+                        let pair = (element.to_owned(), name.to_owned(), theirs.to_owned());
+                        done.worded.insert(pair);
+                    }
                 }
                 seen.extend(row.ours.split('+'));
                 done.values += 1;
@@ -335,6 +366,12 @@ fn octets_of(field: &Field) -> String {
     let digits = field.octets.to_lowercase();
     let width = digits.len().next_multiple_of(2);
     format!("{digits:0>width$}")
+}
+
+/// Takes the name out of `.... 0001 = Interface: Core (1)`, `-` where there is none.
+fn words(label: &str) -> &str {
+    let value = label.split_once(": ").map_or(label, |(_, value)| value);
+    value.rsplit_once(" (").map_or("-", |(name, _)| name)
 }
 
 /// Says that bits mean nothing: ours tells only those that are set.
