@@ -159,6 +159,7 @@ impl Header {
     /// # Errors
     /// [`ErrorKind::TooLong`] when header and body exceed what the length can say,
     /// [`ErrorKind::Range`] when the priority has more than four bits; nothing is appended then.
+    #[inline]
     pub fn encode(&self, body: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let length = u16::try_from(body + self.octets() - 4)
             .map_err(|_| Error::new(0, ErrorKind::TooLong { have: body }))?;
@@ -172,20 +173,27 @@ impl Header {
             | u8::from(self.priority.is_some()) << 1
             | u8::from(self.seid.is_some());
         let [high, low] = length.to_be_bytes();
-        out.extend_from_slice(&[flags, self.message_type.0, high, low]);
-        if let Some(seid) = self.seid {
-            out.extend_from_slice(&seid.0.to_be_bytes());
-        }
         let last = match self.priority {
             Some(priority) => priority << 4 | (spare_last & 0x0f),
             None => spare_last,
         };
         let [_, a, b, c] = self.sequence.0.to_be_bytes();
-        out.extend_from_slice(&[a, b, c, last]);
+        // As long as any: the buffer is looked at once.
+        let mut octets = [0; 16];
+        octets[..4].copy_from_slice(&[flags, self.message_type.0, high, low]);
+        octets[4..8].copy_from_slice(&[a, b, c, last]);
+        if let Some(seid) = self.seid {
+            octets[4..12].copy_from_slice(&seid.0.to_be_bytes());
+            octets[12..].copy_from_slice(&[a, b, c, last]);
+        }
+        let end = out.len() + self.octets();
+        out.extend_from_slice(&octets);
+        out.truncate(end);
         Ok(())
     }
 
     /// Writes the length of a message whose header starts at `start` and whose body ends `out`.
+    #[inline]
     pub(crate) fn patch(&self, start: usize, out: &mut [u8]) -> Result<(), Error> {
         let have = out.len() - start;
         let length =
