@@ -114,7 +114,7 @@ macro_rules! bits_read {
     ($head:ident ($code:ident $width:literal) $octet:literal / $bit:literal) => {
         $code($crate::ie::bits::bits_read!($head $width $octet / $bit))
     };
-    ($head:ident $width:literal $octet:literal / $bit:literal) => {
+    ($head:ident $width:tt $octet:literal / $bit:literal) => {
         $crate::ie::bits::bits_getter!($width)(
             $head,
             $crate::ie::field::shift($octet, $bit),

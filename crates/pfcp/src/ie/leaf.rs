@@ -12,7 +12,7 @@ macro_rules! leaf_ie {
     };
     (
         $name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr, |$part:ident| $read:expr,
-        { $($put:item)? }
+        { $($put:tt)* }
     ) => {
         impl $crate::ie::Ie for $owned {
             const TYPE: $crate::ie::IeType = $ie;
@@ -52,7 +52,7 @@ macro_rules! leaf_ie {
                 Ok(())
             }
 
-            $($put)?
+            $($put)*
         }
     };
 }

@@ -135,7 +135,7 @@ macro_rules! group_struct {
                 let (within, mut parts) = ((part, Self::GROUP), part.bare_parts());
                 // A table without members does not use it.
                 let _ = within;
-                while let Some(inner) = parts.next() {
+                while let Some(inner) = parts.step() {
                     lacking &= !1u64.checked_shl(inner.slot().into()).unwrap_or(0);
                     match inner.slot() {
                         $(slot if slot == $field => {

@@ -59,8 +59,8 @@ group! {
         dscp_to_ppi_control_informations: DscpToPpiControlInformation, O few [N4];
         tl_container: TlContainer, C opt [N4];
         trace_collection_entity_uri: Uri, O opt [SXA SXB SXC N4] "Trace Collection Entity URI";
-        ue_level_measurements_configuration: UeLevelMeasurementsConfiguration, O opt [N4];
-        alternative_smf_ip_address: AlternativeSmfIpAddress, O opt [N4; R17];
+        ue_level_measurements_configuration: UeLevelMeasurementsConfiguration, O rare [N4];
+        alternative_smf_ip_address: AlternativeSmfIpAddress, O rare [N4; R17];
         moq_control_information: MoqControlInformation, C opt [N4];
     }
 }
@@ -81,10 +81,10 @@ group! {
         created_bridge_router_info: CreatedBridgeRouterInfo, C rare [N4];
         atsss_control_parameters: AtsssControlParameters, C rare [N4];
         rds_configuration_information: RdsConfigurationInformation, O opt [SXB N4];
-        partial_failure_informations: PartialFailureInformation, C many [SXB SXC N4 N4MB];
+        partial_failure_informations: PartialFailureInformation, C few [SXB SXC N4 N4MB];
         created_l2tp_session: CreatedL2tpSession, O rare [SXB N4];
         mbs_session_n4mb_information: MbsSessionN4mbInformation, C rare [N4MB];
-        mbs_session_n4_informations: MbsSessionN4Information, C many [N4];
+        mbs_session_n4_informations: MbsSessionN4Information, C few [N4];
         tl_container: TlContainer, C opt [N4];
         moq_information: MoqInformation, C rare [N4];
     }
@@ -99,48 +99,48 @@ group! {
         remove_urrs: RemoveUrr, C many [ALL; R17 SXA SXB SXC N4];
         remove_qers: RemoveQer, C many [SXB SXC N4 N4MB];
         remove_bar: RemoveBar, C rare [SXA N4];
-        remove_traffic_endpoints: RemoveTrafficEndpoint, C many [ALL];
+        remove_traffic_endpoints: RemoveTrafficEndpoint, C few [ALL];
         create_pdrs: CreatePdr, C many [ALL];
         create_fars: CreateFar, C many [ALL];
         create_urrs: CreateUrr, C many [ALL; R17 SXA SXB SXC N4];
         create_qers: CreateQer, C many [SXB SXC N4 N4MB];
         create_bar: CreateBar, C rare [SXA N4];
-        create_traffic_endpoints: CreateTrafficEndpoint, C many [ALL];
+        create_traffic_endpoints: CreateTrafficEndpoint, C few [ALL];
         update_pdrs: UpdatePdr, C many [ALL];
         update_fars: UpdateFar, C many [ALL];
         update_urrs: UpdateUrr, C many [ALL; R17 SXA SXB SXC N4];
         update_qers: UpdateQer, C many [SXB SXC N4 N4MB];
         update_bar: UpdateBar, C rare [SXA N4];
-        update_traffic_endpoints: UpdateTrafficEndpoint, C many [ALL];
+        update_traffic_endpoints: UpdateTrafficEndpoint, C few [ALL];
         pfcpsmreq_flags: PfcpsmreqFlags, C opt [ALL];
         query_urrs: QueryUrr, C many [ALL; R17 SXA SXB SXC N4];
-        fq_csids: FqCsid, C many [SXA SXB N4];
+        fq_csids: FqCsid, C few [SXA SXB N4];
         user_plane_inactivity_timer: UserPlaneInactivityTimer, C opt [SXB SXC N4 N4MB];
         query_urr_reference: QueryUrrReference, O opt [ALL; R17 SXA SXB SXC N4];
-        trace_information: TraceInformation, O opt [SXA SXB SXC N4];
-        remove_mars: RemoveMar, C many [N4];
-        update_mars: UpdateMar, C many [N4];
-        create_mars: CreateMar, C many [N4];
+        trace_information: TraceInformation, O rare [SXA SXB SXC N4];
+        remove_mars: RemoveMar, C few [N4];
+        update_mars: UpdateMar, C few [N4];
+        create_mars: CreateMar, C few [N4];
         node_id: NodeId, C opt [N4 N4MB];
         tsc_management_informations: TscManagementInformationModificationRequest,
-            C many [N4] "TSC Management Information";
-        remove_srrs: RemoveSrr, C many [N4];
-        create_srrs: CreateSrr, C many [N4];
-        update_srrs: UpdateSrr, C many [N4];
+            C few [N4] "TSC Management Information";
+        remove_srrs: RemoveSrr, C few [N4];
+        create_srrs: CreateSrr, C few [N4];
+        update_srrs: UpdateSrr, C few [N4];
         provide_atsss_control_information: ProvideAtsssControlInformation, C rare [N4];
         ethernet_context_information: EthernetContextInformation, C rare [N4];
         access_availability_information: AccessAvailabilityInformation, O opt [N4];
-        query_packet_rate_status: QueryPacketRateStatus, C many [SXB N4] "Query Packet Rate Status";
+        query_packet_rate_status: QueryPacketRateStatus, C few [SXB N4] "Query Packet Rate Status";
         s_nssai: SNssai, O opt [N4 N4MB];
         hplmn_s_nssai: HplmnSNssai, C opt [N4];
         dnn: ApnDnn, C opt [N4; R17] "DNN";
         group_id: GroupId, C opt [SXB N4];
-        mbs_session_n4_control_informations: MbsSessionN4ControlInformation, C many [N4];
+        mbs_session_n4_control_informations: MbsSessionN4ControlInformation, C few [N4];
         dscp_to_ppi_control_information: DscpToPpiControlInformation, C rare [N4];
-        tl_containers: TlContainer, C many [N4];
+        tl_containers: TlContainer, C few [N4];
         trace_collection_entity_uri: Uri, O opt [SXA SXB SXC N4] "Trace Collection Entity URI";
-        ue_level_measurements_configuration: UeLevelMeasurementsConfiguration, O opt [N4];
-        alternative_smf_ip_address: AlternativeSmfIpAddress, O opt [N4; R17];
+        ue_level_measurements_configuration: UeLevelMeasurementsConfiguration, O rare [N4];
+        alternative_smf_ip_address: AlternativeSmfIpAddress, O rare [N4; R17];
         moq_control_information: MoqControlInformation, C opt [N4];
         rat_type: RatType, C opt [SXA SXB N4];
     }
@@ -159,15 +159,15 @@ group! {
         additional_usage_reports_information: AdditionalUsageReportsInformation,
             C opt [ALL; R17 SXA SXB SXC N4];
         created_updated_traffic_endpoints: CreatedTrafficEndpoint,
-            C many [SXA SXB N4 N4MB] "Created/Updated Traffic Endpoint";
+            C few [SXA SXB N4 N4MB] "Created/Updated Traffic Endpoint";
         tsc_management_informations: TscManagementInformationModificationResponse,
-            C many [N4] "TSC Management Information";
+            C few [N4] "TSC Management Information";
         atsss_control_parameters: AtsssControlParameters, C rare [N4];
-        updated_pdrs: UpdatedPdr, C many [SXB N4];
-        packet_rate_status_reports: PacketRateStatusReportModificationResponse, C many [SXB N4];
-        partial_failure_informations: PartialFailureInformation, C many [SXB SXC N4 N4MB];
-        mbs_session_n4_informations: MbsSessionN4Information, C many [N4];
-        tl_containers: TlContainer, C many [N4];
+        updated_pdrs: UpdatedPdr, C few [SXB N4];
+        packet_rate_status_reports: PacketRateStatusReportModificationResponse, C few [SXB N4];
+        partial_failure_informations: PartialFailureInformation, C few [SXB SXC N4 N4MB];
+        mbs_session_n4_informations: MbsSessionN4Information, C few [N4];
+        tl_containers: TlContainer, C few [N4];
         moq_information: MoqInformation, C rare [N4];
     }
 }
@@ -192,10 +192,10 @@ group! {
         additional_usage_reports_information: AdditionalUsageReportsInformation,
             C opt [ALL; R17 SXA SXB SXC N4];
         packet_rate_status_report: PacketRateStatusReport, C rare [SXB N4];
-        mbs_session_n4_informations: MbsSessionN4Information, C many [N4];
+        mbs_session_n4_informations: MbsSessionN4Information, C few [N4];
         pfcpsdrsp_flags: PfcpsdrspFlags, C opt [SXA SXB SXC N4];
-        tl_containers: TlContainer, C many [N4];
-        session_reports: SessionReportDeletionResponse, O many [N4];
+        tl_containers: TlContainer, C few [N4];
+        session_reports: SessionReportDeletionResponse, O few [N4];
     }
 }
 
@@ -215,8 +215,8 @@ group! {
         smf_change_reason: SmfChangeReason, O opt [N4 N4MB];
         packet_rate_status_report: PacketRateStatusReport, C rare [SXB N4];
         tsc_management_informations: TscManagementInformationReportRequest,
-            C many [N4] "TSC Management Information";
-        session_reports: SessionReport, C many [N4];
+            C few [N4] "TSC Management Information";
+        session_reports: SessionReport, C few [N4];
         cause: Cause, O opt [SXB N4];
     }
 }

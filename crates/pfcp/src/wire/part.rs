@@ -236,12 +236,18 @@ pub(crate) struct BareParts<'a> {
     below: slice::Iter<'a, Node>,
 }
 
-impl BareParts<'_> {
+impl<'a> BareParts<'a> {
     /// Counts the elements of a row that come next.
     #[inline]
     pub(crate) fn run(&self, slot: u8) -> usize {
         let next = self.below.as_slice().iter();
         next.take_while(|node| node.slot() == slot).count()
+    }
+
+    /// Takes the next element, for who takes more of them while it looks at this one.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Option<Part<'a>> {
+        self.next()
     }
 }
 

@@ -68,7 +68,7 @@ group! {
         redundant_transmission_detection_parameters: RedundantTransmissionParameters,
             O rare [N4] "Redundant Transmission Detection Parameters";
         ue_ip_addresses: UeIpAddress, O many [SXB SXC N4];
-        mapped_n6_ip_address: MappedN6IpAddress, O opt [N4];
+        mapped_n6_ip_address: MappedN6IpAddress, O rare [N4];
         n6_routing_information: N6RoutingInformation, O rare [N4];
         traffic_endpoint_ids: TrafficEndpointId, C few [ALL];
         sdf_filters: SdfFilter, O many [SXB SXC N4 N4MB];
@@ -224,17 +224,17 @@ group! {
             O rare [N4] "Redundant Transmission Detection Parameters";
         ue_ip_addresses: UeIpAddress, O many [SXB SXC N4];
         mapped_n6_ip_address: MappedN6IpAddress, O opt [N4];
-        n6_routing_information: N6RoutingInformation, O opt [N4];
+        n6_routing_information: N6RoutingInformation, O rare [N4];
         ethernet_pdu_session_information: EthernetPduSessionInformation, O opt [N4];
-        framed_routes: FramedRoute, O many [SXB N4];
+        framed_routes: FramedRoute, O few [SXB N4];
         framed_routing: FramedRouting, O opt [SXB N4];
-        framed_ipv6_routes: FramedIpv6Route, O many [SXB N4];
-        qfis: Qfi, O many [N4];
+        framed_ipv6_routes: FramedIpv6Route, O few [SXB N4];
+        qfis: Qfi, O few [N4];
         source_interface_type: TgppInterfaceType, C opt [SXA SXB N4 N4MB] "Source Interface Type";
-        local_ingress_tunnel: LocalIngressTunnel, C opt [N4MB];
+        local_ingress_tunnel: LocalIngressTunnel, C rare [N4MB];
         ip_multicast_addressing_info: IpMulticastAddressingInfo,
             C rare [N4MB] "IP Multicast Addressing Info";
-        mbs_session_identifier: MbsSessionIdentifier, C opt [N4];
+        mbs_session_identifier: MbsSessionIdentifier, C rare [N4];
         area_session_id: AreaSessionId, C opt [N4];
         rat_type: RatType, O opt [N4];
     }

@@ -64,13 +64,13 @@ group! {
         time_of_last_packet: TimeOfLastPacket, C opt [SXB SXC N4 N4MB; R17 SXB SXC N4];
         usage_information: UsageInformation, C opt [SXA SXB SXC N4];
         query_urr_reference: QueryUrrReference, C opt [ALL; R17 SXA SXB SXC N4];
-        event_time_stamps: TimeStamp, C many [SXB SXC N4] "Event Time Stamp";
+        event_time_stamps: TimeStamp, C few [SXB SXC N4] "Event Time Stamp";
         ethernet_traffic_information: EthernetTrafficInformation, C rare [N4];
         join_ip_muticast_informations: JoinIpMulticastInformation,
-            C many [N4] "Join IP Muticast Information";
+            C few [N4] "Join IP Muticast Information";
         leave_ip_muticast_informations: LeaveIpMulticastInformation,
-            C many [N4] "Leave IP Muticast Information";
-        predefined_rules_names: PredefinedRulesName, O many [SXB N4];
+            C few [N4] "Leave IP Muticast Information";
+        predefined_rules_names: PredefinedRulesName, O few [SXB N4];
     }
 }
 

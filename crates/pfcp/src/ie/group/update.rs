@@ -40,12 +40,12 @@ group! {
         far_id: FarId, C opt [ALL];
         urr_id: UrrId, C opt [SXA SXB SXC N4];
         qer_id: QerId, C opt [SXB SXC N4 N4MB];
-        activate_predefined_rules: ActivatePredefinedRules, C many [SXB SXC N4];
-        deactivate_predefined_rules: DeactivatePredefinedRules, C many [SXB SXC N4];
+        activate_predefined_rules: ActivatePredefinedRules, C few [SXB SXC N4];
+        deactivate_predefined_rules: DeactivatePredefinedRules, C few [SXB SXC N4];
         activation_time: ActivationTime, O opt [SXB SXC N4];
         deactivation_time: DeactivationTime, O opt [SXB SXC N4];
         ip_multicast_addressing_infos: IpMulticastAddressingInfo,
-            O many [N4] "IP Multicast Addressing Info";
+            O few [N4] "IP Multicast Addressing Info";
         transport_delay_reporting: TransportDelayReporting, C rare [N4];
         rat_type: RatType, O opt [N4];
     }
@@ -57,12 +57,12 @@ group! {
         far_id: FarId, M one [ALL];
         apply_action: ApplyAction, C opt [ALL];
         update_forwarding_parameters: UpdateForwardingParameters, C opt [SXA SXB SXC N4];
-        update_duplicating_parameters: UpdateDuplicatingParameters, C many [SXA SXB];
+        update_duplicating_parameters: UpdateDuplicatingParameters, C few [SXA SXB];
         redundant_transmission_forwarding_parameters: RedundantTransmissionForwardingParameters,
             C rare [N4];
         bar_id: BarId, C opt [SXA N4];
-        add_mbs_unicast_parameters: AddMbsUnicastParameters, C many [N4MB];
-        remove_mbs_unicast_parameters: RemoveMbsUnicastParameters, C many [N4MB];
+        add_mbs_unicast_parameters: AddMbsUnicastParameters, C few [N4MB];
+        remove_mbs_unicast_parameters: RemoveMbsUnicastParameters, C few [N4MB];
     }
 }
 
@@ -72,21 +72,21 @@ group! {
         = UPDATE_FORWARDING_PARAMETERS "7.5.4.3-2" {
         destination_interface: DestinationInterface, C opt [SXA SXB SXC N4];
         network_instance: NetworkInstance, C opt [SXA SXB SXC N4];
-        redirect_information: RedirectInformation, C opt [SXB SXC N4];
+        redirect_information: RedirectInformation, C rare [SXB SXC N4];
         outer_header_creation: OuterHeaderCreation, C opt [SXA SXB N4];
         transport_level_marking: TransportLevelMarking, C opt [SXA SXB N4];
         extended_transport_level_marking: ExtendedTransportLevelMarking, C rare [N4];
         transport_level_marking_indications: TransportLevelMarkingIndications, C opt [N4];
-        forwarding_policy: ForwardingPolicy, C opt [SXB SXC N4];
-        metadata: Metadata, C opt [N4];
-        header_enrichment: HeaderEnrichment, C opt [SXB SXC N4];
+        forwarding_policy: ForwardingPolicy, C rare [SXB SXC N4];
+        metadata: Metadata, C rare [N4];
+        header_enrichment: HeaderEnrichment, C rare [SXB SXC N4];
         pfcpsmreq_flags: PfcpsmreqFlags, C opt [SXA SXB N4];
         linked_traffic_endpoint_id: TrafficEndpointId,
             C opt [SXA SXB N4] "Linked Traffic Endpoint ID";
         destination_interface_type: TgppInterfaceType,
             C opt [SXA SXB N4] "Destination Interface Type";
-        data_network_access_identifier: DataNetworkAccessIdentifier, C opt [ALL];
-        ip_address_and_port_number_replacement: IpAddressAndPortNumberReplacement, C opt [N4];
+        data_network_access_identifier: DataNetworkAccessIdentifier, C rare [ALL];
+        ip_address_and_port_number_replacement: IpAddressAndPortNumberReplacement, C rare [N4];
         header_handling_control_rule: HeaderHandlingControlRule, C rare [N4];
     }
 }
@@ -119,25 +119,25 @@ group! {
         dropped_dl_traffic_threshold: DroppedDlTrafficThreshold, C opt [SXA N4];
         quota_validity_time: QuotaValidityTime, C opt [SXB N4];
         monitoring_time: MonitoringTime, C opt [SXA SXB SXC N4];
-        subsequent_volume_threshold: SubsequentVolumeThreshold, C opt [SXA SXB SXC N4];
+        subsequent_volume_threshold: SubsequentVolumeThreshold, C rare [SXA SXB SXC N4];
         subsequent_time_threshold: SubsequentTimeThreshold, C opt [SXA SXB SXC N4];
-        subsequent_volume_quota: SubsequentVolumeQuota, C opt [SXB SXC N4];
+        subsequent_volume_quota: SubsequentVolumeQuota, C rare [SXB SXC N4];
         subsequent_time_quota: SubsequentTimeQuota, C opt [SXB SXC N4];
         subsequent_event_threshold: SubsequentEventThreshold, O opt [SXB SXC N4];
         subsequent_event_quota: SubsequentEventQuota, O opt [SXB SXC N4];
         inactivity_detection_time: InactivityDetectionTime, C opt [SXB SXC N4];
-        linked_urr_ids: LinkedUrrId, C many [SXB SXC N4 N4MB; R17 SXB SXC N4];
+        linked_urr_ids: LinkedUrrId, C few [SXB SXC N4 N4MB; R17 SXB SXC N4];
         measurement_information: MeasurementInformation, C opt [ALL];
         time_quota_mechanism: TimeQuotaMechanism, C opt [SXB];
-        aggregated_urrs: AggregatedUrrs, C many [SXB];
+        aggregated_urrs: AggregatedUrrs, C few [SXB];
         far_id_for_quota_action: FarId, C opt [SXB SXC N4] "FAR ID for Quota Action";
         ethernet_inactivity_timer: EthernetInactivityTimer, C opt [N4];
         additional_monitoring_time: AdditionalMonitoringTime, O rare [SXA SXB SXC N4];
         number_of_reports: NumberOfReports, O opt [SXA SXB SXC N4];
         exempted_application_id_for_quota_actions: ApplicationId,
-            C many [SXB SXC N4] "Exempted Application ID for Quota Action";
+            C few [SXB SXC N4] "Exempted Application ID for Quota Action";
         exempted_sdf_filter_for_quota_actions: SdfFilter,
-            C many [SXB SXC N4] "Exempted SDF Filter for Quota Action";
+            C few [SXB SXC N4] "Exempted SDF Filter for Quota Action";
         user_plane_inactivity_timer: UserPlaneInactivityTimer, C opt [N4];
     }
 }
@@ -198,10 +198,10 @@ group! {
         redundant_transmission_detection_parameters: RedundantTransmissionParameters,
             C rare [N4] "Redundant Transmission Detection Parameters";
         ue_ip_addresses: UeIpAddress, C many [SXB SXC N4];
-        framed_routes: FramedRoute, C many [SXB N4];
+        framed_routes: FramedRoute, C few [SXB N4];
         framed_routing: FramedRouting, C opt [SXB N4];
-        framed_ipv6_routes: FramedIpv6Route, C many [SXB N4];
-        qfis: Qfi, C many [N4];
+        framed_ipv6_routes: FramedIpv6Route, C few [SXB N4];
+        qfis: Qfi, C few [N4];
         source_interface_type: TgppInterfaceType, C opt [SXA SXB N4 N4MB] "Source Interface Type";
         rat_type: RatType, O opt [N4];
     }
