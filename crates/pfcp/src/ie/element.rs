@@ -95,10 +95,10 @@ pub(crate) fn fill<T: Owned>(
 }
 
 /// Fills a member of a group and those after it that are of the same row.
-pub(crate) fn fill_run<T: Owned>(
+pub(crate) fn fill_run<'a, T: Owned>(
     values: &mut Vec<T>,
-    first: Part<'_>,
-    more: &mut BareParts<'_>,
+    first: Part<'a>,
+    more: &mut BareParts<'a>,
     within: Within<'_>,
 ) -> Result<(), Error> {
     let run = 1 + more.run(first.slot());

@@ -506,7 +506,7 @@ impl Rule {
             last: self.last.take(),
         };
         let mut report = self.written(id, epoch, trigger, &rest, information);
-        report.event_time_stamps = std::mem::take(&mut self.events);
+        report.event_time_stamps = std::mem::take(&mut self.events).into();
         reports.push(report);
         self.counts = Counts {
             time: fraction(self.counts.time),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::Value;
-use strowger_pfcp::ie::descriptor::{Kind, Leaf, Listed, Span, canonical};
+use strowger_pfcp::ie::descriptor::{Field, Kind, Leaf, Listed, Span, When, canonical};
 
 use crate::values::{leaf_variety, leaves};
 
@@ -80,14 +80,21 @@ const fn prefix(span: Span) -> usize {
 }
 
 /// Says that other fields depend on the field: how many octets they have, or that they are there.
-fn decides(ie: IeType, leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> bool {
-    let names = |value| -> Vec<&str> {
-        fields(leaf, value)
-            .into_iter()
-            .map(|(name, ..)| name)
-            .collect()
+fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> bool {
+    let there = |value: &[u8]| -> Vec<bool> {
+        let mut head = [0; 16];
+        let octets = leaf.head.min(value.len());
+        head[..octets].copy_from_slice(&value[..octets]);
+        let head = u128::from_le_bytes(head);
+        let is_there = |field: &Field| match field.when {
+            When::Always | When::More => true,
+            When::Flag { shift, .. } => head >> shift & 1 == 1,
+            When::Head { holds, .. } => holds(head),
+        };
+        leaf.fields.iter().map(is_there).collect()
     };
-    (ie, name) == (IeType::FQ_CSID, "number_of_csids") || names(value) != names(changed)
+    let counts = (leaf.ie, name) == (IeType::FQ_CSID, "number_of_csids");
+    counts || there(value) != there(changed)
 }
 
 #[test]
@@ -104,7 +111,7 @@ fn a_field_that_changes_changes_its_own_octets_alone() {
                         continue;
                     };
                     *octet ^= 1 << (bit % 8);
-                    if decides(ie, what, &value, name, &changed) {
+                    if decides(what, &value, name, &changed) {
                         continue;
                     }
                     let again = canonical(ie, &changed).expect("a row");

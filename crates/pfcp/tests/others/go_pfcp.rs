@@ -135,13 +135,6 @@ fn told(element: IeType, value: &Value, octets: &[u8]) -> BTreeSet<String> {
         told.extend(unit.map(|(_, unit)| (count * unit).to_string()));
         told.extend(unit.map(|(_, unit)| (count * unit / 1_000_000).to_string()));
     }
-    for high in value.as_object().into_iter().flatten() {
-        if let Some(name) = high.0.strip_suffix("_high")
-            && let (Some(high), Some(low)) = (high.1.as_u64(), number(&format!("{name}_low")))
-        {
-            told.insert((high << 8 | low).to_string());
-        }
-    }
     told
 }
 
@@ -171,6 +164,7 @@ fn collect(value: &Value, told: &mut BTreeSet<String>) {
             }
         }
         Value::Object(fields) => fields.values().for_each(|value| collect(value, told)),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, told)),
         _ => {}
     }
 }
