@@ -401,7 +401,7 @@ impl Session {
                 Claim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
             };
             let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
-            rule.map_or(refusal.clone(), |rule| refusal.rule(rule))
+            rule.into_iter().fold(refusal, Refusal::rule)
         })
     }
 

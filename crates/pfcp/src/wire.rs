@@ -15,14 +15,15 @@ mod index;
 mod part;
 mod shape;
 mod tlv;
+mod tree;
 mod walk;
 mod writer;
 
 pub use frames::{Frame, Frames, frames};
 pub use header::{Header, Seid, Sequence};
-pub(crate) use index::DEPTH;
 pub use index::Index;
-pub(crate) use part::BareParts;
+pub(crate) use index::{DEPTH, Node};
 pub use part::{Part, Parts};
 pub use tlv::{Tlv, Tlvs};
+pub(crate) use tree::{Below, Tree};
 pub use writer::Writer;

@@ -6,6 +6,7 @@ use crate::ie::condition::Conditions;
 use crate::ie::{IeType, Release};
 
 pub use super::describe::{canonical, describe};
+pub use super::list::Listed;
 
 /// What the specification says about an element or a message, as data.
 #[derive(Clone, Copy, Debug)]
@@ -160,18 +161,6 @@ pub enum Kind {
     Digits(Span),
     /// Several things of a kind, one after another.
     List(Listed, Span),
-}
-
-/// What a [list](Kind::List) consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Listed {
-    /// Unsigned numbers of so many octets, one or two, big endian.
-    Number(usize),
-    /// MAC addresses.
-    Mac,
-    /// Texts, each after its length of two octets.
-    Text,
 }
 
 /// Where a field of variable length ends.

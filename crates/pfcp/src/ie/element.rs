@@ -1,9 +1,7 @@
-use std::iter;
-
 use super::descriptor::{Descriptor, Group};
 use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
-use crate::wire::{BareParts, Index, Part, Writer};
+use crate::wire::{Below, Index, Node, Part, Tree, Writer};
 
 /// A typed element: a row of the tables.
 ///
@@ -60,14 +58,14 @@ pub trait Ie: Sized {
     }
 }
 
-/// How an owned value is made, in its place, from nothing to what a checked part says; and how it
-/// becomes a whole element.
+/// How an owned value is made, in its place, from nothing to what a checked element says; and how
+/// it becomes a whole element.
 pub(crate) trait Owned: Sized {
     /// Makes a value in which nothing is set.
     fn blank() -> Self;
 
-    /// Sets what a part says in a blank value.
-    fn fill(&mut self, part: Part<'_>) -> Result<(), Error>;
+    /// Sets what a checked element says in a blank value.
+    fn fill(&mut self, tree: &Tree<'_>, node: Node) -> Result<(), Error>;
 
     /// Appends type, length and value.
     #[inline]
@@ -79,36 +77,25 @@ pub(crate) trait Owned: Sized {
     }
 }
 
-/// A group that is read, and what it is.
-pub(crate) type Within<'a> = (Part<'a>, &'static Group);
-
-/// Fills a member of a group.
-#[inline]
-pub(crate) fn fill<T: Owned>(
-    value: &mut T,
-    member: Part<'_>,
-    within: Within<'_>,
-) -> Result<(), Error> {
-    value
-        .fill(member)
-        .map_err(|error| member.blame(error, within))
-}
-
 /// Fills a member of a group and those after it that are of the same row.
-pub(crate) fn fill_run<'a, T: Owned>(
+pub(crate) fn fill_run<T: Owned>(
     values: &mut Vec<T>,
-    first: Part<'a>,
-    more: &mut BareParts<'a>,
-    within: Within<'_>,
+    tree: &Tree<'_>,
+    first: Node,
+    more: &mut Below<'_>,
 ) -> Result<(), Error> {
-    let run = 1 + more.run(first.slot());
-    if values.is_empty() {
+    let (known, run) = (values.len(), 1 + more.run(first.slot()));
+    if known == 0 {
         values.reserve_exact(run);
     }
-    for member in iter::once(first).chain(more.by_ref()).take(run) {
-        values.push(T::blank());
-        if let Some(value) = values.last_mut() {
-            fill(value, member, within)?;
+    values.resize_with(known + run, T::blank);
+    let mut new = values[known..].iter_mut();
+    if let Some(value) = new.next() {
+        value.fill(tree, first)?;
+    }
+    for value in new {
+        if let Some(node) = more.step() {
+            value.fill(tree, node)?;
         }
     }
     Ok(())
@@ -116,8 +103,8 @@ pub(crate) fn fill_run<'a, T: Owned>(
 
 /// Says which of the members is missing first.
 #[cold]
-pub(crate) fn lacking(group: &Group, slots: u64, part: Part<'_>) -> Error {
+pub(crate) fn lacking(group: &Group, slots: u64, node: Node) -> Error {
     let member = group.members.get(slots.trailing_zeros() as usize);
     let ie = member.map_or(IeType::RESERVED, |member| member.ie);
-    Error::new(part.offset(), ErrorKind::Missing(ie))
+    Error::new(node.start(), ErrorKind::Missing(ie))
 }

@@ -3,16 +3,31 @@
 /// Implements [`Ie`](super::Ie) for a leaf that has `read(&mut Reader)` and `put(&mut Vec)`.
 macro_rules! leaf_ie {
     ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr) => {
-        $crate::ie::leaf::leaf_ie!($name, $owned, $view, $leaf, $ie, |part| $name::read(
-            &mut $crate::ie::field::Reader::new(part.raw())
-        ));
-    };
-    ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr, |$part:ident| $read:expr) => {
-        $crate::ie::leaf::leaf_ie!($name, $owned, $view, $leaf, $ie, |$part| $read, {});
+        $crate::ie::leaf::leaf_ie!(
+            $name,
+            $owned,
+            $view,
+            $leaf,
+            $ie,
+            |part| $name::read(&mut $crate::ie::field::Reader::new(part.raw())),
+            {
+                #[inline]
+                fn fill(
+                    &mut self,
+                    tree: &$crate::wire::Tree<'_>,
+                    node: $crate::wire::Node,
+                ) -> Result<(), $crate::error::Error> {
+                    let mut reader = $crate::ie::field::Reader::new(tree.value(node));
+                    *self = $name::read(&mut reader)
+                        .map_err(|kind| $crate::error::Error::new(node.start(), kind))?;
+                    Ok(())
+                }
+            }
+        );
     };
     (
         $name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr, |$part:ident| $read:expr,
-        { $($put:tt)* }
+        { $($fill_and_put:tt)* }
     ) => {
         impl $crate::ie::Ie for $owned {
             const TYPE: $crate::ie::IeType = $ie;
@@ -46,13 +61,7 @@ macro_rules! leaf_ie {
                 Self::default()
             }
 
-            #[inline]
-            fn fill(&mut self, part: $crate::wire::Part<'_>) -> Result<(), $crate::error::Error> {
-                *self = <Self as $crate::ie::Ie>::from_part(part)?;
-                Ok(())
-            }
-
-            $($put)*
+            $($fill_and_put)*
         }
     };
 }
@@ -181,6 +190,22 @@ macro_rules! number_leaf {
                 .array::<{ $crate::ie::field::number_size!($kind).0 }>()
                 .and_then(|octets| $name::read(&mut $crate::ie::field::Reader::new(&octets))),
             {
+                #[inline]
+                fn fill(
+                    &mut self,
+                    tree: &$crate::wire::Tree<'_>,
+                    node: $crate::wire::Node,
+                ) -> Result<(), $crate::error::Error> {
+                    const OCTETS: usize = $crate::ie::field::number_size!($kind).0;
+                    *self = tree
+                        .array::<OCTETS>(node)
+                        .and_then(|octets| {
+                            $name::read(&mut $crate::ie::field::Reader::new(&octets))
+                        })
+                        .map_err(|kind| $crate::error::Error::new(node.start(), kind))?;
+                    Ok(())
+                }
+
                 #[inline]
                 fn put_element(&self, out: &mut $crate::wire::Writer<'_>) {
                     const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);

@@ -34,6 +34,18 @@ pub trait Each {
     fn first(octets: &[u8]) -> Result<(Self::Value<'_>, &[u8]), usize>;
 }
 
+/// What a [list](crate::ie::descriptor::Kind::List) consists of, as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Listed {
+    /// Unsigned numbers of so many octets, one or two, big endian.
+    Number(usize),
+    /// MAC addresses.
+    Mac,
+    /// Texts, each after its length of two octets.
+    Text,
+}
+
 impl Each for u8 {
     type Value<'a> = Self;
 

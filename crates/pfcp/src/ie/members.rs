@@ -31,8 +31,9 @@ macro_rules! group {
 
             #[inline]
             fn from_part(part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
-                let mut value = <Self as $crate::ie::element::Owned>::blank();
-                $crate::ie::element::Owned::fill(&mut value, part).map(|()| value)
+                let ((tree, node), mut value) =
+                    (part.bare(), <Self as $crate::ie::element::Owned>::blank());
+                $crate::ie::element::Owned::fill(&mut value, &tree, node).map(|()| value)
             }
 
             #[inline]
@@ -124,7 +125,11 @@ macro_rules! group_struct {
                 }
             }
 
-            fn fill(&mut self, part: $crate::wire::Part<'_>) -> Result<(), $crate::error::Error> {
+            fn fill(
+                &mut self,
+                tree: &$crate::wire::Tree<'_>,
+                node: $crate::wire::Node,
+            ) -> Result<(), $crate::error::Error> {
                 // The slots by the names of the fields.
                 $(
                     #[expect(non_upper_case_globals, reason = "as the field")]
@@ -132,24 +137,26 @@ macro_rules! group_struct {
                 )*
                 const ALWAYS: u64 = 0 $(| $crate::ie::members::member_always!($kind $field))*;
                 let mut lacking = ALWAYS;
-                let (within, mut parts) = ((part, Self::GROUP), part.bare_parts());
-                // A table without members does not use it.
-                let _ = within;
-                while let Some(inner) = parts.step() {
+                let mut below = tree.below(node);
+                while let Some(inner) = below.step() {
                     lacking &= !1u64.checked_shl(inner.slot().into()).unwrap_or(0);
-                    match inner.slot() {
+                    let filled = match inner.slot() {
                         $(slot if slot == $field => {
-                            $crate::ie::members::member_fill!(
-                                $kind self.$field, inner parts within
-                            );
+                            $crate::ie::members::member_fill!($kind self.$field, tree inner below)
                         })*
-                        _ => {}
+                        _ => Ok(()),
+                    };
+                    // An error alone asks which of them it was.
+                    if let Err(error) = filled {
+                        return Err(tree.blame(error, (node, Self::GROUP), below.left()));
                     }
                 }
                 if lacking != 0 {
-                    return Err($crate::ie::element::lacking(Self::GROUP, lacking, part));
+                    return Err($crate::ie::element::lacking(Self::GROUP, lacking, node));
                 }
-                self.rest = $crate::ie::Rest::of(part.typed(Self::GROUP));
+                if let Some(odd) = tree.odd(node, Self::GROUP) {
+                    self.rest = $crate::ie::Rest::of(odd);
+                }
                 Ok(())
             }
         }
@@ -350,22 +357,28 @@ macro_rules! member_always {
 }
 
 macro_rules! member_fill {
-    (one $field:expr, $inner:ident $parts:ident $within:ident) => {
-        $crate::ie::element::fill(&mut $field, $inner, $within)?
+    (one $field:expr, $tree:ident $inner:ident $below:ident) => {
+        $crate::ie::element::Owned::fill(&mut $field, $tree, $inner)
     };
-    (opt $field:expr, $inner:ident $parts:ident $within:ident) => {
-        let value = $field.insert($crate::ie::element::Owned::blank());
-        $crate::ie::element::fill(value, $inner, $within)?
+    (opt $field:expr, $tree:ident $inner:ident $below:ident) => {
+        $crate::ie::element::Owned::fill(
+            $field.insert($crate::ie::element::Owned::blank()),
+            $tree,
+            $inner,
+        )
     };
-    (rare $field:expr, $inner:ident $parts:ident $within:ident) => {
-        let value = $field.insert(Box::new($crate::ie::element::Owned::blank()));
-        $crate::ie::element::fill(&mut **value, $inner, $within)?
+    (rare $field:expr, $tree:ident $inner:ident $below:ident) => {
+        $crate::ie::element::Owned::fill(
+            &mut **$field.insert(Box::new($crate::ie::element::Owned::blank())),
+            $tree,
+            $inner,
+        )
     };
-    (many $field:expr, $inner:ident $parts:ident $within:ident) => {
-        $crate::ie::element::fill_run(&mut $field, $inner, &mut $parts, $within)?
+    (many $field:expr, $tree:ident $inner:ident $below:ident) => {
+        $crate::ie::element::fill_run(&mut $field, $tree, $inner, &mut $below)
     };
-    (few $field:expr, $inner:ident $parts:ident $within:ident) => {
-        $crate::ie::element::fill_run($field.list(), $inner, &mut $parts, $within)?
+    (few $field:expr, $tree:ident $inner:ident $below:ident) => {
+        $crate::ie::element::fill_run($field.list(), $tree, $inner, &mut $below)
     };
 }
 

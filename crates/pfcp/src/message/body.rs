@@ -69,8 +69,8 @@ macro_rules! bodies {
             ) -> Result<Self, Error> {
                 match message_type {
                     $(MessageType::$constant => {
-                        let mut body = Box::new($name::blank());
-                        body.fill(part).map(|()| Self::$name(body))
+                        let (mut body, (tree, node)) = (Box::new($name::blank()), part.bare());
+                        body.fill(&tree, node).map(|()| Self::$name(body))
                     })*
                     _ => Ok(Self::Other(message_type, Rest::of(part))),
                 }

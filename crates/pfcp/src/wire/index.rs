@@ -59,12 +59,12 @@ impl Node {
     }
 
     #[inline]
-    pub(super) const fn start(self) -> usize {
+    pub(crate) const fn start(self) -> usize {
         (self.place() & 0x1_ffff) as usize
     }
 
     #[inline]
-    pub(super) const fn slot(&self) -> u8 {
+    pub(crate) const fn slot(&self) -> u8 {
         self.0[3]
     }
 

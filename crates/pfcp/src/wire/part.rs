@@ -1,10 +1,10 @@
 use std::slice;
 
+use super::Tree;
 use super::index::{Node, PLAIN, REPEATED, ROOT};
-use crate::error::{Error, ErrorKind};
+use crate::error::ErrorKind;
 use crate::ie::IeType;
-use crate::ie::descriptor::{Descriptor, Group, Member, NO_SLOT};
-use crate::ie::element::Within;
+use crate::ie::descriptor::{Descriptor, Member, NO_SLOT};
 
 /// One element of a checked message, with those below it.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl<'a> Part<'a> {
 
     /// Borrows a value of which nothing else is known.
     #[inline]
-    pub(super) const fn bare(value: &'a [u8]) -> Self {
+    pub(super) const fn alone(value: &'a [u8]) -> Self {
         Self::whole(value, &[], Node::new(0, NO_SLOT, ROOT), None)
     }
 
@@ -194,70 +194,10 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Says what the group is, of which nothing is said.
+    /// Returns the element without what the tables say about it.
     #[inline]
-    pub(crate) const fn typed(mut self, group: &'static Group) -> Self {
-        self.what = Some(Descriptor::Group(group));
-        self
-    }
-
-    /// Walks the elements of a group without saying what they are: who reads all of them into
-    /// fields knows that.
-    #[inline]
-    pub(crate) fn bare_parts(&self) -> BareParts<'a> {
-        BareParts {
-            octets: self.octets,
-            nodes: self.nodes,
-            start: self.node.start(),
-            below: self.below(),
-        }
-    }
-
-    /// Adds this element to the path of an error, given the group that it stands in.
-    #[cold]
-    pub(crate) fn blame(&self, error: Error, (container, group): Within<'_>) -> Error {
-        let role = group.members.get(usize::from(self.slot()));
-        let many = role.is_some_and(|member| member.many);
-        let before = |part: &Part<'_>| part.ie() == self.ie() && part.offset() < self.offset();
-        error.within(
-            self.ie(),
-            many.then(|| container.bare_parts().filter(before).count()),
-        )
-    }
-}
-
-/// The elements of a group, of which nothing is said; see [`Part::bare_parts`].
-#[derive(Clone, Debug)]
-pub(crate) struct BareParts<'a> {
-    octets: &'a [u8],
-    nodes: &'a [Node],
-    /// Where the value of the group starts.
-    start: usize,
-    below: slice::Iter<'a, Node>,
-}
-
-impl<'a> BareParts<'a> {
-    /// Counts the elements of a row that come next.
-    #[inline]
-    pub(crate) fn run(&self, slot: u8) -> usize {
-        let next = self.below.as_slice().iter();
-        next.take_while(|node| node.slot() == slot).count()
-    }
-
-    /// Takes the next element, for who takes more of them while it looks at this one.
-    #[inline]
-    pub(crate) fn step(&mut self) -> Option<Part<'a>> {
-        self.next()
-    }
-}
-
-impl<'a> Iterator for BareParts<'a> {
-    type Item = Part<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Part<'a>> {
-        let node = self.below.next()?.at(self.start);
-        Some(Part::whole(self.octets, self.nodes, node, None))
+    pub(crate) const fn bare(&self) -> (Tree<'a>, Node) {
+        (Tree::new(self.octets, self.nodes), self.node)
     }
 }
 

@@ -359,7 +359,8 @@ impl Walk<'_> {
     /// Checks a leaf; returns whether its fields say all about it.
     fn leaf(&mut self, leaf: &'static Leaf, value: &[u8], at: usize) -> Result<bool, Fault> {
         let plain = (leaf.check)(value).map_err(|kind| Fault::of(at, at, kind))?;
-        if validate::is_judged(leaf.ie) && validate::incorrect(leaf.ie, Part::bare(value)).is_some()
+        if validate::is_judged(leaf.ie)
+            && validate::incorrect(leaf.ie, Part::alone(value)).is_some()
         {
             self.fit = Interfaces::NONE;
         }
