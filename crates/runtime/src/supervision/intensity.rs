@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::clock;
 use crate::planted::{Bug, planted};
 
 /// The restarts of a supervisor within its period.
@@ -16,7 +17,7 @@ use crate::planted::{Bug, planted};
 pub(crate) struct Intensity {
     max_restarts: u32,
     period: Duration,
-    /// Oldest first; never more than `max_restarts`.
+    /// Until when each counts, the oldest first; never more than `max_restarts`.
     recent: VecDeque<Instant>,
 }
 
@@ -31,17 +32,14 @@ impl Intensity {
 
     /// Counts a restart. `false` when it is one too many: it must not take place.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
-        while let Some(oldest) = self.recent.front() {
-            if now.duration_since(*oldest) <= self.period {
-                break;
-            }
+        while self.recent.front().is_some_and(|until| now > *until) {
             self.recent.pop_front();
         }
         let more = usize::from(planted(Bug::IntensityOffByOne));
         if self.recent.len() >= (self.max_restarts as usize).saturating_add(more) {
             return false;
         }
-        self.recent.push_back(now);
+        self.recent.push_back(clock::later(now, self.period));
         true
     }
 }

@@ -97,9 +97,11 @@ impl Policy {
                 if !self.intensity.allows(now) {
                     return Verdict::Escalate;
                 }
-                Verdict::Restart {
-                    after: child.row.extend(&self.backoff, now, seed),
-                }
+                let after = match self.pauses() {
+                    true => child.row.extend(&self.backoff, now, seed),
+                    false => Duration::ZERO,
+                };
+                Verdict::Restart { after }
             }
         }
     }
