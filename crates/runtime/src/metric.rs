@@ -1,6 +1,8 @@
 //! What is counted for the `metrics` facade: turns in the lives of actors, never single messages.
 
-use metrics::{Key, Label, Level, Metadata, describe_counter, describe_gauge, with_recorder};
+use metrics::{
+    Gauge, Key, Label, Level, Metadata, describe_counter, describe_gauge, with_recorder,
+};
 
 use crate::exit::Exit;
 
@@ -41,8 +43,7 @@ pub(crate) fn count(turn: Count<'_>) {
     }
     match turn {
         Count::Started => {
-            add(key!(STARTED), 1);
-            with_recorder(|recorder| recorder.register_gauge(key!(ACTORS), &METADATA)).increment(1);
+            turn_of_life(key!(STARTED), key!(ACTORS), |actors| actors.increment(1));
         }
         Count::Stopped(exit) => {
             let key = match exit {
@@ -54,8 +55,7 @@ pub(crate) fn count(turn: Count<'_>) {
                 Exit::Linked { .. } => key!(STOPPED, "linked"),
                 Exit::Escalated { .. } => key!(STOPPED, "escalated"),
             };
-            add(key, 1);
-            with_recorder(|recorder| recorder.register_gauge(key!(ACTORS), &METADATA)).decrement(1);
+            turn_of_life(key, key!(ACTORS), |actors| actors.decrement(1));
         }
         Count::Restarted => add(key!(RESTARTS), 1),
         Count::Escalated => add(key!(ESCALATIONS), 1),
@@ -67,6 +67,14 @@ pub(crate) fn count(turn: Count<'_>) {
         Count::LongHandler => add(key!(LONG_HANDLERS), 1),
         Count::Overflow(messages) => add(key!(OVERFLOW), messages),
     }
+}
+
+/// Counts a start or an end, and those that live.
+fn turn_of_life(counter: &'static Key, gauge: &'static Key, change: impl FnOnce(Gauge)) {
+    with_recorder(|recorder| {
+        recorder.register_counter(counter, &METADATA).increment(1);
+        change(recorder.register_gauge(gauge, &METADATA));
+    });
 }
 
 fn add(key: &'static Key, by: u64) {
