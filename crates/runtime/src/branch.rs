@@ -3,6 +3,7 @@
 //! A child knows its key and its place, so the table holds nothing but its address.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -13,15 +14,19 @@ use crate::path::Key;
 
 /// The table of children of one node.
 #[derive(Default)]
-pub(crate) struct Branch(Mutex<Places>);
-
-#[derive(Default)]
-struct Places {
+pub(crate) struct Branch {
+    /// `USED`, `SHUT`, `TOGETHER`. Changes under the lock, but where there never was a child.
+    state: AtomicU8,
     /// Absent until the first child.
-    children: Option<Box<Children>>,
-    closed: bool,
-    together: bool,
+    children: Mutex<Option<Box<Children>>>,
 }
+
+/// There was a child, or is about to be one.
+const USED: u8 = 1;
+/// It takes no more children.
+const SHUT: u8 = 2;
+/// The children stop all at once.
+const TOGETHER: u8 = 4;
 
 #[derive(Default)]
 struct Children {
@@ -48,8 +53,8 @@ impl Children {
 impl Branch {
     /// A place in the order for a child that may come back to it.
     pub(crate) fn reserve(&self) -> u64 {
-        let mut places = self.0.lock();
-        places.children.get_or_insert_default().take_place()
+        let mut children = self.children.lock();
+        children.get_or_insert_default().take_place()
     }
 
     /// Makes a child for a place, last or one that was reserved, and puts it in if its key is
@@ -61,11 +66,11 @@ impl Branch {
         place: Option<u64>,
         make: impl FnOnce(u64) -> Arc<C>,
     ) -> Result<Arc<C>, Unfit> {
-        let mut guard = self.0.lock();
-        if guard.closed {
+        let mut guard = self.children.lock();
+        if self.enter() & SHUT != 0 {
             return Err(Unfit::Closed);
         }
-        let children = guard.children.get_or_insert_default();
+        let children = guard.get_or_insert_default();
         let full = children.by_key.len() >= limit;
         // A place that a refused child does not need leaves a gap, which no order minds.
         let place = place.unwrap_or_else(|| children.take_place());
@@ -87,8 +92,8 @@ impl Branch {
     }
 
     pub(crate) fn remove(&self, node: &Node) {
-        let mut guard = self.0.lock();
-        let Some(children) = &mut guard.children else {
+        let mut guard = self.children.lock();
+        let Some(children) = &mut *guard else {
             return;
         };
         let found = children
@@ -102,16 +107,19 @@ impl Branch {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
-        let guard = self.0.lock();
-        let by_key = &guard.children.as_ref()?.by_key;
+        let guard = self.children.lock();
+        let by_key = &guard.as_ref()?.by_key;
         let found = by_key.find(key.hash_code(), |cell| cell.node().key == *key);
         found.cloned()
     }
 
     /// The children in the order of their start.
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
-        let guard = self.0.lock();
-        let Some(children) = &guard.children else {
+        if !self.has(USED) {
+            return Vec::new();
+        }
+        let guard = self.children.lock();
+        let Some(children) = &*guard else {
             return Vec::new();
         };
         let numbered = |cell: &Arc<dyn AnyCell>| (cell.node().place, Arc::clone(cell));
@@ -122,43 +130,69 @@ impl Branch {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let places = self.0.lock();
-        places
-            .children
+        let children = self.children.lock();
+        children
             .as_ref()
             .map_or(0, |children| children.by_key.len())
     }
 
+    fn has(&self, mark: u8) -> bool {
+        self.state.load(Ordering::Acquire) & mark != 0
+    }
+
+    /// Notes, under the lock, that there is about to be a child; the marks that there are.
+    fn enter(&self) -> u8 {
+        match self.state.load(Ordering::Acquire) {
+            marks if marks & USED == 0 => self.state.fetch_or(USED, Ordering::AcqRel),
+            marks => marks,
+        }
+    }
+
     /// Whether it takes no more children.
     pub(crate) fn is_shut(&self) -> bool {
-        self.0.lock().closed
+        self.has(SHUT)
     }
 
     /// Takes no more children if there is none; whether that is so.
     pub(crate) fn shut_if_none(&self) -> bool {
-        let mut places = self.0.lock();
-        let children = places.children.as_ref();
-        let none = children.is_none_or(|children| children.by_key.is_empty());
-        places.closed |= none;
+        let marks = self.state.load(Ordering::Relaxed);
+        let shut = || {
+            let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+            self.state.compare_exchange(marks, marks | SHUT, ok, failed)
+        };
+        if marks & USED == 0 && shut().is_ok() {
+            return true;
+        }
+        let children = self.children.lock();
+        let none = children
+            .as_ref()
+            .is_none_or(|children| children.by_key.is_empty());
+        if none {
+            self.state.fetch_or(SHUT, Ordering::AcqRel);
+        }
         none
     }
 
     /// Takes no more children; returns those there are, in the order of their start.
     pub(crate) fn shut(&self) -> Vec<Arc<dyn AnyCell>> {
-        self.0.lock().closed = true;
+        let guard = self.children.lock();
+        self.state.fetch_or(SHUT, Ordering::AcqRel);
+        drop(guard);
         self.all()
     }
 
     /// Says that the children stop all at once, not one after the other.
     pub(crate) fn stop_together(&self) {
-        self.0.lock().together = true;
+        self.state.fetch_or(TOGETHER, Ordering::AcqRel);
     }
 
     pub(crate) fn stops_together(&self) -> bool {
-        self.0.lock().together
+        self.has(TOGETHER)
     }
 
     pub(crate) fn open(&self) {
-        self.0.lock().closed = false;
+        if self.is_shut() {
+            self.state.fetch_and(!SHUT, Ordering::AcqRel);
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! What stands behind an address: the part of an actor that survives its restarts.
 
+mod end;
 mod id;
 mod life;
 mod span;
+mod stand;
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -16,17 +18,18 @@ use crate::exit::Exit;
 use crate::info::{ActorInfo, COUNTED, State};
 use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
 use crate::metric::Count;
-use crate::monitor::{MonitorId, Signal};
+use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
-use crate::planted::{Bug, planted};
 use crate::reply::{Completion, Sink};
-use crate::schedule::strand::{self, Guard, Host, Lock};
+use crate::schedule::strand::{self, Host, Lock};
 use crate::supervision::{Limit, Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
+pub(crate) use end::{down, finish, finish_down, part};
 pub use id::ActorId;
-use life::{Life, More, PhaseWait, Watcher};
+use life::{Life, PhaseWait, Watcher};
 pub(crate) use life::{Link, Phase};
+use stand::Stand;
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct Cell<M> {
@@ -132,7 +135,7 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 impl<M: Send + 'static> Cell<M> {
     /// Runs the actor if it is next in line, for one who waits for it and says when that is done.
     pub(crate) fn help(&self, done: impl FnMut() -> bool) {
-        let place = self.mailbox.strand().place();
+        let place = || self.mailbox.strand().place();
         let scheduler = &self.node.shared.scheduler;
         scheduler.help(Host::mark(self), place, done);
     }
@@ -172,13 +175,12 @@ pub(crate) struct Node {
     pub(crate) kind: fn() -> Kind,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) children: Branch,
     /// How long it may take to stop.
     pub(crate) limit: Limit,
-    pub(crate) children: Branch,
     /// `KILLED`, `TRACED`.
     marks: AtomicU8,
-    /// The phase, and `OVER`: as in the life, where they change, to be read without its lock.
-    stand: AtomicU8,
+    stand: Stand,
     life: Lock<Life>,
 }
 
@@ -218,9 +220,6 @@ const SPANNED: u8 = 4;
 /// Somebody traces the actor, or did so a moment ago.
 const TRACED: u8 = 2;
 
-/// Of the stand: somebody sees to the end for good.
-const OVER: u8 = 8;
-
 /// What a node is made of.
 pub(crate) struct NodeParts {
     pub(crate) id: ActorId,
@@ -254,8 +253,8 @@ impl Node {
             limit: shutdown.into(),
             children: Branch::default(),
             marks: AtomicU8::new(0),
-            stand: AtomicU8::new(Phase::Starting as u8),
-            life: Lock::new(Life::new()),
+            stand: Stand::new(),
+            life: Lock::new(Life::default()),
         }
     }
 
@@ -270,21 +269,19 @@ impl Node {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        Phase::from_bits(self.stand.load(Ordering::Acquire) & !OVER)
+        self.stand.phase()
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.stand.load(Ordering::Acquire) & OVER != 0
+        self.stand.is_over()
     }
 
-    /// Shows what has changed to those who read without the lock.
-    fn show(&self, life: &Life) {
-        let over = if life.over { OVER } else { 0 };
-        self.stand.store(life.phase as u8 | over, Ordering::Release);
-    }
-
+    /// Why the last incarnation ended.
     pub(crate) fn last_exit(&self) -> Option<Exit> {
-        self.life.lock().last_exit()
+        match self.stand.last() {
+            Ok(exit) => exit,
+            Err(_) => self.life.lock().last_exit(),
+        }
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -315,39 +312,44 @@ impl Node {
     /// Marks the incarnation as killed; false when there is none.
     fn kill(&self) -> bool {
         let life = self.life.lock();
-        let lives = !life.over && life.phase != Phase::Down;
+        let lives = !self.is_over() && self.phase() != Phase::Down;
         if lives {
             self.marks.fetch_or(KILLED, Ordering::Release);
         }
+        drop(life);
         lives
     }
 
     /// Makes the node ready for another incarnation: how many there were before. None when the
     /// actor has ended.
     pub(crate) fn rise(&self) -> Option<u32> {
+        if self.phase() == Phase::Starting {
+            return Some(0);
+        }
         let mut life = self.life.lock();
-        if life.over {
+        if self.is_over() {
             return None;
         }
         if self.is_killed() {
             self.marks.fetch_and(!KILLED, Ordering::Release);
         }
-        let again = life.phase == Phase::Down;
-        life.restarts += u32::from(again);
-        life.phase = Phase::Starting;
-        self.show(&life);
-        let restarts = life.restarts;
+        let more = life.more();
+        more.restarts += 1;
+        let restarts = more.restarts;
+        self.stand.enter(Phase::Starting);
         drop(life);
-        if again {
-            self.children.open();
-        }
+        self.children.open();
         Some(restarts)
     }
 
+    /// Who runs the incarnation says where it stands, and wakes those who wait for that.
     pub(crate) fn enter(&self, phase: Phase) {
+        if phase == Phase::Stopping && self.phase() == Phase::Running {
+            // Of those who wait, nobody waits for this.
+            return self.stand.enter(phase);
+        }
         let mut life = self.life.lock();
-        life.phase = phase;
-        self.show(&life);
+        self.stand.enter(phase);
         let Some(more) = &mut life.more else { return };
         let waiting = mem::take(&mut more.waiting);
         drop(life);
@@ -356,11 +358,9 @@ impl Node {
 
     /// Notes the end of an incarnation; returns the links that it had.
     pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
-        if self.marks.load(Ordering::Relaxed) & SPANNED != 0 {
-            drop(self.close_span());
-        }
+        self.leave_span();
         let mut life = self.life.lock();
-        let earlier = life.set_last_exit(exit);
+        let earlier = life.set_last_exit(&self.stand, exit);
         let Some(more) = &mut life.more else {
             return Vec::new();
         };
@@ -389,8 +389,9 @@ impl Node {
         incarnation: u32,
     ) -> Option<Exit> {
         let mut life = self.life.lock();
-        if life.over {
-            return life.last_exit();
+        if self.is_over() {
+            drop(life);
+            return self.last_exit();
         }
         life.more().monitors.push(Watcher {
             id,
@@ -409,8 +410,9 @@ impl Node {
     /// Adds a link; returns the exit when the actor has ended.
     pub(crate) fn link(&self, link: Link) -> Option<Exit> {
         let mut life = self.life.lock();
-        if life.over {
-            return life.last_exit();
+        if self.is_over() {
+            drop(life);
+            return self.last_exit();
         }
         life.more().links.push(link);
         None
@@ -425,7 +427,7 @@ impl Node {
     /// Notes a registered name, to be freed at the end; false when the actor has ended.
     pub(crate) fn named(&self, name: Arc<str>) -> bool {
         let mut life = self.life.lock();
-        let alive = !life.over;
+        let alive = !self.is_over();
         if alive {
             life.more().names.push(name);
         }
@@ -435,7 +437,7 @@ impl Node {
     /// Notes something to be left at the end; false when the actor has ended.
     pub(crate) fn tie(&self, tie: Tie) -> bool {
         let mut life = self.life.lock();
-        if life.over {
+        if self.is_over() {
             return false;
         }
         let ties = &mut life.more().ties;
@@ -471,18 +473,16 @@ impl Node {
     }
 
     pub(crate) fn restarts(&self) -> u32 {
-        self.life.lock().restarts
+        let life = self.life.lock();
+        life.more.as_ref().map_or(0, |more| more.restarts)
     }
 
     pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec, memory: usize) -> ActorInfo {
-        let life = self.life.lock();
-        let (phase, restarts, last_exit) = (life.phase, life.restarts, life.last_exit());
-        drop(life);
         ActorInfo {
             path: self.path(),
             id: self.id,
             kind: (self.kind)().name,
-            state: State::from(phase),
+            state: State::from(self.phase()),
             depth: figures.depth,
             capacity: spec.capacity(),
             high_water: figures.high_water,
@@ -492,109 +492,9 @@ impl Node {
             busy: figures.busy,
             waited: figures.waited,
             memory,
-            restarts,
-            last_exit,
+            restarts: self.restarts(),
+            last_exit: self.last_exit(),
             children: self.children.len(),
         }
-    }
-}
-
-/// Ends an actor for good: its address is closed, its names are free, all who watch are told.
-pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit) {
-    let life = cell.node().life.lock();
-    if !life.over {
-        conclude(cell, life, exit);
-    }
-}
-
-/// Ends an actor for good whose incarnation is down; false when another has begun meanwhile.
-pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
-    let life = cell.node().life.lock();
-    if life.over {
-        return true;
-    }
-    let down = life.phase == Phase::Down;
-    if down {
-        let exit = life.last_exit().unwrap_or(Exit::Shutdown);
-        conclude(cell, life, &exit);
-    }
-    down
-}
-
-fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit) {
-    let node = cell.node();
-    life.over = true;
-    node.show(&life);
-    // What it held may lead back to it; and nobody is told twice. Those who wait are told last.
-    let mut more = life.more.take();
-    if let Some(more) = &mut more
-        && !more.waiting.is_empty()
-    {
-        let kept = life.more();
-        kept.waiting = mem::take(&mut more.waiting);
-        kept.next_wait = more.next_wait;
-    }
-    let earlier = life.set_last_exit(exit);
-    drop(life);
-    drop(earlier);
-    let left = cell.close();
-    let shared = &node.shared;
-    let mut monitors = Vec::new();
-    match more {
-        None => shared.forget(node.id, &[]),
-        Some(more) => {
-            let More {
-                monitors: watchers,
-                names,
-                ties,
-                attached,
-                overseer,
-                ..
-            } = *more;
-            monitors = watchers;
-            drop((attached, overseer));
-            shared.forget(node.id, &names);
-            for tie in ties.iter().filter_map(Weak::upgrade) {
-                tie.leave(node.id);
-            }
-        }
-    }
-    match node.owner.cell() {
-        Some(parent) => parent.node().children.remove(node),
-        None => shared.root.remove(node),
-    }
-    if left > 0 {
-        shared
-            .events
-            .emit(Count::DeadLetters(left), || Event::DeadLetter {
-                path: node.path(),
-                count: left,
-                exit: exit.clone(),
-            });
-    }
-    tracing::debug!(target: "strowger", path = %node.path(), %exit, "actor stops");
-    shared.events.emit(Count::Stopped(exit), || Event::Stopped {
-        path: node.path(),
-        exit: exit.clone(),
-    });
-    let told = monitors
-        .into_iter()
-        .skip(usize::from(planted(Bug::DownForgotten)));
-    for watcher in told {
-        if let Some(to) = watcher.cell.upgrade() {
-            let down = down(watcher.id, node, exit);
-            to.system(System::Signal(down), Some(watcher.incarnation));
-        }
-    }
-    // Those who wait for the end find all of the above done.
-    node.enter(Phase::Ended);
-}
-
-pub(crate) fn down(id: MonitorId, node: &Node, exit: &Exit) -> Signal {
-    Signal::Down {
-        id,
-        actor: node.id,
-        path: node.path(),
-        exit: exit.clone(),
     }
 }

@@ -9,7 +9,6 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
@@ -25,7 +24,7 @@ use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
 use crate::run;
 use crate::schedule::TaskHandle;
-use crate::schedule::strand::Held as Taken;
+use crate::schedule::strand::{Held as Taken, Kept, Sole};
 use crate::stream::{OwnedSources, Source, SourceSpec};
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
@@ -38,48 +37,44 @@ pub use pipe::{PipeId, TooManyPipes};
 /// All that is made through it (timers, tasks, monitors, links, children, lanes) belongs to the
 /// incarnation and ends with it.
 pub struct Context<A: Actor> {
-    cell: Arc<Cell<A::Msg>>,
+    cell: Kept<Cell<A::Msg>>,
     incarnation: u32,
-    /// Never locked: the mutexes make contexts shareable though messages need not be.
-    receiver: Mutex<Receiver<A::Msg>>,
+    /// Alone, so that contexts are shareable though messages need not be.
+    receiver: Sole<Receiver<A::Msg>>,
     /// What most incarnations do not have, made when first needed.
     held: Option<Box<Held<A::Msg>>>,
     /// Set by the actor itself: end after this hook.
-    leaving: Leaving,
+    leaving: bool,
     /// Whether a message is being handled, or was when the hook did not come back.
     pub(crate) handling: bool,
 }
 
 /// What an incarnation holds besides its mailbox.
 struct Held<M> {
-    timers: Mutex<Timers<M>>,
+    timers: Sole<Timers<M>>,
     since_timers: u32,
     tasks: Vec<OwnedTask>,
     next_task: u64,
     pipes: Pipes,
     monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
     sources: OwnedSources,
+    /// Why the actor itself wants to end, if that needs to be said.
+    exit: Option<Exit>,
 }
 
 impl<M> Default for Held<M> {
     fn default() -> Self {
         Self {
-            timers: Mutex::new(Timers::new()),
+            timers: Sole::new(Timers::new()),
             since_timers: 0,
             tasks: Vec::new(),
             next_task: 0,
             pipes: Pipes::new(),
             monitors: FxHashMap::default(),
             sources: OwnedSources::default(),
+            exit: None,
         }
     }
-}
-
-/// Whether the actor itself wants to end.
-enum Leaving {
-    No,
-    Normal,
-    With(Box<Exit>),
 }
 
 struct OwnedTask {
@@ -98,12 +93,12 @@ impl<A: Actor> fmt::Debug for Context<A> {
 }
 
 impl<A: Actor> Context<A> {
-    pub(crate) fn new(cell: Arc<Cell<A::Msg>>, incarnation: u32) -> Self {
+    pub(crate) fn new(cell: Kept<Cell<A::Msg>>, incarnation: u32) -> Self {
         Self {
             incarnation,
-            receiver: Mutex::new(Receiver::new()),
+            receiver: Sole::new(Receiver::new()),
             held: None,
-            leaving: Leaving::No,
+            leaving: false,
             handling: false,
             cell,
         }
@@ -122,7 +117,7 @@ impl<A: Actor> Context<A> {
     }
 
     pub(crate) fn cell(&self) -> Arc<Cell<A::Msg>> {
-        Arc::clone(&self.cell)
+        self.cell.share()
     }
 
     pub(crate) const fn incarnation(&self) -> u32 {
@@ -130,13 +125,13 @@ impl<A: Actor> Context<A> {
     }
 
     pub(crate) fn any(&self) -> Arc<dyn AnyCell> {
-        Arc::<Cell<A::Msg>>::clone(&self.cell)
+        self.cell.share()
     }
 
     /// The actor's own address.
     #[must_use]
     pub fn me(&self) -> ActorRef<A::Msg> {
-        ActorRef(Arc::clone(&self.cell))
+        ActorRef(self.cell.share())
     }
 
     /// The system in which the actor lives.
@@ -171,22 +166,26 @@ impl<A: Actor> Context<A> {
 
     /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
     pub fn stop(&mut self) {
-        self.leaving = Leaving::Normal;
+        self.leaving = true;
+        if let Some(held) = &mut self.held {
+            held.exit = None;
+        }
     }
 
     /// Ends the actor with this exit after this hook.
     pub(crate) fn leave(&mut self, exit: &Exit) {
-        self.leaving = Leaving::With(Box::new(exit.clone()));
+        self.leaving = true;
+        self.held().exit = Some(exit.clone());
     }
 
     /// The exit that the actor itself asked for.
     #[inline]
     pub(crate) fn left(&self) -> Option<Exit> {
-        match &self.leaving {
-            Leaving::No => None,
-            Leaving::Normal => Some(Exit::Normal),
-            Leaving::With(exit) => Some(Exit::clone(exit)),
-        }
+        self.leaving.then(|| {
+            let held = self.held.as_ref();
+            let exit = held.and_then(|held| held.exit.clone());
+            exit.unwrap_or(Exit::Normal)
+        })
     }
 
     /// Starts a child. It ends before this actor does, and is not restarted; for that, give it a
@@ -373,7 +372,7 @@ impl<A: Actor> Context<A> {
         A::Msg: Accepts<Completion<T>>,
     {
         Lane::new(Arc::new(LaneSink {
-            cell: Arc::downgrade(&self.cell),
+            cell: Arc::downgrade(&self.cell()),
             incarnation: self.incarnation,
             wrap: A::Msg::wrap,
         }))
@@ -403,7 +402,7 @@ impl<A: Actor> Context<A> {
     /// Whether more than the mailbox has to be looked at.
     #[inline(always)]
     pub(crate) const fn is_special(&self) -> bool {
-        self.held.is_some() || !matches!(self.leaving, Leaving::No)
+        self.leaving || self.held.is_some()
     }
 
     /// Whether there is a message to take, as far as the mailbox is concerned.

@@ -10,13 +10,14 @@
 //! - **Nothing that waits is lost.** The batch outlives a panic and goes back to the front.
 //! - **Only who finds the actor receiving wakes it**, under the same lock.
 
+mod batch;
 mod drain;
 mod figures;
 mod life;
 #[cfg(all(test, strowger_loom))]
 mod loom;
+mod rare;
 mod receiver;
-mod side;
 mod spec;
 mod term;
 
@@ -36,14 +37,14 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
 pub(crate) use figures::Figures;
+use rare::Rare;
 use receiver::BUDGET;
 pub(crate) use receiver::{Look, Receiver};
-use side::Side;
 pub use spec::{MailboxSpec, Overflow};
-use term::{Term, Terms};
+use term::Term;
 
 /// An actor that waits for messages: the right to run it, and where it belongs.
-pub(crate) type Idle = (Ready, u64);
+pub(crate) type Idle = (Ready, u32);
 
 /// What overtakes every message.
 #[derive(Debug)]
@@ -85,10 +86,11 @@ pub(crate) struct Mailbox<M> {
     batched: AtomicUsize,
     /// Tells the receiver that a lane other than its batch needs it.
     attention: AtomicBool,
+    overflow: Overflow,
+    capacity: usize,
     /// Nanoseconds at work, and of the last batch that was measured.
     busy: AtomicU64,
     waited: AtomicU64,
-    spec: MailboxSpec,
 }
 
 // What is needed for each message comes first.
@@ -111,20 +113,11 @@ pub(crate) struct Lanes<M> {
     /// Whether what the receiver took last was not a message of the user lane.
     aside: bool,
     /// How many things the actor may do before it lets others run; zero where that was said.
-    budget: u32,
+    budget: u16,
     incarnation: u32,
-    system: Side<System>,
-    completions: Side<Completed<M>>,
-    waiting: Option<Box<Waiting>>,
-    terms: Option<Box<Terms>>,
-    drain: Option<Arc<Drain<M>>>,
-    high_water: usize,
-    dropped: u64,
-    expired: u64,
-    /// How many messages left the line without having been taken out, the expired aside.
-    gone: u64,
-    /// How many were taken out that never were in the line.
-    beside: u64,
+    /// The most that ever waited, as far as that fits.
+    high_water: u32,
+    rare: Option<Box<Rare<M>>>,
 }
 
 /// Where a message was put.
@@ -141,6 +134,9 @@ struct Completed<M> {
     message: M,
     pipe: Option<u64>,
 }
+
+/// What is meant for one incarnation alone.
+type Own<M> = (VecDeque<Completed<M>>, VecDeque<System>);
 
 /// Senders that wait for room, oldest first; the first `granted` of them have a place.
 #[derive(Default)]
@@ -165,7 +161,7 @@ impl Waiting {
 
 impl<M> Lanes<M> {
     fn granted(&self) -> usize {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.granted)
+        self.waiting().map_or(0, |waiting| waiting.granted)
     }
 
     /// The line before the mailbox. Its numbers are of this incarnation, so that those of a line
@@ -173,17 +169,14 @@ impl<M> Lanes<M> {
     fn line(&mut self) -> &mut Waiting {
         let next_ticket = u64::from(self.incarnation) << 32;
         self.plenty = 0;
-        self.waiting.get_or_insert_with(|| {
-            Box::new(Waiting {
-                next_ticket,
-                ..Waiting::default()
-            })
+        self.rare().waiting.get_or_insert_with(|| Waiting {
+            next_ticket,
+            ..Waiting::default()
         })
     }
 
     fn has_ungranted(&self) -> bool {
-        self.waiting
-            .as_ref()
+        self.waiting()
             .is_some_and(|waiting| waiting.granted < waiting.senders.len())
     }
 
@@ -216,11 +209,12 @@ impl<M> Lanes<M> {
     fn note_depth(&mut self, depth: usize, capacity: usize) {
         self.plenty = capacity;
         if COUNTED {
+            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
             self.high_water = self.high_water.max(depth);
             let mark = self.high_water.saturating_add(self.high_water / 16);
-            self.plenty = capacity.min(mark);
+            self.plenty = capacity.min(mark as usize);
         }
-        if self.waiting.is_some() {
+        if self.waiting().is_some() {
             self.plenty = 0;
         }
     }
@@ -228,7 +222,7 @@ impl<M> Lanes<M> {
     /// Gives free places to the senders that have waited longest; returns whom to wake.
     fn grant(&mut self, capacity: usize, batched: usize) -> Vec<Waker> {
         let used = self.user.len() + batched;
-        let Some(waiting) = &mut self.waiting else {
+        let Some(waiting) = self.waiting_mut() else {
             return Vec::new();
         };
         let places = capacity.saturating_sub(used).min(waiting.senders.len());
@@ -241,8 +235,7 @@ impl<M> Lanes<M> {
     }
 
     fn has_work(&self) -> bool {
-        self.stop
-            || !(self.user.is_empty() && self.system.is_empty() && self.completions.is_empty())
+        self.stop || !self.user.is_empty() || self.has_aside()
     }
 
     fn needs_attention(&self) -> bool {
@@ -251,18 +244,16 @@ impl<M> Lanes<M> {
 
     /// Whether something else than messages waits for the receiver.
     fn calls(&self) -> bool {
-        self.stop
-            || !self.system.is_empty()
-            || !self.completions.is_empty()
-            || self.gate != Gate::Open
+        self.stop || self.gate != Gate::Open || self.has_aside()
     }
 
     /// Puts news in line. The commonest of them needs no line.
     fn push_system(&mut self, system: System) {
-        if matches!(system, System::Stop(Exit::Shutdown)) && self.system.is_empty() {
+        let first = || self.rare.as_ref().is_none_or(|rare| rare.system.is_empty());
+        if matches!(system, System::Stop(Exit::Shutdown)) && first() {
             self.stop = true;
         } else {
-            self.system.push(system);
+            self.rare().system.push_back(system);
         }
     }
 
@@ -270,18 +261,19 @@ impl<M> Lanes<M> {
         if mem::take(&mut self.stop) {
             return Some(Next::Stop);
         }
-        let system = self.system.pop()?;
+        let system = self.rare.as_mut()?.system.pop_front()?;
         Some(Next::System(Box::new(system)))
     }
 
     /// Takes out what is meant for one incarnation alone.
-    fn take_own(&mut self) -> Option<(Side<Completed<M>>, Side<System>)> {
+    fn take_own(&mut self) -> Option<Own<M>> {
         self.stop = false;
-        let none = self.completions.is_empty() && self.system.is_empty();
+        let rare = self.rare.as_mut()?;
+        let none = rare.completions.is_empty() && rare.system.is_empty();
         (!none).then(|| {
             (
-                mem::take(&mut self.completions),
-                mem::take(&mut self.system),
+                mem::take(&mut rare.completions),
+                mem::take(&mut rare.system),
             )
         })
     }
@@ -303,22 +295,15 @@ impl<M> Mailbox<M> {
                 aside: true,
                 budget: BUDGET,
                 incarnation: 0,
-                system: Side::default(),
-                completions: Side::default(),
-                waiting: None,
-                terms: None,
-                drain: None,
                 high_water: 0,
-                dropped: 0,
-                expired: 0,
-                gone: 0,
-                beside: 0,
+                rare: None,
             }),
             batched: AtomicUsize::new(0),
             attention: AtomicBool::new(false),
+            overflow: spec.overflow,
+            capacity: spec.capacity,
             busy: AtomicU64::new(0),
             waited: AtomicU64::new(0),
-            spec,
         }
     }
 
@@ -326,8 +311,12 @@ impl<M> Mailbox<M> {
         &self.lanes
     }
 
+    #[inline(always)]
     pub(crate) const fn spec(&self) -> MailboxSpec {
-        self.spec
+        MailboxSpec {
+            capacity: self.capacity,
+            overflow: self.overflow,
+        }
     }
 
     fn batched(&self) -> usize {
@@ -393,9 +382,9 @@ impl<M> Mailbox<M> {
         // What senders know of the batch is too large, if anything; now they know more.
         lanes.batched = self.batched();
         let used = lanes.user.len() + lanes.batched;
-        let full = lanes.has_ungranted() || used + lanes.granted() >= self.spec.capacity;
+        let full = lanes.has_ungranted() || used + lanes.granted() >= self.capacity;
         if !full {
-            lanes.note_depth(used + 1, self.spec.capacity);
+            lanes.note_depth(used + 1, self.capacity);
         }
         full
     }
@@ -409,10 +398,10 @@ impl<M> Mailbox<M> {
         wrap: impl FnOnce(T) -> M,
     ) -> Result<Placed, Refused<T>> {
         // What is displaced is dropped after the lock: its destructor is foreign code.
-        let displaced: VecDeque<M> = match self.spec.overflow {
+        let displaced: VecDeque<M> = match self.overflow {
             Overflow::Wait | Overflow::Fail => return Err(Refused::Full(message)),
             Overflow::DropNewest => {
-                lanes.dropped += 1;
+                lanes.rare().dropped += 1;
                 drop(lanes);
                 drop(message);
                 return Ok(Placed {
@@ -423,10 +412,10 @@ impl<M> Mailbox<M> {
             Overflow::DropOldest => lanes.user.pop_front().into_iter().collect(),
             Overflow::KeepLatest => mem::take(&mut lanes.user),
         };
-        lanes.gone += displaced.len() as u64;
+        lanes.note_gone(displaced.len() as u64);
         let missed = u64::from(planted(Bug::OverflowMiscounted));
         let count = (displaced.len() as u64).saturating_sub(missed);
-        lanes.dropped += count;
+        lanes.rare().dropped += count;
         let front = lanes.front(self.batched());
         lanes.forget_terms(front);
         let number = lanes.push(wrap(message), until);
@@ -446,7 +435,7 @@ impl<M> Mailbox<M> {
             return Poll::Ready(false);
         }
         let used = lanes.user.len() + self.batched() + lanes.granted();
-        let room = used < self.spec.capacity && !lanes.has_ungranted();
+        let room = used < self.capacity && !lanes.has_ungranted();
         let waiting = lanes.line();
         if let Some(ticket) = *ticket {
             let at = waiting
@@ -482,11 +471,11 @@ impl<M> Mailbox<M> {
         if lanes.gate != Gate::Open {
             return Err(lanes.gate.refuse(()));
         }
-        if !self.spec.batches() {
+        if !self.spec().batches() {
             return Ok(None);
         }
         let used = lanes.user.len() + self.batched() + lanes.granted();
-        if used >= self.spec.capacity || lanes.has_ungranted() {
+        if used >= self.capacity || lanes.has_ungranted() {
             return Err(Refused::Full(()));
         }
         let waiting = lanes.line();
@@ -505,14 +494,14 @@ impl<M> Mailbox<M> {
             drop(lanes);
             return None;
         }
-        if let Some(waiting) = &mut lanes.waiting {
+        if let Some(waiting) = lanes.waiting_mut() {
             waiting.remove(ticket);
             if waiting.senders.is_empty() {
-                lanes.waiting = None;
+                lanes.take_waiting();
             }
         }
         let depth = lanes.user.len() + self.batched() + 1;
-        lanes.note_depth(depth, self.spec.capacity);
+        lanes.note_depth(depth, self.capacity);
         let number = lanes.push(message, until);
         rouse(lanes);
         Some(number)
@@ -521,15 +510,15 @@ impl<M> Mailbox<M> {
     /// Gives a place, or a turn, back.
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut lanes = self.lanes.lock();
-        let Some(waiting) = &mut lanes.waiting else {
+        let Some(waiting) = lanes.waiting_mut() else {
             return;
         };
         waiting.remove(ticket);
         if waiting.senders.is_empty() {
-            lanes.waiting = None;
+            lanes.take_waiting();
             return;
         }
-        let wakers = lanes.grant(self.spec.capacity, self.batched());
+        let wakers = lanes.grant(self.capacity, self.batched());
         drop(lanes);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -542,7 +531,8 @@ impl<M> Mailbox<M> {
             drop(lanes);
             return false;
         }
-        lanes.completions.push(Completed { message, pipe });
+        let completed = Completed { message, pipe };
+        lanes.rare().completions.push_back(completed);
         self.call(lanes);
         true
     }

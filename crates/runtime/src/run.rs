@@ -23,6 +23,7 @@ use crate::planted::{Bug, planted};
 use crate::ring;
 use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand};
 use crate::strike::{Hook, Strike, strike, strikes};
+use crate::supervision::Answer;
 use crate::trace;
 
 /// Starts an incarnation.
@@ -39,7 +40,8 @@ pub(crate) fn launch_here<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
     }
 }
 
-fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
+/// Makes an incarnation ready to run; whoever has it queues it.
+pub(crate) fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
     let restarts = cell.node.rise()?;
     cell.node.open_span();
     let scheduler = &cell.node.shared.scheduler;
@@ -50,10 +52,15 @@ fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
     } else {
         scheduler.admit_again(cell.mailbox.strand().place())
     };
-    let ready = strand::start(cell, place, Lanes::begin, |incarnation| Incarnation::<A> {
-        stage: Stage::Fresh(args),
-        cx: Context::new(Arc::clone(cell), incarnation),
-    })?;
+    let ready = strand::start(
+        cell,
+        place,
+        Lanes::begin,
+        |incarnation, cell| Incarnation::<A> {
+            stage: Stage::Fresh(args),
+            cx: Context::new(cell, incarnation),
+        },
+    )?;
     Some((ready, place))
 }
 
@@ -64,7 +71,7 @@ impl<M: Send + 'static> Host for Cell<M> {
         self.mailbox.strand()
     }
 
-    fn queue(&self, ready: Ready, place: u64) {
+    fn queue(&self, ready: Ready, place: u32) {
         self.node.shared.scheduler.push(ready, place);
     }
 
@@ -95,12 +102,17 @@ impl<M: Send + 'static> Host for Cell<M> {
         }
     }
 
-    fn over(self: Arc<Self>, exit: Option<Exit>, place: u64) {
+    fn ended(&self, lanes: Held<'_, Lanes<M>>) -> Option<u64> {
+        let last = !matches!(self.node.owner, Owner::Supervisor { .. });
+        self.mailbox.ended(lanes, last)
+    }
+
+    fn over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32) {
         let any: Arc<dyn AnyCell> = self;
         match exit {
-            Some(exit) => settle(&any, &exit),
+            Some(exit) => settle(&any, &exit, lost),
             // Its tokio runtime is going down.
-            None => cell::finish(&any, &Exit::Killed),
+            None => cell::finish(&any, &Exit::Killed, lost),
         }
         any.node().shared.scheduler.release(place);
     }
@@ -128,8 +140,6 @@ enum Stage<A: Actor> {
 
 /// What an incarnation does besides handling messages.
 enum Errand<A: Actor> {
-    /// Makes the value.
-    Grow,
     /// Tells the actor its news.
     Hear(Signal),
     /// Handles a message while somebody traces the actor, or a test lets it fail.
@@ -195,16 +205,18 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         Exit::failed(error)
     }
 
+    async fn grow(&mut self, _: &Cell<A::Msg>) -> Result<(), Exit> {
+        let Self { stage, cx } = self;
+        if let Stage::Fresh(args) = mem::replace(stage, Stage::Gone) {
+            *stage = Stage::Grown(grow(args, cx).await?);
+            cx.node().enter(Phase::Running);
+        }
+        Ok(())
+    }
+
     async fn run(&mut self, _: &Cell<A::Msg>, errand: Errand<A>) -> Result<(), Exit> {
         let Self { stage, cx } = self;
         match (errand, stage) {
-            (Errand::Grow, stage) => {
-                if let Stage::Fresh(args) = mem::replace(stage, Stage::Gone) {
-                    *stage = Stage::Grown(grow(args, cx).await?);
-                    cx.node().enter(Phase::Running);
-                }
-                Ok(())
-            }
             (Errand::Hear(signal), Stage::Grown(actor)) => {
                 hear(actor, signal, cx).await.map_err(Exit::failed)
             }
@@ -224,8 +236,46 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         }
     }
 
+    fn begin_end(&mut self, cell: &Cell<A::Msg>, exit: &Exit) -> bool {
+        let (cx, node) = (&self.cx, &cell.node);
+        cx.explain(exit);
+        node.enter(Phase::Stopping);
+        if cx.handling && !planted(Bug::DeadLetterUnreported) {
+            let shared = &node.shared;
+            shared
+                .events
+                .emit(Count::DeadLetters(1), || Event::DeadLetter {
+                    path: node.path(),
+                    count: 1,
+                    exit: exit.clone(),
+                });
+        }
+        !node.children.shut_if_none() || cx.has_tasks()
+    }
+
     async fn end(&mut self, cell: &Cell<A::Msg>, exit: Exit) -> Result<(), Exit> {
-        Err(end(self, &cell.node, exit).await)
+        end_children(&cell.node).await;
+        self.cx.end_tasks().await;
+        self.last(cell, exit).await
+    }
+
+    async fn last(&mut self, cell: &Cell<A::Msg>, mut exit: Exit) -> Result<(), Exit> {
+        let (Self { stage, cx }, node) = (self, &cell.node);
+        if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
+            post_stop(value, node, &exit, cx).await;
+            // It may have started some.
+            if cx.has_tasks() {
+                Box::pin(cx.end_tasks()).await;
+            }
+        }
+        if node.is_killed() {
+            exit = Exit::Killed;
+        }
+        cx.end();
+        if !exit.is_orderly() {
+            tracing::warn!(path = %node.path(), %exit, "actor ended");
+        }
+        Err(exit)
     }
 }
 
@@ -250,7 +300,7 @@ impl<A: Actor> Incarnation<A> {
         }
         match self.stage {
             Stage::Grown(_) => {}
-            Stage::Fresh(_) => return Step::Errand(Errand::Grow),
+            Stage::Fresh(_) => return Step::Grow,
             Stage::Gone => return Step::End(Exit::Killed),
         }
         loop {
@@ -280,45 +330,6 @@ impl<A: Actor> Incarnation<A> {
             return Step::Message;
         }
     }
-}
-
-/// Winds an incarnation up whose value takes no more messages.
-async fn end<A: Actor>(life: &mut Incarnation<A>, node: &Node, mut exit: Exit) -> Exit {
-    let Incarnation { stage, cx } = life;
-    cx.explain(&exit);
-    node.enter(Phase::Stopping);
-    if cx.handling && !planted(Bug::DeadLetterUnreported) {
-        let shared = &node.shared;
-        let exit = &exit;
-        shared
-            .events
-            .emit(Count::DeadLetters(1), || Event::DeadLetter {
-                path: node.path(),
-                count: 1,
-                exit: exit.clone(),
-            });
-    }
-    if !node.children.shut_if_none() {
-        end_children(node).await;
-    }
-    if cx.has_tasks() {
-        cx.end_tasks().await;
-    }
-    if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
-        post_stop(value, node, &exit, cx).await;
-        // It may have started more.
-        if cx.has_tasks() {
-            cx.end_tasks().await;
-        }
-    }
-    if node.is_killed() {
-        exit = Exit::Killed;
-    }
-    cx.end();
-    if !exit.is_orderly() {
-        tracing::warn!(path = %node.path(), %exit, "actor ended");
-    }
-    exit
 }
 
 /// Makes the value.
@@ -390,51 +401,44 @@ async fn guard<F: Future>(node: &Node, mut slot: Pin<&mut Option<F>>) -> Result<
 }
 
 /// Tells the owner of the end of an incarnation, or ends the actor if the owner has no say.
-pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit) {
+pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
     let node = cell.node();
-    for link in node.fall(exit) {
-        let Some(other) = link.cell.upgrade() else {
-            continue;
-        };
-        other.node().unlink(node.id);
-        let forgotten = matches!(exit, Exit::Panicked(_)) && planted(Bug::LinkForgotten);
-        if !exit.is_orderly() && !forgotten {
-            let linked = Exit::Linked {
-                path: node.path(),
-                exit: Arc::new(exit.clone()),
-            };
-            other.system(System::Stop(linked), Some(link.incarnation));
-        }
-    }
     let ended = || Signal::ChildEnded {
         actor: node.id,
         key: node.key.to_shared(),
         exit: exit.clone(),
     };
     match &node.owner {
-        Owner::System | Owner::Keeper { .. } => cell::finish(cell, exit),
+        Owner::System | Owner::Keeper { .. } => cell::finish(cell, exit, lost),
         Owner::Parent {
             cell: parent,
             incarnation,
         } => {
-            cell::finish(cell, exit);
+            cell::finish(cell, exit, lost);
             parent.system(System::Signal(ended()), Some(*incarnation));
         }
         Owner::Supervisor {
             cell: parent,
             incarnation,
         } => {
+            cell::part(node, node.fall(exit), exit);
             node.enter(Phase::Down);
             let overseer = parent.node().overseer();
-            if overseer.is_some_and(|one| one.child_down(parent.node(), cell, exit)) {
-                // It may have been asked to stop just before it was there again.
-                if parent.node().children.is_shut() {
-                    ask_to_stop(cell, parent.node().is_killed());
+            let answer = overseer.map(|one| one.child_down(parent.node(), cell, exit));
+            match answer {
+                Some(Answer::Again((ready, place))) => {
+                    node.shared.scheduler.begin(ready, place);
+                    // It may have been asked to stop just before it was there again.
+                    if parent.node().children.is_shut() {
+                        ask_to_stop(cell, parent.node().is_killed());
+                    }
                 }
-                return;
-            }
-            if !parent.system(System::Signal(ended()), Some(*incarnation)) {
-                cell::finish(cell, exit);
+                Some(Answer::Done) => {}
+                Some(Answer::Tell) | None => {
+                    if !parent.system(System::Signal(ended()), Some(*incarnation)) {
+                        cell::finish(cell, exit, None);
+                    }
+                }
             }
         }
     }

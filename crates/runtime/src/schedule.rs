@@ -68,7 +68,7 @@ impl Scheduler {
     }
 
     /// Takes note of a new incarnation, and gives it a place.
-    pub(crate) fn admit(&self) -> u64 {
+    pub(crate) fn admit(&self) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit(),
             #[cfg(feature = "testing")]
@@ -78,7 +78,7 @@ impl Scheduler {
 
     /// As `admit`, for an incarnation that follows one at this place. It stays there: another
     /// worker would be woken, and would not know it.
-    pub(crate) fn admit_again(&self, place: u64) -> u64 {
+    pub(crate) fn admit_again(&self, place: u32) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_again(place),
             #[cfg(feature = "testing")]
@@ -87,7 +87,7 @@ impl Scheduler {
     }
 
     /// As `admit`, for an incarnation that gets a thread of its own.
-    pub(crate) fn admit_blocking(&self, path: impl FnOnce() -> Path) -> u64 {
+    pub(crate) fn admit_blocking(&self, path: impl FnOnce() -> Path) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_blocking(&path()),
             #[cfg(feature = "testing")]
@@ -107,7 +107,7 @@ impl Scheduler {
 
     /// Runs an actor here and now.
     #[inline]
-    pub(crate) fn visit(&self, ready: Ready, place: u64) {
+    pub(crate) fn visit(&self, ready: Ready, place: u32) {
         match self {
             Self::Pool(pool) => pool.visit(ready, place),
             #[cfg(feature = "testing")]
@@ -117,7 +117,7 @@ impl Scheduler {
 
     /// Runs an actor that is next in line, for one who waits for it and says when that is done.
     #[inline]
-    pub(crate) fn help(&self, actor: Mark, place: u64, done: impl FnMut() -> bool) {
+    pub(crate) fn help(&self, actor: Mark, place: impl Fn() -> u32, done: impl FnMut() -> bool) {
         match self {
             Self::Pool(pool) => pool.help(actor, place, done),
             #[cfg(feature = "testing")]
@@ -126,7 +126,7 @@ impl Scheduler {
     }
 
     /// Gives a new incarnation its first turn, here and now if this is a place for that.
-    pub(crate) fn begin(&self, ready: Ready, place: u64) {
+    pub(crate) fn begin(&self, ready: Ready, place: u32) {
         if self.may_visit() {
             self.visit(ready, place);
         } else {
@@ -135,7 +135,7 @@ impl Scheduler {
     }
 
     /// Takes note that an incarnation is over.
-    pub(crate) fn release(&self, place: u64) {
+    pub(crate) fn release(&self, place: u32) {
         match self {
             Self::Pool(pool) => pool.release(place),
             #[cfg(feature = "testing")]
@@ -145,7 +145,7 @@ impl Scheduler {
 
     /// Queues an actor that has something to do.
     #[inline]
-    pub(crate) fn push(&self, ready: Ready, place: u64) {
+    pub(crate) fn push(&self, ready: Ready, place: u32) {
         match self {
             Self::Pool(pool) => pool.push(ready, place),
             #[cfg(feature = "testing")]
@@ -154,7 +154,7 @@ impl Scheduler {
     }
 
     /// Queues an actor that has little to do, near the caller.
-    pub(crate) fn push_near(&self, ready: Ready, place: u64) {
+    pub(crate) fn push_near(&self, ready: Ready, place: u32) {
         match self {
             Self::Pool(pool) => pool.push_near(ready, place),
             #[cfg(feature = "testing")]

@@ -14,7 +14,7 @@ pub use address::{ChildError, ChildInfo, SupervisorRef};
 pub use backoff::Backoff;
 pub use child::ChildSpec;
 pub use dynamic::{Dynamic, DynamicRef};
-pub(crate) use roster::Overseer;
+pub(crate) use roster::{Answer, Overseer};
 pub(crate) use spec::Limit;
 pub use spec::{Restart, Shutdown, Strategy};
 pub use supervisor::Supervisor;

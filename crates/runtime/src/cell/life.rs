@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::{ActorId, AnyCell, Node};
+use super::{ActorId, AnyCell, Node, Stand};
 use crate::exit::Exit;
 use crate::monitor::MonitorId;
 use crate::supervision::Overseer;
@@ -35,31 +35,17 @@ impl Phase {
     }
 }
 
+/// What most actors do not have, made when first needed.
+#[derive(Default)]
 pub(super) struct Life {
-    pub(super) phase: Phase,
-    /// Whether somebody sees to the end for good; the phase is `Ended` when that is done.
-    pub(super) over: bool,
-    pub(super) restarts: u32,
-    /// Why the last incarnation ended, but for what does not fit here.
-    last: Last,
-    /// What most actors do not have, made when first needed.
     pub(super) more: Option<Box<More>>,
-}
-
-/// The kinds of exits that need no more to be said.
-#[derive(Debug, Clone, Copy)]
-enum Last {
-    None,
-    Normal,
-    Shutdown,
-    Killed,
-    Other,
 }
 
 #[derive(Default)]
 pub(super) struct More {
-    /// Why the last incarnation ended, where that takes more room.
+    /// Why the last incarnation ended, where its kind does not say everything.
     last_exit: Option<Exit>,
+    pub(super) restarts: u32,
     pub(super) waiting: Vec<(u64, Waker)>,
     pub(super) next_wait: u64,
     pub(super) monitors: Vec<Watcher>,
@@ -75,39 +61,18 @@ pub(super) struct More {
 }
 
 impl Life {
-    pub(super) const fn new() -> Self {
-        Self {
-            phase: Phase::Starting,
-            over: false,
-            restarts: 0,
-            last: Last::None,
-            more: None,
-        }
-    }
-
     /// Notes why the incarnation ended; returns what it replaces, to be dropped without the lock.
     #[must_use]
-    pub(super) fn set_last_exit(&mut self, exit: &Exit) -> Option<Exit> {
-        self.last = match exit {
-            Exit::Normal => Last::Normal,
-            Exit::Shutdown => Last::Shutdown,
-            Exit::Killed => Last::Killed,
-            other => {
-                self.last = Last::Other;
-                return self.more().last_exit.replace(other.clone());
-            }
-        };
-        None
+    pub(super) fn set_last_exit(&mut self, stand: &Stand, exit: &Exit) -> Option<Exit> {
+        if stand.set_last(exit) {
+            return None;
+        }
+        self.more().last_exit.replace(exit.clone())
     }
 
+    /// Why the last incarnation ended, if its kind does not say everything.
     pub(super) fn last_exit(&self) -> Option<Exit> {
-        match self.last {
-            Last::None => None,
-            Last::Normal => Some(Exit::Normal),
-            Last::Shutdown => Some(Exit::Shutdown),
-            Last::Killed => Some(Exit::Killed),
-            Last::Other => self.more.as_ref()?.last_exit.clone(),
-        }
+        self.more.as_ref()?.last_exit.clone()
     }
 
     pub(super) fn more(&mut self) -> &mut More {
@@ -149,7 +114,7 @@ impl PhaseWait<'_> {
         if let Some(ticket) = self.ticket.take() {
             life.stop_waiting(ticket);
         }
-        if (self.ready)(life.phase) {
+        if (self.ready)(self.node.phase()) {
             return Poll::Ready(());
         }
         let more = life.more();

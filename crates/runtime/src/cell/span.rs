@@ -38,7 +38,13 @@ impl Node {
     }
 
     /// Ends the span with its incarnation.
-    pub(super) fn close_span(&self) -> Option<tracing::Span> {
+    pub(super) fn leave_span(&self) {
+        if self.marks.load(Ordering::Relaxed) & SPANNED != 0 {
+            drop(self.close_span());
+        }
+    }
+
+    fn close_span(&self) -> Option<tracing::Span> {
         self.marks.fetch_and(!SPANNED, Ordering::Relaxed);
         self.life.lock().more.as_mut()?.span.take()
     }

@@ -104,7 +104,7 @@ impl<A: Actor> Context<A> {
             return Err(TooManyPipes { limit: A::PIPES });
         }
         let number = self.next_task();
-        let cell = Arc::downgrade(&self.cell);
+        let cell = Arc::downgrade(&self.cell());
         let incarnation = self.incarnation;
         let place = || self.cell.node.path();
         let handle = self.cell.node.shared.scheduler.spawn(place, async move {

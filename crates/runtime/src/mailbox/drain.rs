@@ -89,12 +89,12 @@ impl<M> Drain<M> {
 impl<M> Lanes<M> {
     /// Takes those without a place out of the line; returns whom to wake.
     fn clear_line(&mut self) -> VecDeque<(u64, Waker)> {
-        let Some(waiting) = &mut self.waiting else {
+        let Some(waiting) = self.waiting_mut() else {
             return VecDeque::new();
         };
         let refused = waiting.senders.split_off(waiting.granted);
         if waiting.granted == 0 {
-            self.waiting = None;
+            self.take_waiting();
         }
         refused
     }
@@ -104,12 +104,13 @@ impl<M> Lanes<M> {
         if self.gate == Gate::Draining {
             self.gate = Gate::Drained;
         }
-        let Some(drain) = self.drain.take() else {
+        let drain = self.rare.as_mut().and_then(|rare| rare.drain.take());
+        let Some(drain) = drain else {
             return Vec::new();
         };
         let waited = self.user.len();
         let wakers = drain.finish(&mut self.user);
-        self.gone += (waited - self.user.len()) as u64;
+        self.note_gone((waited - self.user.len()) as u64);
         wakers
     }
 }
@@ -122,7 +123,7 @@ impl<M> Mailbox<M> {
             Gate::Drained | Gate::Closed => return None,
             Gate::Open | Gate::Draining => lanes.gate = Gate::Draining,
         }
-        let drain = lanes.drain.get_or_insert_with(|| {
+        let drain = lanes.rare().drain.get_or_insert_with(|| {
             let (holders, wakers) = (0, Vec::new());
             Arc::new(Drain(Mutex::new(State::Running { holders, wakers })))
         });

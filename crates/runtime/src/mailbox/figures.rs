@@ -36,21 +36,22 @@ impl<M> Mailbox<M> {
     pub(crate) fn figures(&self) -> Figures {
         let lanes = self.lanes.lock();
         let batched = self.batched();
-        let octets = octets(&lanes.user)
-            + lanes.completions.octets()
-            + lanes.system.octets()
-            + batched * size_of::<M>();
+        let rare = lanes.rare.as_ref();
+        let beside = rare.map_or(0, |rare| {
+            size_of_val(&**rare) + octets(&rare.completions) + octets(&rare.system)
+        });
+        let octets = octets(&lanes.user) + beside + batched * size_of::<M>();
         let waiting = lanes.user.len() + batched;
         let high_water = if COUNTED {
-            lanes.high_water.max(waiting)
+            (lanes.high_water as usize).max(waiting)
         } else {
             0
         };
         Figures {
-            depth: waiting + lanes.completions.len(),
+            depth: waiting + rare.map_or(0, |rare| rare.completions.len()),
             high_water,
-            dropped: lanes.dropped,
-            expired: lanes.expired,
+            dropped: rare.map_or(0, |rare| rare.dropped),
+            expired: rare.map_or(0, |rare| rare.expired),
             octets,
             handled: lanes.handled(batched),
             busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
@@ -63,7 +64,9 @@ impl<M> Lanes<M> {
     /// How many messages were taken out to be handled: all but those that wait, and those that
     /// left in another way.
     fn handled(&self, batched: usize) -> u64 {
-        self.front(batched) + self.beside - self.gone - self.expired
+        let rare = self.rare.as_ref();
+        let (beside, gone) = rare.map_or((0, 0), |rare| (rare.beside, rare.gone + rare.expired));
+        self.front(batched) + beside - gone
     }
 }
 

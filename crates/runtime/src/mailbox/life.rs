@@ -4,7 +4,7 @@ use std::mem;
 use std::task::{Poll, Waker};
 
 use super::drain::Gate;
-use super::{Idle, Lanes, Mailbox, System, rouse};
+use super::{Idle, Lanes, Mailbox, Own, System, rouse};
 use crate::exit::{Exit, discard};
 use crate::schedule::strand::Held;
 use crate::sync::Ordering;
@@ -54,25 +54,49 @@ impl<M> Mailbox<M> {
         rouse(lanes);
     }
 
+    /// Ends an incarnation: what was meant for it alone is dropped. If nothing more is taken in,
+    /// what waited is dropped as well, and counted.
+    pub(crate) fn ended(&self, mut lanes: Held<'_, Lanes<M>>, closes: bool) -> Option<u64> {
+        lanes.incarnation += 1;
+        lanes.receiving = false;
+        lanes.batched = 0;
+        self.batched.store(0, Ordering::Relaxed);
+        if closes {
+            return Some(self.shut(lanes));
+        }
+        let own = lanes.take_own();
+        let drainers = lanes.end_drain();
+        self.attention
+            .store(lanes.needs_attention(), Ordering::Relaxed);
+        drop(lanes);
+        drainers.into_iter().for_each(Waker::wake);
+        if let Some(own) = own {
+            drop_own(own);
+        }
+        None
+    }
+
     /// Refuses all from now on; what waited is returned as a count and dropped.
     pub(crate) fn close(&self) -> u64 {
-        let mut lanes = self.lanes.lock();
+        self.shut(self.lanes.lock())
+    }
+
+    fn shut(&self, mut lanes: Held<'_, Lanes<M>>) -> u64 {
         let drainers = lanes.end_drain();
         lanes.gate = Gate::Closed;
         self.attention.store(true, Ordering::Relaxed);
         let user = mem::take(&mut lanes.user);
         let own = lanes.take_own();
-        let waiting = lanes.waiting.take();
+        let waiting = lanes.take_waiting();
         let count = user.len() as u64;
-        lanes.gone += count;
+        lanes.note_gone(count);
         drop(lanes);
         drainers.into_iter().for_each(Waker::wake);
         if count > 0 {
             discard(user);
         }
-        if let Some((completions, system)) = own {
-            discard(completions);
-            discard(system);
+        if let Some(own) = own {
+            drop_own(own);
         }
         if let Some(waiting) = waiting {
             waiting
@@ -87,7 +111,8 @@ impl<M> Mailbox<M> {
     pub(crate) fn poll_stop(&self) -> Poll<()> {
         let mut lanes = self.lanes.lock();
         let stops = |one: &System| matches!(one, System::Stop(_));
-        if lanes.stop || lanes.system.iter().any(stops) {
+        let mut news = lanes.rare.iter().flat_map(|rare| &rare.system);
+        if lanes.stop || news.any(stops) {
             return Poll::Ready(());
         }
         lanes.receiving = true;
@@ -97,4 +122,10 @@ impl<M> Mailbox<M> {
     pub(crate) fn incarnation(&self) -> u32 {
         self.lanes.lock().incarnation
     }
+}
+
+#[cold]
+fn drop_own<M>((completions, system): Own<M>) {
+    discard(completions);
+    discard(system);
 }

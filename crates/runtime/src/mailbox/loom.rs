@@ -34,7 +34,7 @@ impl Toy {
             receiver: Receiver::new(),
             all,
         };
-        let ready = start(&toy, 0, |_| (), |()| life).expect("it is off");
+        let ready = start(&toy, 0, |_| (), |(), _| life).expect("it is off");
         toy.queue(ready, 0);
         toy
     }
@@ -136,7 +136,15 @@ impl Life<Toy> for Taking {
         self.note(toy, None)
     }
 
+    fn begin_end(&mut self, _: &Toy, _: &Exit) -> bool {
+        false
+    }
+
     async fn end(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+        Err(exit)
+    }
+
+    async fn last(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 }
@@ -148,7 +156,7 @@ impl Host for Toy {
         self.mailbox.strand()
     }
 
-    fn queue(&self, ready: Ready, _: u64) {
+    fn queue(&self, ready: Ready, _: u32) {
         let mut queue = self.queue.lock().expect("nobody panics with it");
         queue.push_back(ready);
     }
@@ -169,7 +177,7 @@ impl Host for Toy {
         Mark::default()
     }
 
-    fn over(self: Arc<Self>, _: Option<Exit>, _: u64) {}
+    fn over(self: Arc<Self>, _: Option<Exit>, _: Option<u64>, _: u32) {}
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The receiving half of a mailbox.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
+use super::batch::Batch;
 use super::{Completed, Gate, Lanes, Mailbox, Next};
 use crate::clock;
 use crate::exit::discard;
@@ -26,21 +26,21 @@ pub(crate) enum Look<'a, M> {
 
 /// The half of a mailbox that one incarnation of its actor holds.
 pub(crate) struct Receiver<M> {
-    batch: VecDeque<M>,
+    batch: Batch<M>,
     /// So many of the batch may be taken before the lanes are looked at again.
-    ready: u32,
+    ready: u16,
     /// How many things beyond these may be done before others run.
-    budget: u32,
+    budget: u16,
     meter: Meter,
 }
 
 /// After so many messages an actor lets others run.
-pub(super) const BUDGET: u32 = 256;
+pub(super) const BUDGET: u16 = 256;
 
 impl<M> Receiver<M> {
     pub(crate) fn new() -> Self {
         Self {
-            batch: VecDeque::new(),
+            batch: Batch::new(),
             ready: 0,
             budget: BUDGET,
             meter: Meter::new(),
@@ -91,7 +91,7 @@ impl<M> Receiver<M> {
             .min(self.batch.len() as u64)
             .min(free);
         // No more than the budget.
-        self.ready = u32::try_from(ready).unwrap_or(0);
+        self.ready = u16::try_from(ready).unwrap_or(0);
         self.budget -= self.ready;
     }
 
@@ -113,7 +113,7 @@ impl<M> Receiver<M> {
             }
             return Look::Rest;
         };
-        if lanes.terms.is_some() || !mailbox.spec.batches() {
+        if lanes.has_terms() || !mailbox.spec().batches() {
             return Look::More(Some(lanes));
         }
         self.count(&mut lanes);
@@ -132,7 +132,7 @@ impl<M> Receiver<M> {
             // One alone is taken from where it is.
             1 => *to = lanes.user.pop_front(),
             _ => {
-                mem::swap(&mut lanes.user, &mut self.batch);
+                self.batch.swap(&mut lanes.user);
                 *to = self.batch.pop_front();
                 lanes.batched = self.batch.len();
                 mailbox.batched.store(lanes.batched, Ordering::Relaxed);
@@ -187,21 +187,21 @@ impl<M> Receiver<M> {
         lanes.receiving = false;
         let next = if let Some(system) = lanes.pop_system() {
             Some(system)
-        } else if let Some(Completed { message, pipe }) = lanes.completions.pop() {
-            lanes.beside += 1;
+        } else if let Some(Completed { message, pipe }) = lanes.pop_completed() {
+            lanes.rare().beside += 1;
             Some(match pipe {
                 Some(number) => Next::Piped(number, message),
                 None => Next::Message(message),
             })
         } else {
-            if self.batch.is_empty() && mailbox.spec.batches() {
-                mem::swap(&mut lanes.user, &mut self.batch);
+            if self.batch.is_empty() && mailbox.spec().batches() {
+                self.batch.swap(&mut lanes.user);
             }
-            if lanes.terms.is_some() {
-                self.take_stale(&mut lanes, mailbox.spec.batches(), &mut stale);
+            if lanes.has_terms() {
+                self.take_stale(&mut lanes, mailbox.spec().batches(), &mut stale);
             }
             if stale.is_empty() {
-                let message = match mailbox.spec.batches() {
+                let message = match mailbox.spec().batches() {
                     true => self.batch.pop_front(),
                     false => lanes.user.pop_front(),
                 };
@@ -214,7 +214,7 @@ impl<M> Receiver<M> {
         let free = lanes.free(self.batch.len());
         lanes.batched = self.batch.len();
         mailbox.batched.store(lanes.batched, Ordering::Relaxed);
-        let wakers = lanes.grant(mailbox.spec.capacity, self.batch.len());
+        let wakers = lanes.grant(mailbox.capacity, self.batch.len());
         lanes.newcomer = false;
         // The next one of the batch is looked at under the lock, to say that it is one.
         let aside = lanes.aside && !self.batch.is_empty();
@@ -262,40 +262,23 @@ impl<M> Receiver<M> {
             stale.extend(message);
             front += 1;
         }
-        lanes.expired += stale.len() as u64;
+        lanes.rare().expired += stale.len() as u64;
         lanes.forget_terms(front);
     }
 
-    /// Ends the incarnation: what it took out goes back to the front of the line, and what was
-    /// meant for it alone is dropped.
+    /// Gives back what the incarnation took out and did not handle, to the front of the line.
     pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
         self.ready = 0;
-        let mut lanes = mailbox.lanes.lock();
-        lanes.incarnation += 1;
-        lanes.receiving = false;
-        if lanes.gate == Gate::Closed {
-            drop(lanes);
+        if self.batch.is_empty() {
             return;
         }
-        if !self.batch.is_empty() {
-            if !planted(Bug::BatchGoesBehind) {
-                mem::swap(&mut lanes.user, &mut self.batch);
-            }
-            lanes.user.append(&mut self.batch);
+        let mut lanes = mailbox.lanes.lock();
+        if !planted(Bug::BatchGoesBehind) {
+            self.batch.swap(&mut lanes.user);
         }
+        self.batch.append_to(&mut lanes.user);
         lanes.batched = 0;
         mailbox.batched.store(0, Ordering::Relaxed);
-        let own = lanes.take_own();
-        let drainers = lanes.end_drain();
-        mailbox
-            .attention
-            .store(lanes.needs_attention(), Ordering::Relaxed);
-        drop(lanes);
-        drainers.into_iter().for_each(Waker::wake);
-        if let Some((completions, system)) = own {
-            discard(completions);
-            discard(system);
-        }
     }
 }
 

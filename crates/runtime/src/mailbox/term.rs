@@ -30,27 +30,25 @@ impl<M> Lanes<M> {
     }
 
     pub(super) fn set_term(&mut self, number: u64, term: Term) {
-        self.terms.get_or_insert_default().insert(number, term);
+        self.rare().terms.insert(number, term);
     }
 
     /// Forgets the terms of messages that do not wait any more.
     pub(super) fn forget_terms(&mut self, front: u64) {
-        let Some(terms) = &mut self.terms else { return };
-        while terms
+        let Some(rare) = &mut self.rare else { return };
+        while rare
+            .terms
             .first_key_value()
             .is_some_and(|(number, _)| *number < front)
         {
-            terms.pop_first();
-        }
-        if terms.is_empty() {
-            self.terms = None;
+            rare.terms.pop_first();
         }
     }
 
     /// Whether the message of this number, the first that waits, is not wanted any more.
     pub(super) fn is_stale(&mut self, front: u64) -> bool {
         self.forget_terms(front);
-        match self.terms.as_ref().and_then(|terms| terms.get(&front)) {
+        match self.rare.as_ref().and_then(|rare| rare.terms.get(&front)) {
             Some(Term::Gone) => true,
             Some(Term::Until(until)) => clock::now() > *until,
             None => false,
@@ -59,13 +57,13 @@ impl<M> Lanes<M> {
 
     /// How many messages come before the first that has a term.
     pub(super) fn free(&mut self, batched: usize) -> u64 {
-        if self.terms.is_none() {
+        if !self.has_terms() {
             return u64::MAX;
         }
         let front = self.front(batched);
         self.forget_terms(front);
-        let terms = self.terms.as_ref();
-        let first = terms.and_then(|terms| terms.first_key_value());
+        let rare = self.rare.as_ref();
+        let first = rare.and_then(|rare| rare.terms.first_key_value());
         first.map_or(u64::MAX, |(number, _)| *number - front)
     }
 }

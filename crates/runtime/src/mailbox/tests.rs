@@ -41,6 +41,12 @@ fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
     (mailbox, receiver)
 }
 
+/// What the end of an incarnation does.
+fn end(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) {
+    receiver.end(mailbox);
+    assert_eq!(mailbox.ended(mailbox.lanes.lock(), false), None);
+}
+
 #[derive(Default)]
 struct Count(AtomicU64);
 
@@ -119,7 +125,7 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
     assert!(push(&mailbox, 3));
     assert!(mailbox.complete(0, 10, None));
     assert!(mailbox.system(System::Stop(Exit::Shutdown), None));
-    receiver.end(&mailbox);
+    end(&mut receiver, &mailbox);
     assert!(!mailbox.complete(0, 11, None), "its answers come too late");
     assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
     assert_eq!(mailbox.figures().depth, 3);
@@ -130,7 +136,7 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
 #[test]
 fn stop_between_incarnations_reaches_the_next() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
-    receiver.end(&mailbox);
+    end(&mut receiver, &mailbox);
     mailbox.system(System::Stop(Exit::Shutdown), None);
     let taken = next(
         &mut Receiver::new(),
@@ -272,7 +278,7 @@ fn closing_wakes_those_who_wait_for_room() {
 #[tokio::test]
 async fn busy_receiver_lets_others_run() {
     let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
-    let all = BUDGET * 4;
+    let all = u32::from(BUDGET) * 4;
     assert!((0..all).all(|n| push(&mailbox, n)));
     let mut pending = 0;
     let mut taken = 0;
@@ -373,7 +379,7 @@ proptest! {
                 }
                 Step::Retry(_) | Step::GiveUp(_) => {}
                 Step::NextIncarnation => {
-                    receiver.end(&mailbox);
+                    end(&mut receiver, &mailbox);
                     receiver = Receiver::new();
                 }
             }

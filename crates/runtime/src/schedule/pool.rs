@@ -101,21 +101,26 @@ impl Pool {
     }
 
     /// A place for a new incarnation: with the dispatcher that starts it, else with each in turn.
-    pub(crate) fn admit(&self) -> u64 {
+    pub(crate) fn admit(&self) -> u32 {
         self.live.fetch_add(1, Ordering::Relaxed);
         let here = seat::here(self, |seat| seat.map(Seat::number));
-        let number = here.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
-        (number % self.workers) as u64
+        let number = here.unwrap_or_else(|| {
+            // One more or less in a row does not matter.
+            let next = self.next.load(Ordering::Relaxed);
+            self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+            next
+        });
+        place_of(number % self.workers)
     }
 
     /// Takes note of a new incarnation at the place of the last one.
-    pub(crate) fn admit_again(&self, place: u64) -> u64 {
+    pub(crate) fn admit_again(&self, place: u32) -> u32 {
         self.live.fetch_add(1, Ordering::Relaxed);
         place
     }
 
     /// A place for an incarnation on a thread of its own, or among the others if there is none.
-    pub(crate) fn admit_blocking(&self, path: &Path) -> u64 {
+    pub(crate) fn admit_blocking(&self, path: &Path) -> u32 {
         let place = self.solos.lock().start(path, &self.handle);
         match place {
             Ok(place) => {
@@ -148,7 +153,7 @@ impl Pool {
 
     /// Runs an actor on the caller's stack.
     #[inline]
-    pub(crate) fn visit(&self, ready: Ready, place: u64) {
+    pub(crate) fn visit(&self, ready: Ready, place: u32) {
         if solo::is_solo(place) {
             return self.push(ready, place);
         }
@@ -159,10 +164,14 @@ impl Pool {
 
     /// Runs an actor that is next in line on the stack of one who waits for it, until that is
     /// done: no queue is crossed and no thread woken. Others in the line are left to it.
-    pub(crate) fn help(&self, actor: Mark, home: u64, mut done: impl FnMut() -> bool) {
-        let Some(home) = usize::try_from(home).ok().and_then(|at| self.seats.get(at)) else {
-            return;
-        };
+    pub(crate) fn help(
+        &self,
+        actor: Mark,
+        place: impl Fn() -> u32,
+        mut done: impl FnMut() -> bool,
+    ) {
+        // One that has a thread of its own is at no seat.
+        let home = || self.seats.get(place() as usize);
         let near = self.near();
         for _ in 0..TURNS {
             if !self.may_visit() {
@@ -172,11 +181,11 @@ impl Pool {
                 Some(near) => near.take(actor),
                 None => None,
             });
-            let Some(next) = next.or_else(|| home.take(actor)) else {
+            let Some(next) = next.or_else(|| home()?.take(actor)) else {
                 return;
             };
             if let Some(again) = visit::on_this_stack(next) {
-                home.push(again);
+                self.push_far(again, place() as usize);
             }
             if done() {
                 return;
@@ -185,7 +194,7 @@ impl Pool {
     }
 
     /// An incarnation is over.
-    pub(crate) fn release(&self, place: u64) {
+    pub(crate) fn release(&self, place: u32) {
         if solo::is_solo(place) {
             self.solos.lock().end(place);
         }
@@ -218,11 +227,11 @@ impl Pool {
 
     /// Queues an actor: here, if this thread dispatches for the pool, else at its own dispatcher.
     #[inline]
-    pub(crate) fn push(&self, ready: Ready, home: u64) {
+    pub(crate) fn push(&self, ready: Ready, home: u32) {
         if solo::is_solo(home) {
             return self.push_solo(ready, home);
         }
-        let home = usize::try_from(home).unwrap_or(0);
+        let home = home as usize;
         let left = seat::here(self, |seat| match seat {
             Some(seat) => seat.push_here(ready, home),
             None => Some(ready),
@@ -235,10 +244,10 @@ impl Pool {
     /// Queues an actor that has little to do, and that a task of the runtime is likely to wait for:
     /// at the dispatcher of this very thread. One of another would be woken for it, and would find
     /// nothing more to do.
-    pub(crate) fn push_near(&self, ready: Ready, home: u64) {
+    pub(crate) fn push_near(&self, ready: Ready, home: u32) {
         let near = self.near().filter(|_| !solo::is_solo(home));
         match near {
-            Some(near) => self.push(ready, near.number() as u64),
+            Some(near) => self.push(ready, place_of(near.number())),
             None => self.push(ready, home),
         }
     }
@@ -266,7 +275,7 @@ impl Pool {
     }
 
     #[cold]
-    fn push_solo(&self, ready: Ready, place: u64) {
+    fn push_solo(&self, ready: Ready, place: u32) {
         let solo = self.solos.lock().get(place);
         // Without its thread nobody runs it: dropped, it ends.
         if let Some(solo) = solo {
@@ -286,6 +295,11 @@ impl Pool {
             residents.abandon();
         }
     }
+}
+
+/// The place of a seat; there are as many seats as workers, and as many again.
+fn place_of(seat: usize) -> u32 {
+    u32::try_from(seat).unwrap_or(0)
 }
 
 impl fmt::Debug for Pool {

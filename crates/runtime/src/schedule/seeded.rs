@@ -123,7 +123,7 @@ pub(crate) struct RunQueue(Mutex<Queue>);
 /// Something that can run.
 enum Entry {
     Task(Arc<Task>),
-    Actor(Ready, u64),
+    Actor(Ready, u32),
 }
 
 struct Queue {
@@ -185,14 +185,15 @@ impl RunQueue {
         self.0.lock().residents = Some(residents);
     }
 
-    pub(crate) fn admit(&self) -> u64 {
+    pub(crate) fn admit(&self) -> u32 {
         let mut queue = self.0.lock();
         let id = queue.next_id;
         queue.next_id += 1;
-        id
+        // No run has so many lives that this matters.
+        u32::try_from(id).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn push(&self, ready: Ready, number: u64) {
+    pub(crate) fn push(&self, ready: Ready, number: u32) {
         self.enter(Entry::Actor(ready, number));
     }
 
@@ -207,10 +208,10 @@ impl RunQueue {
     }
 
     /// Runs an actor on the caller's stack.
-    pub(crate) fn visit(&self, ready: Ready, number: u64) {
+    pub(crate) fn visit(&self, ready: Ready, number: u32) {
         let mut queue = self.0.lock();
         queue.depth += 1;
-        queue.record(number, ready.path());
+        queue.record(number.into(), ready.path());
         drop(queue);
         let again = ready.run();
         self.0.lock().depth -= 1;
@@ -279,7 +280,7 @@ impl RunQueue {
         let entry = queue.ready.take(drawn);
         match &entry {
             Entry::Task(task) => queue.record(task.id, task.path.clone()),
-            Entry::Actor(ready, number) => queue.record(*number, ready.path()),
+            Entry::Actor(ready, number) => queue.record((*number).into(), ready.path()),
         }
         drop(queue);
         Current::enter(&HERE, self, || match entry {

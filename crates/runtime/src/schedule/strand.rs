@@ -21,12 +21,14 @@
 //! 2. Who moves the state to `Queued` makes the one [`Ready`]; it ends where the state is moved to
 //!    `Running`. A `Ready` that is dropped ends the incarnation.
 //! 3. From `start` until the state is `Off` again the strand holds a reference to its own owner. So
-//!    neither a `Ready` nor the body needs one to be valid.
+//!    neither a `Ready` nor the body needs one to be valid, nor what a life has ([`Kept`]).
 //! 4. Data is touched only while the lock is held.
 //! 5. What a turn works on borrows the life and the owner. It is in a buffer of its own
 //!    ([`scratch`]), and dropped before either: before the life is asked for the next thing to do.
 //!    While it is there, it is also in the body, and nothing but it touches the life.
 //! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot)).
+//! 7. What only its owner may touch is shared with others as a thing they can do nothing with
+//!    ([`Sole`]).
 
 #![allow(
     unsafe_code,
@@ -35,11 +37,13 @@
 
 mod body;
 mod current;
+mod kept;
 mod lock;
 #[cfg(all(test, strowger_loom))]
 pub(super) mod loom;
 mod scratch;
 mod slot;
+mod sole;
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -55,8 +59,10 @@ use body::Body;
 use body::Stand;
 pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
+pub(crate) use kept::Kept;
 pub(crate) use lock::{Guard, Lock};
 pub(crate) use slot::{Giver, Taker, slot};
+pub(crate) use sole::Sole;
 
 /// What a strand is about.
 pub(crate) trait Rest {
@@ -73,7 +79,7 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
     fn strand(&self) -> &Strand<Self::Data>;
 
     /// Puts the right to run where somebody will use it.
-    fn queue(&self, ready: Ready, place: u64);
+    fn queue(&self, ready: Ready, place: u32);
 
     /// Whether nobody will run anything any more.
     fn is_down(&self) -> bool;
@@ -92,9 +98,16 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
     /// Who it is, for those who watch it run.
     fn mark(&self) -> Mark;
 
-    /// Takes note that the incarnation at this place is gone; without an exit, it was dropped on
-    /// its way.
-    fn over(self: Arc<Self>, exit: Option<Exit>, place: u64);
+    /// Takes what is left of the incarnation out of the data, under the lock that makes the strand
+    /// `Off`; says how many things are lost with it, if nothing more is taken in.
+    fn ended(&self, data: Held<'_, Self::Data>) -> Option<u64> {
+        drop(data);
+        None
+    }
+
+    /// Takes note that the incarnation at this place is gone, and what `ended` said; without an
+    /// exit, it was dropped on its way.
+    fn over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32);
 }
 
 /// An actor without its types: the address of what its system shares, and its identifier.
@@ -125,7 +138,7 @@ unsafe impl<T: Send> Sync for Strand<T> {}
 struct Run<T> {
     state: State,
     /// The place that the scheduler gave to the incarnation.
-    place: u64,
+    place: u32,
     /// The owner, while the strand holds a reference to it.
     host: Option<NonNull<dyn Turn>>,
     data: T,
@@ -156,7 +169,7 @@ impl<T> Strand<T> {
     }
 
     /// The place that the scheduler gave to the incarnation.
-    pub(crate) fn place(&self) -> u64 {
+    pub(crate) fn place(&self) -> u32 {
         self.run.lock().place
     }
 
@@ -173,9 +186,9 @@ impl<T> Strand<T> {
 /// for it, and must not panic; the life is made of what that returns.
 pub(crate) fn start<C: Host, B, L: Life<C>>(
     host: &Arc<C>,
-    place: u64,
+    place: u32,
     begin: impl FnOnce(&mut C::Data) -> B,
-    life: impl FnOnce(B) -> L,
+    life: impl FnOnce(B, Kept<C>) -> L,
 ) -> Option<Ready> {
     let strand = host.strand();
     let mut run = strand.run.lock();
@@ -191,7 +204,7 @@ pub(crate) fn start<C: Host, B, L: Life<C>>(
     drop(run);
     // A panic on the way to the life drops the `Ready`, which ends what was not there.
     // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
-    let put = |body| unsafe { Body::put::<C, L>(body, || life(begun)) };
+    let put = |body| unsafe { Body::put::<C, L>(body, || life(begun, Kept::new(host))) };
     strand.body.get_mut().with(put);
     Some(ready)
 }
@@ -242,7 +255,7 @@ impl<T> Held<'_, T> {
     /// Gives the strand a turn, and the lock back: returns the right to run it, and where it
     /// belongs, if it was parked.
     #[inline]
-    pub(crate) fn claim(mut self) -> Option<(Ready, u64)> {
+    pub(crate) fn claim(mut self) -> Option<(Ready, u32)> {
         match self.0.state {
             State::Parked => {
                 self.0.state = State::Queued;
@@ -284,7 +297,7 @@ impl Ready {
         }
     }
 
-    fn queue(self, place: u64) {
+    fn queue(self, place: u32) {
         let host = self.0;
         // SAFETY: as in `turn`; and who wakes a strand has a reference of its own.
         unsafe { host.as_ref() }.queue_it(self, place);
@@ -332,12 +345,13 @@ enum Turned {
 struct Last {
     host: Arc<dyn Turn>,
     exit: Option<Exit>,
-    place: u64,
+    lost: Option<u64>,
+    place: u32,
 }
 
 impl Last {
     fn tell(self) {
-        self.host.tell_over(self.exit, self.place);
+        self.host.tell_over(self.exit, self.lost, self.place);
     }
 }
 
@@ -349,8 +363,8 @@ trait Turn: Send + Sync {
     fn finish(&self, right: Right, exit: Option<Exit>) -> Last;
     /// The state is `Queued`, and the caller had the `Ready`.
     fn give_up(&self, right: Right) -> Last;
-    fn tell_over(self: Arc<Self>, exit: Option<Exit>, place: u64);
-    fn queue_it(&self, ready: Ready, place: u64);
+    fn tell_over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32);
+    fn queue_it(&self, ready: Ready, place: u32);
     fn path(&self) -> Path;
     fn mark(&self) -> Mark;
 }
@@ -404,10 +418,15 @@ impl<C: Host> Turn for C {
         run.state = State::Off;
         let host = run.host.take().expect("what ran was started");
         let place = run.place;
-        drop(run);
+        let lost = self.ended(Held(run));
         // SAFETY: `start` made the pointer from an `Arc<C>` for this moment.
         let host = unsafe { Arc::from_raw(host.as_ptr().cast_const()) };
-        Last { host, exit, place }
+        Last {
+            host,
+            exit,
+            lost,
+            place,
+        }
     }
 
     #[cold]
@@ -416,11 +435,11 @@ impl<C: Host> Turn for C {
         self.finish(right, None)
     }
 
-    fn tell_over(self: Arc<Self>, exit: Option<Exit>, place: u64) {
-        self.over(exit, place);
+    fn tell_over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32) {
+        self.over(exit, lost, place);
     }
 
-    fn queue_it(&self, ready: Ready, place: u64) {
+    fn queue_it(&self, ready: Ready, place: u32) {
         self.queue(ready, place);
     }
 

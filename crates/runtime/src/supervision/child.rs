@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::actor::Actor;
 use crate::cell::{AnyCell, Cell, Owner};
-use crate::mailbox::MailboxSpec;
+use crate::mailbox::{Idle, MailboxSpec};
 use crate::path::Key;
 use crate::run;
 use crate::supervision::dynamic::{Dynamic, DynamicActor};
@@ -91,9 +91,9 @@ impl ChildSpec {
         self.make.cell(shared, owner, self, place)
     }
 
-    /// Starts an incarnation at the child's cell.
-    pub(crate) fn launch(&self, cell: &Arc<dyn AnyCell>) {
-        self.make.launch(cell);
+    /// Makes an incarnation at the child's cell ready to run.
+    pub(crate) fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {
+        self.make.prepare(cell)
     }
 }
 
@@ -115,7 +115,7 @@ trait Make: Send + Sync {
         spec: &ChildSpec,
         place: u64,
     ) -> Result<Arc<dyn AnyCell>, StartError>;
-    fn launch(&self, cell: &Arc<dyn AnyCell>);
+    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle>;
 }
 
 struct Maker<A: Actor>(A::Args);
@@ -137,11 +137,11 @@ impl<A: Actor> Make for Maker<A> {
         Ok(shared.cell::<A>(owner, &Key::from(Arc::clone(&spec.key)), &settings)?)
     }
 
-    fn launch(&self, cell: &Arc<dyn AnyCell>) {
+    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {
         let cell: Arc<Cell<A::Msg>> = Arc::clone(cell)
             .into_any()
             .downcast()
             .expect("the cell was made by this maker");
-        run::launch::<A>(&cell, self.0.clone());
+        run::prepare::<A>(&cell, self.0.clone())
     }
 }

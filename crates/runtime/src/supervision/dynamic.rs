@@ -18,14 +18,14 @@ use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::Exit;
-use crate::mailbox::MailboxSpec;
+use crate::mailbox::{Idle, MailboxSpec};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
 use crate::supervision::intensity::Intensity;
-use crate::supervision::roster::{Overseer, restarted};
+use crate::supervision::roster::{Answer, Overseer, restarted};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
 use crate::supervision::strategy::{Child, Policy, Verdict};
 use crate::system::{CellSettings, Shared, StartError};
@@ -157,10 +157,18 @@ struct Kept<A: Actor> {
 }
 
 impl<A: Actor> Kept<A> {
-    fn relaunch(&mut self) {
+    /// Makes the next incarnation ready to run.
+    fn prepare(&mut self) -> Option<Idle> {
         restarted(&self.cell.node);
-        run::launch::<A>(&self.cell, self.args.clone());
+        let ready = run::prepare::<A>(&self.cell, self.args.clone());
         self.fact.running = true;
+        ready
+    }
+
+    fn relaunch(&mut self) {
+        if let Some((ready, place)) = self.prepare() {
+            self.cell.node.shared.scheduler.push(ready, place);
+        }
     }
 }
 
@@ -446,35 +454,36 @@ impl<A: Actor> Drop for DynamicActor<A> {
 }
 
 impl<A: Actor> Overseer for Table<A> {
-    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> bool {
+    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
         if state.policy.pauses() || supervisor.children.is_shut() {
-            return false;
+            return Answer::Tell;
         }
         let Some(kept) = state.children.get_mut(&child.node().id) else {
-            return false;
+            return Answer::Tell;
         };
-        let (now, seed) = (supervisor.shared.now(), supervisor.shared.next_seed());
+        // Without a pause there is nothing to draw.
+        let (now, seed) = (supervisor.shared.now(), 0);
         match state.policy.judge(&mut kept.fact, exit, now, seed) {
             Verdict::Restart { .. } => {
-                // Arguments are cloned, which is foreign code. If that panics, the supervisor
-                // tries again, and it is its panic then.
-                let launched = catch_unwind(AssertUnwindSafe(|| kept.relaunch())).is_ok();
+                // Arguments are cloned, which is foreign code.
+                let launched = catch_unwind(AssertUnwindSafe(|| kept.prepare()));
                 kept.fact.running = true;
-                launched
+                drop(guard);
+                Answer::to(launched)
             }
             Verdict::Escalate => {
                 kept.fact.running = true;
-                false
+                Answer::Tell
             }
             Verdict::Nothing | Verdict::Remove => {
                 let kept = state.children.remove(&child.node().id);
                 drop(guard);
                 drop(kept);
-                cell::finish(child, exit);
-                true
+                cell::finish(child, exit, None);
+                Answer::Done
             }
         }
     }
@@ -505,7 +514,7 @@ impl<A: Actor> DynamicActor<A> {
                 drop(guard);
                 if let Some(kept) = kept {
                     let cell: Arc<dyn AnyCell> = kept.cell;
-                    cell::finish(&cell, &exit);
+                    cell::finish(&cell, &exit, None);
                 }
             }
             Verdict::Escalate => {

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::cell::{self, AnyCell, Node};
 use crate::event::Event;
 use crate::exit::Exit;
+use crate::mailbox::Idle;
 use crate::metric::Count;
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Strategy;
@@ -22,8 +23,29 @@ use crate::supervision::strategy::{Child, Policy, Verdict};
 
 /// Decides about a child at the place where it ended.
 pub(crate) trait Overseer: Send + Sync {
-    /// Answers to the end of a child's incarnation; false if the supervisor must be told.
-    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> bool;
+    /// Answers to the end of a child's incarnation.
+    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer;
+}
+
+/// What follows the end of a child's incarnation.
+pub(crate) enum Answer {
+    /// Another one.
+    Again(Idle),
+    /// Nothing more.
+    Done,
+    /// What the supervisor decides, which must be told.
+    Tell,
+}
+
+impl Answer {
+    /// After an attempt to start another incarnation, which panicked if it failed: the supervisor
+    /// tries again, and it is its panic then.
+    pub(crate) fn to<E>(launched: Result<Option<Idle>, E>) -> Self {
+        match launched {
+            Ok(again) => again.map_or(Self::Done, Self::Again),
+            Err(_) => Self::Tell,
+        }
+    }
 }
 
 /// The children of one incarnation of a supervisor.
@@ -101,10 +123,11 @@ impl Entries {
 }
 
 impl Kept {
-    /// Starts the next incarnation of a child that has a cell.
-    pub(crate) fn relaunch(&mut self, cell: &Arc<dyn AnyCell>) {
-        self.spec.launch(cell);
+    /// Makes the next incarnation of a child that has a cell ready to run.
+    pub(crate) fn relaunch(&mut self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {
+        let ready = self.spec.prepare(cell);
         self.fact.running = true;
+        ready
     }
 }
 
@@ -121,48 +144,49 @@ pub(crate) fn restarted(node: &Node) {
 }
 
 impl Overseer for Roster {
-    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> bool {
+    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {
         let mut guard = self.lock();
         let entries = &mut *guard;
         let alone = entries.policy.strategy == Strategy::OneForOne;
         // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
         if entries.busy || !alone || entries.policy.pauses() || supervisor.children.is_shut() {
-            return false;
+            return Answer::Tell;
         }
         let node = child.node();
         let Some(kept) = entries.by_place.get_mut(&node.place) else {
-            return false;
+            return Answer::Tell;
         };
         if !kept.fact.running {
-            return false;
+            return Answer::Tell;
         }
-        let (now, seed) = (node.shared.now(), node.shared.next_seed());
+        // Without a pause there is nothing to draw.
+        let (now, seed) = (node.shared.now(), 0);
         match entries.policy.judge(&mut kept.fact, exit, now, seed) {
             Verdict::Restart { .. } => {
                 restarted(node);
-                // Arguments are cloned, which is foreign code. If that panics, the supervisor
-                // tries again, and it is its panic then.
-                let launched = catch_unwind(AssertUnwindSafe(|| kept.relaunch(child))).is_ok();
+                // Arguments are cloned, which is foreign code.
+                let launched = catch_unwind(AssertUnwindSafe(|| kept.relaunch(child)));
                 kept.fact.running = true;
-                launched
+                drop(guard);
+                Answer::to(launched)
             }
             Verdict::Escalate => {
                 kept.fact.running = true;
-                false
+                Answer::Tell
             }
             Verdict::Nothing => {
                 let cell = kept.cell.take();
                 drop(guard);
                 drop(cell);
-                cell::finish(child, exit);
-                true
+                cell::finish(child, exit, None);
+                Answer::Done
             }
             Verdict::Remove => {
                 let kept = entries.remove(node.place);
                 drop(guard);
                 drop(kept);
-                cell::finish(child, exit);
-                true
+                cell::finish(child, exit, None);
+                Answer::Done
             }
         }
     }

@@ -61,20 +61,24 @@ impl Shutdown {
     }
 }
 
-/// The limit of a shutdown in one word: in nanoseconds, as many as there are for no limit.
+/// The limit of a shutdown in half a word: in milliseconds, rounded up. One of more than 49 days
+/// is none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit(u64);
+pub(crate) struct Limit(u32);
 
 impl From<Shutdown> for Limit {
     fn from(shutdown: Shutdown) -> Self {
-        let nanos = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        Self(shutdown.limit().map_or(u64::MAX, nanos))
+        let millis = |limit: Duration| {
+            let millis = limit.as_nanos().div_ceil(1_000_000);
+            u32::try_from(millis).unwrap_or(u32::MAX)
+        };
+        Self(shutdown.limit().map_or(u32::MAX, millis))
     }
 }
 
 impl Limit {
     pub(crate) fn get(self) -> Option<Duration> {
-        (self.0 < u64::MAX).then(|| Duration::from_nanos(self.0))
+        (self.0 < u32::MAX).then(|| Duration::from_millis(self.0.into()))
     }
 }
 
@@ -96,5 +100,10 @@ mod tests {
         ] {
             assert_eq!(Limit::from(shutdown).get(), shutdown.limit());
         }
+        let short = Shutdown::Graceful(Duration::from_nanos(1));
+        let rounded = Limit::from(short).get();
+        assert_eq!(rounded, Some(Duration::from_millis(1)), "not at once");
+        let endless = Shutdown::Graceful(Duration::MAX);
+        assert_eq!(Limit::from(endless).get(), None);
     }
 }

@@ -204,7 +204,9 @@ impl SupervisorActor {
             cell.node().started();
             kept.cell.insert(cell).clone()
         };
-        kept.relaunch(&cell);
+        if let Some((ready, place)) = kept.relaunch(&cell) {
+            shared.scheduler.push(ready, place);
+        }
         Ok(cell)
     }
 
@@ -268,11 +270,11 @@ impl SupervisorActor {
                 if let Some(kept) = self.roster.lock().get(place) {
                     kept.cell = None;
                 }
-                cell::finish(&cell, &exit);
+                cell::finish(&cell, &exit, None);
             }
             Decision::Remove => {
                 self.roster.lock().remove(place);
-                cell::finish(&cell, &exit);
+                cell::finish(&cell, &exit, None);
             }
             Decision::Escalate { stop: _ } => {
                 let child = cell.node().path();
@@ -358,7 +360,7 @@ impl SupervisorActor {
             let removed = self.roster.lock().remove(place);
             if let Some(cell) = removed.and_then(|kept| kept.cell) {
                 let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
-                cell::finish(&cell, &exit);
+                cell::finish(&cell, &exit, None);
             }
         }
         let wait = (!after.is_zero()).then_some(self.next_wait);
@@ -512,6 +514,6 @@ async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
 fn discard(cell: Option<Arc<dyn AnyCell>>) {
     if let Some(cell) = cell.filter(|cell| cell.node().phase() == Phase::Down) {
         let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
-        cell::finish(&cell, &exit);
+        cell::finish(&cell, &exit, None);
     }
 }

@@ -26,6 +26,7 @@ use crate::ring::Waits;
 use crate::run;
 use crate::schedule::Scheduler;
 use crate::schedule::pool::Residents;
+use crate::schedule::strand::Lock;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
 use crate::timer::Alarms;
 use crate::topic::{Exchange, Exchanges, TopicLimits};
@@ -82,7 +83,7 @@ pub(crate) struct Shared {
     pub(crate) events: Arc<Events>,
     topic_limits: TopicLimits,
     pub(super) registry: Registry,
-    table: Mutex<Table>,
+    table: Lock<Table>,
     monitors: AtomicU64,
     seed: AtomicU64,
     extensions: Mutex<FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -106,7 +107,7 @@ impl Shared {
             events: Arc::default(),
             topic_limits: settings.topic_limits,
             registry: Registry::default(),
-            table: Mutex::default(),
+            table: Lock::new(Table::default()),
             monitors: AtomicU64::new(0),
             seed: AtomicU64::new(settings.seed),
             extensions: Mutex::default(),

@@ -44,7 +44,7 @@ impl Line for Far {
     }
 
     fn release(&self) {
-        self.0.release(self.1 as u64);
+        self.0.release(super::place_of(self.1));
     }
 }
 

@@ -12,22 +12,22 @@ use crate::schedule::strand::Ready;
 use crate::sync::{Condvar, Mutex, wait};
 
 /// Marks the places of those who have a thread.
-const SOLO: u64 = 1 << 63;
+const SOLO: u32 = 1 << 31;
 
-pub(super) const fn is_solo(place: u64) -> bool {
+pub(super) const fn is_solo(place: u32) -> bool {
     place & SOLO != 0
 }
 
 /// All threads of one pool, by place.
 #[derive(Default)]
 pub(super) struct Solos {
-    all: FxHashMap<u64, Arc<Solo>>,
-    next: u64,
+    all: FxHashMap<u32, Arc<Solo>>,
+    next: u32,
 }
 
 impl Solos {
     /// Starts a thread that runs whom it is given until its place is given up.
-    pub(super) fn start(&mut self, path: &Path, handle: &Handle) -> io::Result<u64> {
+    pub(super) fn start(&mut self, path: &Path, handle: &Handle) -> io::Result<u32> {
         let place = self.next | SOLO;
         let solo = Arc::new(Solo::default());
         let (runner, inside) = (Arc::clone(&solo), handle.clone());
@@ -42,11 +42,11 @@ impl Solos {
         Ok(place)
     }
 
-    pub(super) fn get(&self, place: u64) -> Option<Arc<Solo>> {
+    pub(super) fn get(&self, place: u32) -> Option<Arc<Solo>> {
         self.all.get(&place).cloned()
     }
 
-    pub(super) fn end(&mut self, place: u64) {
+    pub(super) fn end(&mut self, place: u32) {
         if let Some(solo) = self.all.remove(&place) {
             solo.end();
         }

@@ -1,6 +1,6 @@
 //! What an incarnation is made of: a life, and the work on it that waits.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,6 +46,12 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
     /// What a failure means.
     fn exit(failure: Self::Failure) -> Exit;
 
+    /// Makes what a life begins with.
+    fn grow<'a>(&'a mut self, host: &'a C) -> impl Future<Output = Done> + Send + use<'a, C, Self> {
+        let _ = host;
+        ready(Ok(()))
+    }
+
     /// Runs an errand.
     fn run<'a>(
         &'a mut self,
@@ -53,8 +59,19 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
         errand: Self::Errand,
     ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
 
-    /// Winds the incarnation up, and comes to its exit. A kill does not end this.
+    /// Begins to wind the incarnation up; whether there is more to wait for than the last hook.
+    fn begin_end(&mut self, host: &C, exit: &Exit) -> bool;
+
+    /// Waits for what there is to wait for, does what is left, and comes to the exit. A kill does
+    /// not end this.
     fn end<'a>(
+        &'a mut self,
+        host: &'a C,
+        exit: Exit,
+    ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+
+    /// As `end`, where there is nothing to wait for but the last hook.
+    fn last<'a>(
         &'a mut self,
         host: &'a C,
         exit: Exit,
@@ -67,6 +84,8 @@ pub(crate) enum Step<E> {
     Rest,
     /// Handles the message that was passed on.
     Message,
+    /// Makes what the life begins with.
+    Grow,
     Errand(E),
     End(Exit),
 }
@@ -86,13 +105,11 @@ pub(super) struct Body {
     table: Option<&'static Table>,
     /// What waits. It borrows the life, so it is dropped before it.
     work: Option<Work>,
-    /// Whether the life is being wound up.
-    ends: bool,
     room: MaybeUninit<Room>,
 }
 
 /// In words.
-type Room = [u64; 25];
+type Room = [u64; 19];
 
 /// What is known of a life by its type.
 struct Table {
@@ -100,12 +117,20 @@ struct Table {
     turn: unsafe fn(*mut Body, *const (), *mut (), &mut Context<'_>) -> Stand,
     /// Takes the address of the room.
     drop: unsafe fn(*mut Room),
+    /// That of a life of this type that is being wound up.
+    end: Option<&'static Self>,
 }
 
 struct Known<C, L>(PhantomData<(C, L)>);
 
 impl<C: Host, L: Life<C>> Known<C, L> {
     const TABLE: Table = Table {
+        end: Some(&Self::END),
+        ..Self::END
+    };
+
+    const END: Table = Table {
+        end: None,
         turn: |body, host, held, cx| {
             // SAFETY: the host is of this type, and outlives the turn.
             let host = unsafe { &*host.cast::<C>() };
@@ -123,7 +148,7 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                 // SAFETY: as above.
                 unsafe { Body::stop(body) };
                 // SAFETY: as above.
-                if unsafe { (*body).ends } {
+                if unsafe { Body::ends(body) } {
                     return Stand::Over(panicked);
                 }
                 exit = Some(panicked);
@@ -174,11 +199,14 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                 match polled {
                     Poll::Pending => return Stand::Waits,
                     Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(done)) if (*body).ends => return Stand::Over(done),
+                    Poll::Ready(Err(done)) if Body::ends(body) => return Stand::Over(done),
                     Poll::Ready(Err(exit)) => {
                         *held = None;
-                        (*body).ends = true;
-                        polled = desk.begin(|| (*life).end(host, exit), cx);
+                        Body::begin_end(body);
+                        polled = match (*life).begin_end(host, &exit) {
+                            true => desk.begin(|| (*life).end(host, exit), cx),
+                            false => desk.begin(|| (*life).last(host, exit), cx),
+                        };
                         continue;
                     }
                 }
@@ -186,6 +214,10 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                     match (*life).next(host, held.take(), cx, &mut message) {
                         Step::Message => {}
                         Step::Rest => return Stand::Rests,
+                        Step::Grow => {
+                            polled = desk.begin(|| (*life).grow(host), cx);
+                            continue;
+                        }
                         Step::Errand(errand) => {
                             polled = desk.begin(|| (*life).run(host, errand), cx);
                             continue;
@@ -225,7 +257,7 @@ impl<C: Host, L: Life<C>> Known<C, L> {
         };
         *held = None;
         // SAFETY: as above.
-        let polled = if !unsafe { (*body).ends } && host.is_killed() {
+        let polled = if !unsafe { Body::ends(body) } && host.is_killed() {
             Poll::Ready(Err(Exit::Killed))
         } else {
             work.poll(cx)
@@ -287,7 +319,6 @@ impl Body {
         Self {
             table: None,
             work: None,
-            ends: false,
             room: MaybeUninit::uninit(),
         }
     }
@@ -334,6 +365,24 @@ impl Body {
         unsafe { (table.turn)(this, host, held, cx) }
     }
 
+    /// Whether the life is being wound up.
+    ///
+    /// # Safety
+    /// As for `turn`.
+    unsafe fn ends(this: *mut Self) -> bool {
+        // SAFETY: the body is the caller's.
+        unsafe { (*this).table }.is_some_and(|table| table.end.is_none())
+    }
+
+    /// Notes that the life is being wound up.
+    ///
+    /// # Safety
+    /// As for `turn`.
+    unsafe fn begin_end(this: *mut Self) {
+        // SAFETY: the body is the caller's.
+        unsafe { (*this).table = (*this).table.and_then(|table| table.end.or(Some(table))) };
+    }
+
     /// Drops the work that there is, even if that panics.
     ///
     /// # Safety
@@ -355,8 +404,6 @@ impl Body {
         unsafe { Self::stop(this) };
         // SAFETY: as above.
         let table = unsafe { ptr::replace(&raw mut (*this).table, None) };
-        // SAFETY: as above.
-        unsafe { (*this).ends = false };
         if let Some(table) = table {
             // SAFETY: the life was put in with this table, and the work on it is gone.
             let room = unsafe { (&raw mut (*this).room).cast::<Room>() };

@@ -53,7 +53,7 @@ impl<Q: Line> Toy<Q> {
             last,
             waits: last.is_multiple_of(2),
         };
-        let ready = start(self, 0, |_| (), |()| life).expect("it is off");
+        let ready = start(self, 0, |_| (), |(), _| life).expect("it is off");
         self.line.push(ready);
     }
 
@@ -158,7 +158,15 @@ impl<Q: Line> Life<Toy<Q>> for Until {
         .await
     }
 
+    fn begin_end(&mut self, _: &Toy<Q>, _: &Exit) -> bool {
+        false
+    }
+
     async fn end(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
+        Err(exit)
+    }
+
+    async fn last(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 }
@@ -176,7 +184,7 @@ impl<Q: Line> Host for Toy<Q> {
         &self.strand
     }
 
-    fn queue(&self, ready: Ready, _: u64) {
+    fn queue(&self, ready: Ready, _: u32) {
         self.line.push(ready);
     }
 
@@ -196,7 +204,7 @@ impl<Q: Line> Host for Toy<Q> {
         Mark::default()
     }
 
-    fn over(self: Arc<Self>, exit: Option<Exit>, _: u64) {
+    fn over(self: Arc<Self>, exit: Option<Exit>, _: Option<u64>, _: u32) {
         let counter = if exit.is_some() {
             &self.ended
         } else {

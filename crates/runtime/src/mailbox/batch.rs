@@ -1,0 +1,43 @@
+//! The messages that a receiver took out together.
+
+use std::collections::VecDeque;
+use std::mem;
+
+/// A queue that is made when first needed, and costs an address until then: an actor that takes
+/// its messages one by one never needs it.
+#[expect(clippy::box_collection, reason = "a queue in place takes four words")]
+pub(super) struct Batch<M>(Option<Box<VecDeque<M>>>);
+
+impl<M> Batch<M> {
+    pub(super) const fn new() -> Self {
+        Self(None)
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |batch| batch.len())
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline(always)]
+    pub(super) fn pop_front(&mut self) -> Option<M> {
+        self.0.as_mut()?.pop_front()
+    }
+
+    /// Takes all of a line, and leaves what is in the batch there.
+    #[inline(always)]
+    pub(super) fn swap(&mut self, line: &mut VecDeque<M>) {
+        mem::swap(line, self.0.get_or_insert_default());
+    }
+
+    /// Puts all that is left into a line, last.
+    pub(super) fn append_to(&mut self, line: &mut VecDeque<M>) {
+        if let Some(batch) = &mut self.0 {
+            line.append(batch);
+        }
+    }
+}
