@@ -351,6 +351,9 @@ impl Node {
         let mut life = self.life.lock();
         self.stand.enter(phase);
         let Some(more) = &mut life.more else { return };
+        if more.waiting.is_empty() {
+            return;
+        }
         let waiting = mem::take(&mut more.waiting);
         drop(life);
         waiting.into_iter().for_each(|(_, waker)| waker.wake());

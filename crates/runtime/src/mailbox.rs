@@ -265,6 +265,16 @@ impl<M> Lanes<M> {
         Some(Next::System(Box::new(system)))
     }
 
+    /// Takes the order to stop that waits in front of all else, if it is there.
+    #[inline]
+    pub(crate) fn take_stop(&mut self) -> bool {
+        if self.stop {
+            self.receiving = false;
+            self.aside = true;
+        }
+        mem::take(&mut self.stop)
+    }
+
     /// Takes out what is meant for one incarnation alone.
     fn take_own(&mut self) -> Option<Own<M>> {
         self.stop = false;

@@ -307,6 +307,9 @@ impl<A: Actor> Incarnation<A> {
             if let Some(exit) = self.cx.left() {
                 return Step::End(exit);
             }
+            if lanes.as_mut().is_some_and(|lanes| lanes.take_stop()) {
+                return Step::End(Exit::Shutdown);
+            }
             let message = match self.cx.poll_next(lanes.take(), task) {
                 Poll::Pending => return Step::Rest,
                 Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,

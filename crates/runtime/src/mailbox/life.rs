@@ -69,7 +69,7 @@ impl<M> Mailbox<M> {
         self.attention
             .store(lanes.needs_attention(), Ordering::Relaxed);
         drop(lanes);
-        drainers.into_iter().for_each(Waker::wake);
+        wake_all(drainers);
         if let Some(own) = own {
             drop_own(own);
         }
@@ -91,7 +91,7 @@ impl<M> Mailbox<M> {
         let count = user.len() as u64;
         lanes.note_gone(count);
         drop(lanes);
-        drainers.into_iter().for_each(Waker::wake);
+        wake_all(drainers);
         if count > 0 {
             discard(user);
         }
@@ -121,6 +121,12 @@ impl<M> Mailbox<M> {
 
     pub(crate) fn incarnation(&self) -> u32 {
         self.lanes.lock().incarnation
+    }
+}
+
+fn wake_all(wakers: Vec<Waker>) {
+    if !wakers.is_empty() {
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

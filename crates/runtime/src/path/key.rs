@@ -67,11 +67,7 @@ impl Key {
 
     fn compact(text: &str) -> Option<Self> {
         let octets = text.as_bytes();
-        if let [first, rest @ ..] = octets
-            && (*first != b'0' || rest.is_empty())
-            && octets.iter().all(u8::is_ascii_digit)
-            && let Ok(number) = text.parse()
-        {
+        if let Some(number) = number(octets) {
             return Some(Self(Form::Number(number)));
         }
         let mut short = [0; SHORT];
@@ -80,6 +76,24 @@ impl Key {
         Some(Self(Form::Short(length, short)))
     }
 }
+
+/// The number of which this is the decimal text.
+fn number(text: &[u8]) -> Option<u64> {
+    let plain = match text {
+        [] | [b'0', _, ..] => false,
+        _ => text.len() <= LONGEST,
+    };
+    plain.then_some(())?;
+    text.iter().try_fold(0_u64, |number, octet| {
+        let digit = octet.wrapping_sub(b'0');
+        let number = number.checked_mul(10)?;
+        (digit < 10).then_some(())?;
+        number.checked_add(digit.into())
+    })
+}
+
+/// The longest text of a number.
+const LONGEST: usize = 20;
 
 impl From<u64> for Key {
     fn from(number: u64) -> Self {
