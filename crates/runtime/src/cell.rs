@@ -501,3 +501,14 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_leaves_room_for_a_message_below_half_a_kilobyte() {
+        let counts = 2 * size_of::<usize>();
+        assert!(size_of::<Cell<[u64; 4]>>() + counts + 32 <= 512);
+    }
+}

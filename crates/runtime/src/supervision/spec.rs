@@ -33,7 +33,8 @@ pub enum Restart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shutdown {
-    /// It is asked to stop, and killed when it has not ended after this time.
+    /// It is asked to stop, and killed when it has not ended after this time, which is rounded up
+    /// to milliseconds; a time of more than 49 days is no limit.
     Graceful(Duration),
     /// It is killed at once, without `post_stop`.
     Immediate,
