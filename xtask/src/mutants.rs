@@ -19,7 +19,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::mutants::equivalent::EQUIVALENT;
+use crate::mutants::equivalent::{EQUIVALENT, Equivalent};
 use crate::mutants::hunt::Hunt;
 use crate::mutants::schema::Change;
 use crate::mutants::subject::{PFCP, RUNTIME, Subject};
@@ -61,21 +61,34 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         changes.iter().for_each(|change| term::line(&change.name));
         return Ok(());
     }
-    let (equivalent, changes): (Vec<_>, Vec<_>) = changes
-        .into_iter()
-        .partition(|change| EQUIVALENT.iter().any(|one| one.is(change)));
-    for change in &equivalent {
-        let reason = EQUIVALENT.iter().find(|one| one.is(change));
-        let reason = reason.map_or("", |one| one.reason);
-        term::note(&format!("  left out: {}: {reason}", change.name));
-    }
+    let count = changes.len();
+    let changes = without_equivalent(project, changes)?;
+    let equivalent = count - changes.len();
     let said = Hunt::new(project, subject, changes, afresh)?.run()?;
-    let left_out = match equivalent.len() {
+    let left_out = match equivalent {
         0 => String::new(),
         count => format!(", {count} left out as they change nothing"),
     };
     term::note(&format!("{said}{left_out}"));
     Ok(())
+}
+
+/// Leaves out what changes nothing, and says why.
+fn without_equivalent(project: &Project, changes: Vec<Change>) -> Result<Vec<Change>, String> {
+    let mut left = Vec::new();
+    for change in changes {
+        let text = std::fs::read_to_string(project.root().join(&change.file));
+        let text = text.map_err(|error| format!("{}: {error}", change.file))?;
+        let line = text.lines().nth(change.start.0.saturating_sub(1));
+        let line = line.unwrap_or_default();
+        match EQUIVALENT.iter().find(|one| one.is(&change, line)) {
+            Some(Equivalent { reason, .. }) => {
+                term::note(&format!("  left out: {}: {reason}", change.name));
+            }
+            None => left.push(change),
+        }
+    }
+    Ok(left)
 }
 
 /// All changes of these files, as cargo-mutants lists them.

@@ -23,7 +23,7 @@ pub(super) struct Change {
     pub(super) what: String,
     genre: String,
     replacement: String,
-    start: (usize, usize),
+    pub(super) start: (usize, usize),
     end: (usize, usize),
     function: Option<(usize, usize)>,
 }

@@ -115,6 +115,7 @@ fn answers_come_before_messages_and_beyond_the_capacity() {
     assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
     assert!(push(&mailbox, 3), "answers take no place");
     assert_eq!(drain(&mut receiver, &mailbox), [10, 11, 2, 3]);
+    assert_eq!(mailbox.figures().handled, 5, "answers are handled, too");
 }
 
 #[test]
