@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod component;
 mod demo;
 mod init;
 mod latency;
@@ -74,6 +75,9 @@ enum Command {
     /// Reads, writes and sends PFCP messages.
     #[command(subcommand)]
     Pfcp(pfcp::Command),
+    /// Writes, builds, looks at and runs WebAssembly components.
+    #[command(subcommand)]
+    Component(component::Command),
     /// Looks at a store that no node uses.
     #[command(subcommand)]
     Store(store::Command),
@@ -100,6 +104,7 @@ impl Cli {
             Command::Ask(args) => message::ask(&args, output),
             Command::Sub(args) => message::sub(&args, output),
             Command::Pfcp(command) => pfcp::run(command, output),
+            Command::Component(command) => component::run(&command, output),
             Command::Store(command) => store::run(&command, output),
             Command::Completions(args) => completions::run(&args, output),
         }

@@ -4,6 +4,7 @@ mod bad_inputs;
 mod binary;
 mod captures;
 mod command_line;
+mod component;
 mod configuration;
 mod decode;
 mod demo;

@@ -1,0 +1,152 @@
+//! `strowger component build`: a Rust package to a component.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use wit_component::ComponentEncoder;
+
+use super::octets;
+use crate::exit::{Done, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger component build counter
+  strowger component build counter --out counter.wasm
+
+Builds the package with cargo for wasm32-unknown-unknown, and wraps what comes out as a component.
+Rust needs that target (rustup target add wasm32-unknown-unknown), or a nightly toolchain with its
+sources (rustup component add rust-src --toolchain nightly).";
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The folder of the package.
+    folder: PathBuf,
+    /// Where the component goes; beside the package's manifest under its name if it is not said.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Prints one object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let (name, target) = package(&args.folder)?;
+    compile(&args.folder)?;
+    let module = target
+        .join(TARGET)
+        .join("release")
+        .join(format!("{}.wasm", name.replace('-', "_")));
+    let component = encode(&octets(&module)?)
+        .map_err(|why| Failure::input(format!("{}: {why}", module.display())))?;
+    let default = || args.folder.join(format!("{name}.wasm"));
+    let out = args.out.clone().unwrap_or_else(default);
+    std::fs::write(&out, &component).map_err(|error| Failure::file(&out, &error))?;
+    let sha256 = strowger_wasm::Digest::of(&component).to_string();
+    if args.json {
+        let (file, octets) = (out.display().to_string(), component.len());
+        return output.json(&json!({ "file": file, "octets": octets, "sha256": sha256 }));
+    }
+    let (file, octets) = (out.display(), component.len());
+    output.line(format!("{file}: {octets} octets, sha256 {sha256}"))
+}
+
+fn encode(module: &[u8]) -> Result<Vec<u8>, String> {
+    let encoder = ComponentEncoder::default().validate(true).module(module);
+    let encoded = encoder.and_then(|mut encoder| encoder.encode());
+    encoded.map_err(|error| format!("{error:#}"))
+}
+
+/// The name of the package in a folder, and where cargo puts what it builds.
+fn package(folder: &Path) -> Done<(String, PathBuf)> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(folder);
+    cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let ran = cargo.output().map_err(|error| no_cargo(folder, &error))?;
+    if !ran.status.success() {
+        let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+        return Err(Failure::input(format!("{}: {said}", folder.display())));
+    }
+    let metadata: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+    let manifest = std::fs::canonicalize(folder.join("Cargo.toml"));
+    let manifest = manifest.map_err(|error| Failure::file(folder, &error))?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let mut here = packages.filter(|one| one["manifest_path"].as_str() == manifest.to_str());
+    let name = here.next().and_then(|one| one["name"].as_str());
+    let target = metadata["target_directory"].as_str();
+    match (name, target) {
+        (Some(name), Some(target)) => Ok((name.to_owned(), PathBuf::from(target))),
+        _ => Err(Failure::input(format!(
+            "{}: no package of cargo",
+            folder.display()
+        ))),
+    }
+}
+
+fn no_cargo(folder: &Path, error: &std::io::Error) -> Failure {
+    Failure::outside(format!("{}: cargo does not run: {error}", folder.display()))
+        .hint("install Rust with rustup, and check the folder")
+}
+
+/// Builds with the target of the toolchain, or with the sources of a nightly one.
+fn compile(folder: &Path) -> Done {
+    let mut cargo = Command::new("cargo");
+    let mut hidden = vec![(cargo_home(), "/cargo")];
+    if !has_target() {
+        let Some(root) = sources() else {
+            let what = format!("Rust cannot build for {TARGET} here");
+            let hint = format!("rustup target add {TARGET}");
+            return Err(Failure::outside(what).hint(hint));
+        };
+        hidden.push((Some(root), "/rust"));
+        // The toolchain that runs us may be pinned by a variable that goes before the argument.
+        cargo.args(["+nightly", "-Zbuild-std=std,panic_abort"]);
+        cargo.env_remove("RUSTUP_TOOLCHAIN");
+    }
+    cargo.args(["build", "--release", "--target", TARGET]);
+    // What panics say names files: those of this machine would make each machine's build another.
+    let flags = hidden.iter().filter_map(|(path, name)| {
+        let path = path.as_ref()?.display();
+        Some(format!("--remap-path-prefix={path}={name}"))
+    });
+    let flags: Vec<String> = flags.collect();
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cargo.env_remove("CARGO_TARGET_DIR");
+    let ran = cargo.current_dir(folder).status();
+    match ran {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Failure::input("cargo did not build it")),
+        Err(error) => Err(no_cargo(folder, &error)),
+    }
+}
+
+fn has_target() -> bool {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", TARGET]);
+    printed(&mut rustc).is_some_and(|folder| folder.is_dir())
+}
+
+/// The nightly toolchain, if it has the sources of Rust.
+fn sources() -> Option<PathBuf> {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["+nightly", "--print", "sysroot"]);
+    rustc.env_remove("RUSTUP_TOOLCHAIN");
+    printed(&mut rustc).filter(|root| root.join("lib/rustlib/src/rust/library").is_dir())
+}
+
+/// Where cargo keeps the sources of packages.
+fn cargo_home() -> Option<PathBuf> {
+    let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+}
+
+/// The path that a command prints.
+fn printed(command: &mut Command) -> Option<PathBuf> {
+    let ran = command.output().ok().filter(|ran| ran.status.success())?;
+    let text = String::from_utf8(ran.stdout).ok()?;
+    Some(PathBuf::from(text.trim()))
+}

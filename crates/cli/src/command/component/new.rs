@@ -1,0 +1,94 @@
+//! `strowger component new`: a package to begin with.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Done, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  strowger component new hello
+  strowger component new hello --sdk components/sdk
+  strowger component build hello && echo world | strowger component run hello/hello.toml";
+
+const SOURCE: &str = r#"//! Greets whoever asks.
+
+use strowger_component::{Actor, Message, Start, export};
+
+struct Greeter;
+
+impl Actor for Greeter {
+    fn init(_: Start) -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    fn handle(&mut self, message: Message) -> Result<Vec<u8>, String> {
+        let name = String::from_utf8(message.payload).map_err(|_| "not text")?;
+        Ok(format!("hello {name}").into_bytes())
+    }
+}
+
+export!(Greeter);
+"#;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The folder to make; its name is that of the component.
+    folder: PathBuf,
+    /// Where the crate `strowger-component` is; taken from the project's repository if not said.
+    #[arg(long)]
+    sdk: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let folder = &args.folder;
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name = name.filter(|name| name.chars().all(plain));
+    let name = name.ok_or_else(|| {
+        Failure::input(format!("{}: no name for a package", folder.display()))
+            .hint("use letters, digits, `-` and `_`")
+    })?;
+    let sdk = match &args.sdk {
+        Some(path) => {
+            let path = std::fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
+            format!("{{ path = {:?} }}", path.display().to_string())
+        }
+        None => format!("{{ git = {:?} }}", env!("CARGO_PKG_REPOSITORY")),
+    };
+    std::fs::create_dir(folder).map_err(|error| Failure::file(folder, &error))?;
+    write(&folder.join("src/lib.rs"), SOURCE)?;
+    write(&folder.join("Cargo.toml"), &package(name, &sdk))?;
+    write(&folder.join(format!("{name}.toml")), &manifest(name))?;
+    let place = folder.display();
+    output.line(format!(
+        "{place}: build it with `strowger component build {place}`"
+    ))
+}
+
+fn write(path: &Path, text: &str) -> Done {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|error| Failure::file(parent, &error))?;
+    }
+    std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
+}
+
+fn package(name: &str, sdk: &str) -> String {
+    format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [lib]\ncrate-type = [\"cdylib\"]\n\n\
+         [dependencies]\nstrowger-component = {sdk}\n\n\
+         [profile.release]\ncodegen-units = 1\nlto = true\nopt-level = \"s\"\n\
+         panic = \"abort\"\nstrip = true\n\n\
+         # A workspace of its own, wherever it stands.\n[workspace]\n"
+    )
+}
+
+fn manifest(name: &str) -> String {
+    format!(
+        "[component]\nname = \"{name}\"\nfile = \"{name}.wasm\"\n\n\
+         [limits]\nmemory = \"4MiB\"\ndeadline = \"10ms\"\n\n\
+         # What is not granted is denied.\n[grant]\n"
+    )
+}

@@ -1,0 +1,104 @@
+//! `strowger component run`: a component on a system of its own, asked line by line.
+
+use std::io::BufRead;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger::{ActorSystem, Strategy, Supervisor};
+use strowger_wasm::{Call, ComponentArgs, Directory};
+
+use super::{Which, host, refused};
+use crate::exit::{Done, Failure};
+use crate::output::{Ink, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  echo hello | strowger component run echo.wasm
+  strowger component run counter.toml --json < questions.txt
+
+Each line of standard input is a request; its answer is a line of standard output. A component that
+fails is restarted as its manifest says, and the next line goes to its next life.
+
+Exit code 1: a request was refused or failed.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Prints one object for each answer, and one with figures at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::outside(format!("no threads to run it on: {error}")))?;
+    runtime.block_on(ask(args, output))
+}
+
+async fn ask(args: &Args, output: &mut Output) -> Done {
+    let (octets, manifest) = args.which.read()?;
+    let answer = manifest.limits.answer;
+    let host = host()?;
+    let image = host.load(octets, manifest).await;
+    let image = image.map_err(|error| refused(&args.which, &error))?;
+    let component = host.component(image, &Directory::new());
+    let component = component.map_err(|full| Failure::outside(full.to_string()))?;
+    let system =
+        ActorSystem::new("component").map_err(|error| Failure::outside(error.to_string()))?;
+    let top = Supervisor::new(Strategy::OneForOne);
+    let top = system.supervise("components", top).await;
+    let top = top.map_err(|error| Failure::outside(error.to_string()))?;
+    let child = top.start_child(component.child()).await;
+    let not_started = |component: &ComponentArgs| {
+        let fault = component.info().fault;
+        let why = fault.map_or_else(|| "it ended at once".to_owned(), |fault| fault.to_string());
+        Failure::found(format!("the component does not start: {why}"))
+    };
+    let child = child.map_err(|_| not_started(&component))?;
+    let actor = ComponentArgs::find(&system, &child).ok_or_else(|| not_started(&component))?;
+    let mut failed = 0_u64;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| Failure::outside(format!("standard input: {error}")))?;
+        let call = Call(line.as_bytes().into());
+        let said = match actor.ask_within(call, answer).await {
+            Ok(Ok(payload)) => Ok(String::from_utf8_lossy(&payload).into_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        failed += u64::from(said.is_err());
+        show(&line, &said, args.json, output)?;
+    }
+    let info = component.info();
+    system.shutdown(Duration::from_secs(5)).await;
+    if args.json {
+        let fault = info.fault.as_ref();
+        output.json(&json!({
+            "calls": info.calls,
+            "faults": info.faults,
+            "lives": info.lives,
+            "memory": info.memory,
+            "fault": fault.map_or(Value::Null, |fault| json!(fault.to_string())),
+        }))?;
+    }
+    match failed {
+        0 => Ok(()),
+        count => Err(Failure::found(format!("{count} requests have no answer"))),
+    }
+}
+
+fn show(line: &str, said: &Result<String, String>, json: bool, output: &mut Output) -> Done {
+    match (said, json) {
+        (Ok(answer), false) => output.line(answer)?,
+        (Err(why), false) => {
+            let why = output.paint(Ink::Red, format!("! {why}"));
+            output.line(why)?;
+        }
+        (Ok(answer), true) => output.json(&json!({ "request": line, "answer": answer }))?,
+        (Err(why), true) => output.json(&json!({ "request": line, "failed": why }))?,
+    }
+    output.flush()
+}

@@ -1,0 +1,106 @@
+//! `strowger component`: what a component wants, and what it answers.
+
+use std::path::{Path, PathBuf};
+
+use crate::binary::{fed, strowger};
+
+fn path(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path: PathBuf = root.join(name);
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_component_answers_each_line_and_goes_on_after_a_panic() {
+    let (wasm, manifest) = (
+        path("fixtures/components/counter.wasm"),
+        path("components/counter/counter.toml"),
+    );
+    let ran = fed(
+        ["component", "run", &wasm, "--manifest", &manifest],
+        b"a\nb\npanic\nc\n",
+    );
+    let lines: Vec<_> = ran.out.lines().collect();
+    assert_eq!(
+        (lines[0], lines[1], lines[3]),
+        ("1", "2", "3"),
+        "{}",
+        ran.out
+    );
+    assert!(lines[2].contains("gave up"), "{}", ran.out);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("1 requests have no answer"), "{}", ran.err);
+}
+
+#[test]
+fn figures_come_last_with_json() {
+    let ran = fed(
+        [
+            "component",
+            "run",
+            &path("fixtures/components/echo.wasm"),
+            "--json",
+        ],
+        b"hello\n",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let objects = ran.objects();
+    assert_eq!(objects[0]["answer"], "hello");
+    assert_eq!(
+        (&objects[1]["calls"], &objects[1]["faults"]),
+        (&1.into(), &0.into())
+    );
+}
+
+#[test]
+fn what_is_not_granted_is_shown_with_what_would_grant_it() {
+    let wasm = path("fixtures/components/qos-cap.wasm");
+    let ran = strowger(["component", "inspect", &wasm, "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let seen = ran.last_object();
+    let import = &seen["imports"][0];
+    assert_eq!(import["import"], "strowger:component/config@0.1.0");
+    assert_eq!(
+        (&import["granted"], &import["needs"]),
+        (&false.into(), &"a section [config]".into())
+    );
+    let ran = strowger(["component", "run", &wasm]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("not granted"), "{}", ran.err);
+    let manifest = path("components/qos-cap/qos-cap.toml");
+    let ran = strowger(["component", "inspect", &wasm, "--manifest", &manifest]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+#[test]
+fn a_bad_manifest_is_shown_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let file = folder.path().join("bad.toml");
+    std::fs::write(&file, "[component]\nname = \"a\"\n[limits]\nmemroy = 1\n").expect("it is ours");
+    let ran = strowger(["component", "inspect", file.to_str().expect("text")]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("line 4") && ran.err.contains("memroy"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_new_package_has_a_manifest_that_can_be_read() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let made = folder.path().join("hello");
+    let made = made.to_str().expect("text");
+    let ran = strowger(["component", "new", made]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = std::fs::read_to_string(format!("{made}/hello.toml")).expect("it was written");
+    assert!(text.contains("name = \"hello\""), "{text}");
+    let ran = strowger(["component", "inspect", &format!("{made}/hello.toml")]);
+    assert!(
+        ran.err.contains("hello.wasm"),
+        "it is not built yet: {}",
+        ran.err
+    );
+    let ran = strowger(["component", "new", made]);
+    assert_eq!(ran.code, 3, "what is there is not written over");
+}
