@@ -116,6 +116,15 @@ pub(super) const IDS: &[(&str, &str)] = &[
          for from the allocator",
     ),
     (
+        "live_resident",
+        "so many actors live, each of which has answered: by how much the process has grown",
+    ),
+    ("live_heap", "the same: what they hold of the heap, in all"),
+    (
+        "live_spawned",
+        "the same: the time until all were spawned and have answered",
+    ),
+    (
         "throughput",
         "four tasks tell numbers in turn to so many actors, until the last one is handled; one \
          message",

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use crate::counter::Planted;
 use crate::subject::{Room, Seat, Seats, Subject};
-use crate::work::{Quantile, Work};
+use crate::work::{Crowd, Quantile, Work};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -49,8 +49,21 @@ fn main() {
     }
 }
 
-/// What the plots are drawn from.
+/// So many live at once where a million do.
+const MILLION: usize = 1_000_000;
+
+/// What the plots are drawn from, and a million actors that live at once.
 fn scale(plan: &Plan, subjects: &Subjects) {
+    // First, while the process holds nothing that another left.
+    plan.run(vec![Live(Crowd::Resident).case(&subjects.strowger)]);
+    // Others need minutes, or gigabytes: the rows of one actor say how many.
+    for figure in [Crowd::Heap, Crowd::Spawned] {
+        let row = Live(figure);
+        plan.run(vec![
+            row.case(&subjects.strowger),
+            row.case(&subjects.tokio),
+        ]);
+    }
     for actors in work::ACTORS {
         plan.run(subjects.each(&Throughput(actors)));
     }
@@ -142,13 +155,32 @@ impl OfSubject for Throughput {
     fn case<S: Subject>(&self, subject: &S) -> Case {
         let Self(actors) = *self;
         let id = format!("throughput/{actors}");
-        if actors >= 1_000_000 && ["ractor", "kameo"].contains(&S::NAME) {
+        if actors >= MILLION && ["ractor", "kameo"].contains(&S::NAME) {
             let reason = "a million of them take more than 5 GB";
             return Case::lacking(id, S::NAME, "ns", reason);
         }
         let subject = subject.clone();
         Case::counted(id, S::NAME, "ns", move || {
             drive(&subject, work::throughput(subject.clone(), actors))
+        })
+    }
+}
+
+/// A million actors that live at once.
+struct Live(Crowd);
+
+impl OfSubject for Live {
+    fn case<S: Subject>(&self, subject: &S) -> Case {
+        let Self(figure) = *self;
+        let (id, unit) = match figure {
+            Crowd::Spawned => ("live_spawned", "ns"),
+            Crowd::Heap => ("live_heap", "bytes"),
+            Crowd::Resident => ("live_resident", "bytes"),
+        };
+        let id = format!("{id}/{MILLION}");
+        let subject = subject.clone();
+        Case::counted(id, S::NAME, unit, move || {
+            drive(&subject, work::crowd(subject.clone(), MILLION, figure))
         })
     }
 }

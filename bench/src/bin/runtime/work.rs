@@ -12,7 +12,7 @@ use crate::counter::Failure;
 use crate::subject::{Room, Subject};
 
 pub use life::heap_per_idle_actor;
-pub use scale::{ACTORS, LOADS, Quantile, latency, throughput};
+pub use scale::{ACTORS, Crowd, LOADS, Quantile, crowd, latency, throughput};
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

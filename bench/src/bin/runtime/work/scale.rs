@@ -1,10 +1,10 @@
 //! What changes with the number of actors, and with the load.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use strowger_bench::Counted;
+use strowger_bench::{Counted, LiveBytes};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::counter::{Finish, Wiring};
@@ -76,6 +76,52 @@ pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
     times.sort();
     let middle = times[times.len() / 2];
     Ok((middle.as_nanos() as f64 / done as f64, done))
+}
+
+/// What so many actors cost that live at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crowd {
+    /// The time until all were spawned and have answered, in nanoseconds.
+    Spawned,
+    /// What they hold of the heap, in bytes.
+    Heap,
+    /// By how much the process has grown since before the first crowd, in bytes.
+    Resident,
+}
+
+/// So many actors are spawned, each asked once, and live.
+pub async fn crowd<S: Subject>(subject: S, actors: usize, figure: Crowd) -> Counted {
+    static BEFORE: OnceLock<f64> = OnceLock::new();
+    let mut running = Vec::with_capacity(actors);
+    let before = *BEFORE.get_or_init(resident);
+    let bytes = (figure == Crowd::Heap).then(LiveBytes::watch);
+    let start = Instant::now();
+    for number in 0..actors as u64 {
+        let one = subject.spawn(Room::Unbounded).await;
+        let answer = S::ask(&one.actor, number).await;
+        assert_eq!(answer, number, "{}: a new actor answers", S::NAME);
+        running.push(one);
+    }
+    let took = start.elapsed();
+    let value = match figure {
+        Crowd::Spawned => took.as_nanos() as f64,
+        Crowd::Heap => bytes.as_ref().map_or(0, LiveBytes::now) as f64,
+        Crowd::Resident => resident() - before,
+    };
+    drop(bytes);
+    for one in &running {
+        S::ask(&one.actor, 0).await;
+    }
+    stop_all(&subject, running).await;
+    Ok((value, actors as u64))
+}
+
+/// Bytes of memory of this process that are in use.
+fn resident() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").expect("Linux says how it is");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u32>().ok());
+    f64::from(kilobytes.expect("VmRSS is in kB")) * 1024.0
 }
 
 /// A hundred actors are told so many numbers in a second, in a burst every millisecond; meanwhile
