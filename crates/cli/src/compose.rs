@@ -170,6 +170,7 @@ impl Running {
             "control": self.control.display().to_string(),
             "gateway": self.doors.as_ref().and_then(Doors::socket),
             "tcp": self.doors.as_ref().and_then(Doors::tcp),
+            "web": self.doors.as_ref().and_then(Doors::web),
             "http": self.http.map(|address| address.to_string()),
         })
     }

@@ -70,6 +70,10 @@ pub(crate) struct GatewaySection {
     pub(crate) socket: Option<PathBuf>,
     /// Where frames are taken over TCP; nowhere if it is not set.
     pub(crate) tcp: Option<SocketAddr>,
+    /// Where WebSockets are taken; nowhere if it is not set.
+    pub(crate) web: Option<SocketAddr>,
+    /// The origins of pages that may connect there.
+    pub(crate) origins: Vec<String>,
     /// The file with what clients of addresses have to know.
     pub(crate) token_file: Option<PathBuf>,
     /// Whether the methods of control can be called as well.
@@ -154,6 +158,8 @@ impl Default for GatewaySection {
         Self {
             socket: None,
             tcp: None,
+            web: None,
+            origins: Vec::new(),
             token_file: None,
             control: false,
             conformance: false,
@@ -295,17 +301,19 @@ impl Config {
                 return Some(Problem::at(key, &what));
             }
         }
-        if let Some(address) = gateway.tcp {
+        let addresses = [("gateway.tcp", gateway.tcp), ("gateway.web", gateway.web)];
+        for (key, address) in addresses {
+            let Some(address) = address else { continue };
             if !address.ip().is_loopback() {
                 let what = format!(
                     "is {address}; what passes there is not encrypted, so it must \
                                     be an address of the loopback"
                 );
-                return Some(Problem::at("gateway.tcp", &what));
+                return Some(Problem::at(key, &what));
             }
             if gateway.token_file.is_none() {
                 let what = "needs gateway.token_file: everybody on this machine can reach it";
-                return Some(Problem::at("gateway.tcp", what));
+                return Some(Problem::at(key, what));
             }
         }
         if self.node.name.is_empty() {

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection::{PROTOCOL, Stream};
+use crate::connection::{Octets, PROTOCOL};
 use crate::frame::{Decoder, Frame, FrameError, HEADER, Kind};
 
 /// Why a call has no answer.
@@ -64,7 +64,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A connection to a running node: one call at a time.
 pub struct Client {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn Octets>,
     decoder: Decoder,
     names: BTreeMap<String, u32>,
     last_id: u32,
@@ -107,7 +107,7 @@ impl Client {
         Ok(client)
     }
 
-    pub(crate) async fn over(stream: impl Stream + 'static) -> Result<Self, ClientError> {
+    pub(crate) async fn over(stream: impl Octets + 'static) -> Result<Self, ClientError> {
         let mut client = Self {
             stream: Box::new(stream),
             decoder: Decoder::new(FRAME),

@@ -17,13 +17,13 @@ mod call;
 mod desk;
 mod line;
 mod name;
+mod terms;
 mod wire;
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -31,13 +31,14 @@ use strowger::{
     Accepts, Actor, ActorRef, Calls, Code, Completion, Context, Entry, Exit, Fault, Items,
     MailboxSpec, Pattern, Payload, PipeId, Put, Signal, Ticket, TimerKey, TooManyPipes,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use self::desk::{Desk, Open};
 use self::line::{Lines, Waiting};
 use self::name::{Name, Names};
+use self::terms::Gone;
+pub(crate) use self::terms::{ConnectionArgs, Octets, Terms};
 use crate::connection::call::{Call, CallArgs, Run};
 use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
@@ -45,41 +46,6 @@ use crate::method::Methods;
 
 /// The version of the protocol that the hello frame announces.
 pub(crate) const PROTOCOL: u64 = 2;
-
-/// Octets both ways.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-/// What all connections of a door have in common.
-#[derive(Clone)]
-pub(crate) struct Terms {
-    pub(crate) methods: Arc<Methods>,
-    pub(crate) limits: Limits,
-    /// What a client has to know.
-    pub(crate) token: Option<Arc<str>>,
-}
-
-/// What a connection is made from.
-#[derive(Clone)]
-pub(crate) struct ConnectionArgs {
-    stream: Arc<Mutex<Option<Box<dyn Stream>>>>,
-    terms: Terms,
-}
-
-impl ConnectionArgs {
-    pub(crate) fn new(stream: impl Stream + 'static, terms: Terms) -> Self {
-        Self {
-            stream: Arc::new(Mutex::new(Some(Box::new(stream)))),
-            terms,
-        }
-    }
-
-    fn take(&self) -> Option<Box<dyn Stream>> {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.take()
-    }
-}
 
 /// One client.
 pub(crate) struct Connection {
@@ -141,11 +107,12 @@ impl Actor for Connection {
     const PIPES: usize = usize::MAX;
 
     async fn pre_start(args: ConnectionArgs, cx: &mut Context<Self>) -> Result<Self, Gone> {
-        let stream = args.take().ok_or(Gone)?;
+        let stream = args.open(INTRODUCTION).await?;
         let Terms {
             methods,
             limits,
             token,
+            ..
         } = args.terms;
         let (read, write) = tokio::io::split(stream);
         let desk = Arc::new(Desk::new(limits, cx.lane()));
@@ -578,16 +545,5 @@ async fn pump(
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").finish_non_exhaustive()
-    }
-}
-
-/// The stream was taken by an earlier incarnation: a connection has one life.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection was taken over already")]
-pub(crate) struct Gone;
-
-impl From<Infallible> for Gone {
-    fn from(never: Infallible) -> Self {
-        match never {}
     }
 }

@@ -1,4 +1,4 @@
-//! Doors for those who speak to actors: a unix socket, and TCP on the loopback.
+//! Doors for those who speak to actors: a unix socket, and TCP and WebSocket on the loopback.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use crate::gateway::{Counter, OpenError};
 use crate::limits::Limits;
 use crate::listener::{Listener, ListenerArgs, Place};
 use crate::method::Methods;
+use crate::web::Origins;
 
 /// Which doors are opened, and on which terms.
 #[derive(Debug, Clone)]
@@ -24,6 +25,10 @@ pub struct DoorsSpec {
     pub socket: Option<PathBuf>,
     /// An address of the loopback, for frames over TCP; port 0 lets the system choose.
     pub tcp: Option<SocketAddr>,
+    /// An address of the loopback, for frames over WebSocket; port 0 lets the system choose.
+    pub web: Option<SocketAddr>,
+    /// The origins of pages that may connect, such as `https://example.org`.
+    pub origins: Vec<String>,
     /// What clients of addresses have to know.
     pub token: Option<Arc<str>>,
     /// What may be called beside the messages of exposed actors; the methods of control are added,
@@ -40,6 +45,8 @@ impl Default for DoorsSpec {
         Self {
             socket: None,
             tcp: None,
+            web: None,
+            origins: Vec::new(),
             token: None,
             methods: None,
             limits: Limits {
@@ -76,6 +83,7 @@ impl Default for DoorsSpec {
 pub struct Doors {
     socket: Option<PathBuf>,
     tcp: Option<SocketAddr>,
+    web: Option<SocketAddr>,
     supervisor: SupervisorRef,
 }
 
@@ -99,20 +107,29 @@ impl Doors {
         let methods = Arc::new(methods);
         let mut places = Vec::new();
         if let Some(path) = &spec.socket {
-            places.push(("socket", Place::Unix(path.clone()), None));
+            places.push(("socket", Place::Unix(path.clone()), None, None));
         }
         if let Some(address) = spec.tcp {
             let token = guarded(address, spec.token.as_ref())?;
-            places.push(("tcp", Place::Tcp(address), Some(token)));
+            places.push(("tcp", Place::Tcp(address), Some(token), None));
+        }
+        if let Some(address) = spec.web {
+            let token = guarded(address, spec.token.as_ref())?;
+            let origins = Arc::new(Origins::new(spec.origins));
+            places.push(("web", Place::Tcp(address), Some(token), Some(origins)));
         }
         let counter = Counter::default();
-        let mut tcp = None;
-        for (key, place, token) in places {
+        let (mut tcp, mut web) = (None, None);
+        for (key, place, token, origins) in places {
             let bound = place.bind()?;
             let place = match (place, bound.address()) {
                 // A new incarnation listens where the first did.
                 (Place::Tcp(_), Some(address)) => {
-                    tcp = Some(address);
+                    *if origins.is_some() {
+                        &mut web
+                    } else {
+                        &mut tcp
+                    } = Some(address);
                     Place::Tcp(address)
                 }
                 (place, _) => place,
@@ -121,6 +138,7 @@ impl Doors {
                 methods: Arc::clone(&methods),
                 limits,
                 token,
+                origins,
             };
             let args = ListenerArgs::new(place, bound, terms, CLIENTS, Arc::clone(&counter));
             let child = ChildSpec::new::<Listener>(key, args).restart(Restart::Permanent);
@@ -130,6 +148,7 @@ impl Doors {
         Ok(Self {
             socket: spec.socket,
             tcp,
+            web,
             supervisor,
         })
     }
@@ -144,6 +163,12 @@ impl Doors {
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
         self.tcp
+    }
+
+    /// Where WebSockets are taken, if anywhere.
+    #[must_use]
+    pub const fn web(&self) -> Option<SocketAddr> {
+        self.web
     }
 
     /// Closes the doors: stops the subtree.

@@ -99,6 +99,7 @@ impl Gateway {
             methods: Arc::new(with_control(methods)),
             limits,
             token: None,
+            origins: None,
         };
         let args = ListenerArgs::new(place, first, terms, "connections", Counter::default());
         let connections = Dynamic::<Connection>::new()

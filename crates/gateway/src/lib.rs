@@ -73,6 +73,8 @@ mod process;
 mod reader;
 mod relay;
 mod vital;
+#[cfg(unix)]
+mod web;
 
 #[cfg(unix)]
 pub use client::{Client, ClientError, Rows};

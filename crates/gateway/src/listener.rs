@@ -20,7 +20,7 @@ use strowger::{
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::connection::{Connection, ConnectionArgs, Stream, Terms};
+use crate::connection::{Connection, ConnectionArgs, Octets, Terms};
 use crate::frame::{Frame, Kind};
 use crate::gateway::{Counter, OpenError};
 
@@ -100,7 +100,7 @@ impl Open {
         })
     }
 
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    async fn accept(&self) -> io::Result<Box<dyn Octets>> {
         match self {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -234,7 +234,7 @@ async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside:
     }
 }
 
-async fn turn_away(mut stream: Box<dyn Stream>, most: usize) {
+async fn turn_away(mut stream: Box<dyn Octets>, most: usize) {
     let text = format!("{most} connections are open, which is the limit");
     let fault = Fault::new(Code::Full, text);
     let error = Frame::new(Kind::Error, 0).with_json(&fault.to_json());

@@ -34,7 +34,7 @@ Signals:
 Exit code 1: the node ended by itself, or had to be ended by force.
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"gateway\": null,
-\"tcp\": null, \"http\": null}, and the last one the summary.";
+\"tcp\": null, \"web\": null, \"http\": null}, and the last one the summary.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -221,6 +221,10 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         }
         if let Some(address) = doors.and_then(Doors::tcp) {
             let address = output.paint(Ink::Bold, format!("tcp://{address}"));
+            output.line(format!("gateway  {address}"))?;
+        }
+        if let Some(address) = doors.and_then(Doors::web) {
+            let address = output.paint(Ink::Bold, format!("ws://{address}"));
             output.line(format!("gateway  {address}"))?;
         }
         if let Some(address) = running.http {

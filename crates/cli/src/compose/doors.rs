@@ -23,12 +23,14 @@ pub(super) async fn open(
         let started = conformance::start(system).await;
         started.map_err(|error| Failure::outside(error.to_string()))?;
     }
-    if section.socket.is_none() && section.tcp.is_none() {
+    if section.socket.is_none() && section.tcp.is_none() && section.web.is_none() {
         return Ok(None);
     }
     let mut spec = DoorsSpec::default();
     spec.socket = section.socket.clone();
     spec.tcp = section.tcp;
+    spec.web = section.web;
+    spec.origins = section.origins.clone();
     spec.token = section.token_file.as_deref().map(token).transpose()?;
     spec.methods = section.control.then_some(methods);
     spec.limits = section.limits();

@@ -197,6 +197,11 @@ pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, desk:
                 }
             }
         }
+        // What speaks WebSocket keeps what it has not written.
+        match timeout(limits.stall, to.flush()).await {
+            Ok(Ok(())) => {}
+            _ => return desk.gone(),
+        }
         if octets.capacity() > KEPT {
             octets = BytesMut::new();
         }

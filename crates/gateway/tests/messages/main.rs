@@ -15,6 +15,7 @@ use strowger_gateway::{
 mod hostile;
 mod raw;
 mod vectors;
+mod web;
 
 use raw::{PATIENCE, Raw};
 
