@@ -158,12 +158,15 @@ impl Desk {
         let (mut over, mut next) = (Vec::new(), None::<Instant>);
         for (id, at, span) in due {
             if at <= now {
-                over.push((id, span));
+                over.push((at, id, span));
             } else {
                 next = Some(next.map_or(at, |next| next.min(at)));
             }
         }
-        (over, next)
+        // The first that was due is the first that is told.
+        over.sort_unstable_by_key(|(at, id, _)| (*at, *id));
+        let over = over.into_iter().map(|(_, id, span)| (id, span));
+        (over.collect(), next)
     }
 
     /// Adds credit to a call, up to a limit beyond which nobody counts.

@@ -222,13 +222,15 @@ mod tests {
         pace.keep(100).await;
         assert_eq!(start.elapsed(), Duration::ZERO, "so far it may be ahead");
         pace.keep(1000).await;
-        assert_eq!(start.elapsed().as_millis(), 1000);
+        let waited = start.elapsed().as_millis();
+        assert!((1000..=1001).contains(&waited), "{waited}");
         tokio::time::advance(Duration::from_secs(60)).await;
         let rested = Instant::now();
         pace.keep(100).await;
         assert_eq!(rested.elapsed(), Duration::ZERO, "rest is not saved up");
         pace.keep(100).await;
-        assert_eq!(rested.elapsed().as_millis(), 100);
+        let waited = rested.elapsed().as_millis();
+        assert!((100..=101).contains(&waited), "{waited}");
     }
 
     #[test]

@@ -25,7 +25,12 @@ async fn ten_thousand_connections_are_served_and_leave_nothing_behind() {
         usize::try_from(most.saturating_sub(256) / 2).unwrap_or(MANY)
     });
     let many = MANY.min(room);
-    let node = node(|spec| spec.limits.connections = many).await;
+    let node = node(|spec| {
+        spec.limits.connections = many;
+        // The first wait for the last.
+        spec.limits.idle = Duration::from_secs(3600);
+    })
+    .await;
     let mut clients = Vec::new();
     for _ in 0..many {
         clients.push(node.client().await);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::BytesMut;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{
@@ -354,11 +355,14 @@ async fn an_earlier_deadline_passes_first() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
+    // At once, so that their time begins together.
+    let mut calls = BytesMut::new();
     for (id, deadline) in [(1, 60_000), (2, 40), (3, 20)] {
         let mut call = Frame::new(Kind::Call, id);
         (call.target, call.deadline) = (1, deadline);
-        raw.send(call).await;
+        call.encode_into(0, &mut calls).expect("it is empty");
     }
+    raw.octets(&calls).await;
     assert_eq!((raw.error().await.0, raw.error().await.0), (3, 2));
 }
 
