@@ -5,6 +5,14 @@ import { findBinary } from "../src/adapter/binary.js";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 
+/** How a node is started for a test, on a machine that may have much else to do. */
+export const patient = {
+  readyMs: 60_000,
+  shutdownMs: 60_000,
+  connect: { helloMs: 60_000, deadlineMs: 50_000 },
+  log: () => {},
+} as const;
+
 /** The node to test with: STROWGER_BIN, what cargo built here, or what is installed. */
 export function binary(): string | undefined {
   const named = process.env["STROWGER_BIN"];

@@ -12,7 +12,7 @@ const rules = {
 };
 
 function here(): { readonly world: World; readonly close: () => Promise<unknown> } {
-  const system = new ActorSystem();
+  const system = new ActorSystem({ deadlineMs: 50_000 });
   const topic = system.topic<unknown>("conformance");
   const path = "conformance/echo";
   const actor = system.spawn<Program>(path, program(topic), { ...rules, capacity: 64 });

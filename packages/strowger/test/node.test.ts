@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { connect, startNode } from "../src/index.js";
+import { nodeOrSkip, patient } from "./binary.js";
+import type { Program } from "./program.js";
+
+const { program: binary, skip } = nodeOrSkip();
+const how = { timeout: 60_000, skip };
+const options = { ...patient, binary, args: ["--port", "0", "--conformance"] };
+
+test("killing a node fails what is pending, and nothing hangs", how, async () => {
+  await using node = await startNode(options);
+  const actor = node.actor<Program>("conformance/echo");
+  const items = actor.stream("numbers", { from: 0, to: null }, { window: 1 });
+  assert.equal((await items.next()).value, 0);
+  assert.equal((await items.next()).value, 1);
+  const pending = [
+    actor.ask("wait", { ms: 60_000 }, { deadlineMs: 60_000 }),
+    actor.ask("echo", 1, { deadlineMs: 60_000 }),
+  ].map((asked) => assert.rejects(asked, { code: "failed" }));
+  // The questions are on their way before it is killed.
+  await node.actor<Program>("conformance/small").ask("echo", 1);
+  process.kill(node.pid, "SIGKILL");
+  await Promise.all(pending);
+  // What came before can still be read.
+  await assert.rejects(async () => {
+    for await (const _ of items);
+  }, { code: "failed" });
+  assert.equal(await node.exited, "SIGKILL");
+  await assert.rejects(actor.ask("echo", 1, { deadlineMs: 50 }), { code: "deadline" });
+});
+
+test("a client comes back when its node does", how, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "strowger-"));
+  try {
+    const socket = join(folder, "gateway");
+    await using first = await startNode({ ...options, socket });
+    await using client = await connect(socket, patient.connect);
+    const actor = client.actor<Program>("conformance/echo");
+    assert.equal(await actor.ask("add", 5), 5);
+    await first.stop();
+    const waiting = actor.ask("add", 7, { deadlineMs: 60_000 });
+    await using second = await startNode({ ...options, socket });
+    assert.equal(await waiting, 7);
+    assert.notEqual(second.pid, first.pid);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a node that is stopped ends in order", how, async () => {
+  await using node = await startNode(options);
+  assert.equal(await node.stop(), 0);
+  assert.equal(await node.exited, 0);
+  await assert.rejects(node.actor("conformance/echo").ask("echo", 1), { code: "cancelled" });
+});
