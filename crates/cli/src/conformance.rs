@@ -271,6 +271,8 @@ impl Echo {
         };
         while numbers.to.is_none_or(|to| numbers.next < to) {
             match numbers.source.try_send(numbers.next) {
+                // Nobody reads any more, and so nobody would ever make it wait.
+                Ok(0) => break,
                 Ok(_) => numbers.next += 1,
                 Err(SendError::Full(_)) => {
                     numbers.source.when_ready(cx.lane().reply(stream << 1));
