@@ -21,7 +21,7 @@ use crate::metric::Count;
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
 use crate::reply::{Completion, Sink};
-use crate::schedule::strand::{self, Host, Lock};
+use crate::schedule::strand::{self, Address, Lock};
 use crate::supervision::{Limit, Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
@@ -133,11 +133,11 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 }
 
 impl<M: Send + 'static> Cell<M> {
-    /// Runs the actor if it is next in line, for one who waits for it and says when that is done.
+    /// Runs the actor if it is in line, for one who waits for it and says when that is done.
     pub(crate) fn help(&self, done: impl FnMut() -> bool) {
         let place = || self.mailbox.strand().place();
         let scheduler = &self.node.shared.scheduler;
-        scheduler.help(Host::mark(self), place, done);
+        scheduler.help(Address::of(self), place, done);
     }
 }
 

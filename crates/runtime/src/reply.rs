@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use crate::schedule::strand::{self, Giver, Taker};
+use crate::schedule::wake::wake;
 
 /// A message that is answered.
 ///
@@ -127,7 +128,7 @@ impl<T> Reply<T> {
         match mem::replace(&mut self.0, Target::Done) {
             Target::Slot(slot) => {
                 if let Some(waker) = slot.put(result, |open| open.close()) {
-                    waker.wake();
+                    wake(waker);
                 }
             }
             Target::Lane { sink, token } => sink.complete(Completion { token, result }),

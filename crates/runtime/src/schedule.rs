@@ -8,6 +8,7 @@ pub(crate) mod pool;
 #[cfg(feature = "testing")]
 pub(crate) mod seeded;
 pub(crate) mod strand;
+pub(crate) mod wake;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +24,7 @@ use crate::path::Path;
 use pool::{Pool, Residents};
 #[cfg(feature = "testing")]
 use seeded::{RunQueue, Task};
-use strand::{Mark, Ready};
+use strand::{Address, Ready};
 
 /// Runs actors, and futures beside them.
 #[derive(Debug, Clone)]
@@ -115,9 +116,9 @@ impl Scheduler {
         }
     }
 
-    /// Runs an actor that is next in line, for one who waits for it and says when that is done.
+    /// Runs an actor that waits for its turn, for one who waits for it and says when that is done.
     #[inline]
-    pub(crate) fn help(&self, actor: Mark, place: impl Fn() -> u32, done: impl FnMut() -> bool) {
+    pub(crate) fn help(&self, actor: Address, place: impl Fn() -> u32, done: impl FnMut() -> bool) {
         match self {
             Self::Pool(pool) => pool.help(actor, place, done),
             #[cfg(feature = "testing")]

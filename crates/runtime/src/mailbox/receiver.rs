@@ -1,7 +1,7 @@
 //! The receiving half of a mailbox.
 
 use std::mem;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
@@ -12,6 +12,7 @@ use crate::exit::discard;
 use crate::info::COUNTED;
 use crate::planted::{Bug, planted};
 use crate::schedule::strand::{Held, Rest};
+use crate::schedule::wake::wake;
 use crate::sync::Ordering;
 
 /// What a look for messages came to.
@@ -227,7 +228,7 @@ impl<M> Receiver<M> {
         }
         drop(lanes);
         discard(stale);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(wake);
         let Some(next) = next else {
             self.meter.park();
             return Poll::Pending;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
-use super::strand::{Mark, Ready};
+use super::strand::{Address, Ready};
 use crate::path::Path;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use seat::{Dispatcher, Seat};
@@ -162,11 +162,13 @@ impl Pool {
         }
     }
 
-    /// Runs an actor that is next in line on the stack of one who waits for it, until that is
-    /// done: no queue is crossed and no thread woken. Others in the line are left to it.
+    /// Runs an actor that waits for its turn on the stack of one who waits for it, until that is
+    /// done: no queue is crossed and no thread woken. Its dispatcher may be a task behind one that
+    /// does not end for long, so it is fetched from the middle of the line too; the others there
+    /// lose nothing by that.
     pub(crate) fn help(
         &self,
-        actor: Mark,
+        actor: Address,
         place: impl Fn() -> u32,
         mut done: impl FnMut() -> bool,
     ) {

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::Ended;
 use super::pool::Residents;
-use super::strand::{Current, Mark, Ready};
+use super::strand::{Address, Current, Ready};
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
 use line::Line;
@@ -222,7 +222,7 @@ impl RunQueue {
 
     /// Runs an actor that waits for its turn on the stack of one who waits for it, where that is
     /// drawn.
-    pub(crate) fn help(&self, actor: Mark) {
+    pub(crate) fn help(&self, actor: Address) {
         if !self.may_visit() {
             return;
         }

@@ -48,12 +48,13 @@ mod sole;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
 use crate::exit::Exit;
 use crate::path::Path;
+use crate::schedule::wake;
 use crate::sync::UnsafeCell;
 use body::Body;
 use body::Stand;
@@ -311,6 +312,23 @@ impl Ready {
     pub(crate) fn mark(&self) -> Mark {
         self.turn().mark()
     }
+
+    /// Told without a look at the owner, which would cost a miss.
+    #[inline]
+    pub(crate) fn address(&self) -> Address {
+        Address(self.0.cast::<()>().addr().get())
+    }
+}
+
+/// Where the owner of a strand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Address(usize);
+
+impl Address {
+    #[inline]
+    pub(crate) fn of<C: Host>(host: &C) -> Self {
+        Self(ptr::from_ref(host).addr())
+    }
 }
 
 impl Drop for Ready {
@@ -465,9 +483,11 @@ impl<C: Host> Borrowed<C> {
         |host| {
             // SAFETY: a waker that is woken by value gives its reference up.
             let host = unsafe { Arc::from_raw(host.cast::<C>()) };
+            wake::note_actor();
             host.strand().wake();
         },
         |host| {
+            wake::note_actor();
             // SAFETY: a waker that is borrowed has a reference, or is borrowed from a turn.
             unsafe { &*host.cast::<C>() }.strand().wake();
         },

@@ -2,5 +2,6 @@
 
 mod contention;
 mod existing_tokio;
+mod line;
 mod threads;
 mod workers;

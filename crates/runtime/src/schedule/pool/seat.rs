@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::{Pool, monitor, visit, watch};
-use crate::schedule::strand::{Current, Lock, Mark, Ready};
+use crate::schedule::strand::{Address, Current, Lock, Ready};
+use crate::schedule::wake;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// After so many actors a dispatcher looks at the clock.
@@ -18,6 +19,12 @@ const STRIDE: u32 = 64;
 
 /// After this time a dispatcher lets the other tasks of the runtime run, and its timers and I/O.
 const QUANTUM: Duration = Duration::from_micros(200);
+
+/// After so many more, once another task waits for its thread, a dispatcher gives way.
+const GRACE: u32 = 8;
+
+/// So many of the line are looked at for one.
+const REACH: usize = 256;
 
 /// With so many waiting, a dispatcher sends those on that belong to another.
 const CROWD: usize = 64;
@@ -90,13 +97,12 @@ impl Seat {
         None
     }
 
-    /// Takes the actor that is next in line, if it is this one.
-    pub(super) fn take(&self, actor: Mark) -> Option<Ready> {
+    /// Takes an actor out of the line, if it is among the first.
+    pub(super) fn take(&self, actor: Address) -> Option<Ready> {
         let mut queue = self.queue.lock();
-        if queue.ready.front()?.mark() != actor {
-            return None;
-        }
-        queue.ready.pop_front()
+        let mut first = queue.ready.iter().take(REACH);
+        let at = first.position(|ready| ready.address() == actor)?;
+        queue.ready.remove(at)
     }
 
     /// Queues an actor from elsewhere.
@@ -164,6 +170,9 @@ impl Seat {
     /// Runs actors until none waits, or the rest of the runtime has waited long enough.
     pub(super) fn dispatch(&self, pool: &Pool, cx: &mut Context<'_>) -> Poll<()> {
         let (mut left, mut since) = (STRIDE, None::<Instant>);
+        // What was noted outside is another's matter.
+        let mut awaited = false;
+        let _before = wake::take_others();
         let mut turns = self.turns.load(Ordering::Relaxed);
         loop {
             let mut queue = self.queue.lock();
@@ -187,12 +196,18 @@ impl Seat {
                 self.stuck.store(false, Ordering::Relaxed);
             }
             left -= 1;
+            if wake::take_others() && !awaited {
+                (awaited, left) = (true, left.min(GRACE));
+            }
             if let Some(again) = again {
                 self.queue.lock().ready.push_back(again);
                 // Woken during its own turn: perhaps because tokio's budget is spent.
                 if !tokio::task::coop::has_budget_remaining() {
                     return pause(cx);
                 }
+            }
+            if left == 0 && awaited {
+                return give_way(cx);
             }
             if left == 0 {
                 left = STRIDE;
@@ -203,6 +218,12 @@ impl Seat {
             }
         }
     }
+}
+
+/// Lets the tasks run that wait for this thread, or another thread go on here.
+fn give_way(cx: &Context<'_>) -> Poll<()> {
+    cx.waker().wake_by_ref();
+    Poll::Pending
 }
 
 /// Lets the runtime do all its other work, I/O and timers included, before the next turn.

@@ -3,14 +3,14 @@
 use rustc_hash::FxHashMap;
 
 use super::Entry;
-use crate::schedule::strand::Mark;
+use crate::schedule::strand::Address;
 
 /// Entries whose order follows from what came and what was taken, and means nothing.
 #[derive(Default)]
 pub(super) struct Line {
     entries: Vec<Entry>,
     /// Where each actor stands.
-    places: FxHashMap<Mark, usize>,
+    places: FxHashMap<Address, usize>,
 }
 
 impl Line {
@@ -24,7 +24,7 @@ impl Line {
 
     pub(super) fn push(&mut self, entry: Entry) {
         if let Entry::Actor(ready, _) = &entry {
-            self.places.insert(ready.mark(), self.entries.len());
+            self.places.insert(ready.address(), self.entries.len());
         }
         self.entries.push(entry);
     }
@@ -34,16 +34,16 @@ impl Line {
         // The last one takes the place: to move all that come after would cost a step for each.
         let taken = self.entries.swap_remove(place);
         if let Entry::Actor(ready, _) = &taken {
-            self.places.remove(&ready.mark());
+            self.places.remove(&ready.address());
         }
         if let Some(Entry::Actor(moved, _)) = self.entries.get(place) {
-            self.places.insert(moved.mark(), place);
+            self.places.insert(moved.address(), place);
         }
         taken
     }
 
     /// Takes out an actor, if it is there.
-    pub(super) fn take_actor(&mut self, actor: Mark) -> Option<Entry> {
+    pub(super) fn take_actor(&mut self, actor: Address) -> Option<Entry> {
         let place = *self.places.get(&actor)?;
         Some(self.take(place))
     }
