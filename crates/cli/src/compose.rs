@@ -3,6 +3,7 @@
 mod doors;
 mod logs;
 mod n4;
+mod topics;
 mod vitals;
 
 use std::net::SocketAddr;
@@ -73,6 +74,8 @@ async fn start_in(
     let methods = logs::register(Methods::new().vitals(vitals));
     let methods = n4::register(methods, &node);
     let gateway = open(system, config, methods.clone()).await?;
+    let relayed = topics::relay(system).await;
+    relayed.map_err(|error| Failure::outside(error.to_string()))?;
     let doors = doors::open(system, &config.gateway, methods).await?;
     Ok(Running {
         n4: node.local_addrs(),

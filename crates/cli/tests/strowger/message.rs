@@ -1,11 +1,14 @@
 //! `tell`, `ask` and `sub`: messages to actors of a running node.
 
 use std::fs::{self, Permissions};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
 
 use serde_json::json;
 
 use crate::binary::strowger;
+use crate::peer::Peer;
 use crate::running::Running;
 
 const CONFORMANCE: &str = "[gateway]\nconformance = true\n";
@@ -80,6 +83,33 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
     let ran = live.ask(["ask", "conformance/echo#fail", &fault.to_string()]);
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.starts_with("error: not today"), "{}", ran.err);
+    live.end();
+}
+
+#[test]
+fn what_becomes_of_sessions_is_told_to_those_who_subscribe() {
+    let live = Running::start("");
+    let mut peer = Peer::associated(2, &live.n4);
+    let events = thread::scope(|scope| {
+        const SUB: [&str; 5] = ["sub", "topic/n4/sessions", "--json", "--max", "1"];
+        let subscribed = scope.spawn(|| live.ask(SUB));
+        // Nobody says when the subscription is there.
+        for number in 1.. {
+            if subscribed.is_finished() {
+                break;
+            }
+            let address = Ipv4Addr::from(0x0ac8_0000 + number);
+            peer.establish(address).expect("accepted");
+        }
+        subscribed.join().expect("it ends")
+    });
+    assert_eq!(events.code, 0, "{}", events.err);
+    let value = &events.last_object()["value"];
+    assert_eq!(value["kind"], "established");
+    assert!(
+        value["seid"].is_u64() && value["peer"].is_string(),
+        "{value}"
+    );
     live.end();
 }
 

@@ -1,0 +1,53 @@
+//! The topics of a node that those outside may subscribe to.
+
+use serde_json::{Value, json};
+use strowger::{ActorSystem, StartError, Strategy, Supervisor};
+use strowger_gateway::RelaySpec;
+use strowger_pfcp_node::{SessionEvent, UsageFigures, UsageReported};
+
+/// Relays them: `@(topic/n4/sessions)` and `@(topic/n4/usage)`.
+pub(super) async fn relay(system: &ActorSystem) -> Result<(), StartError> {
+    let sessions = RelaySpec::new(SessionEvent::TOPIC, session).child("sessions");
+    let usage = RelaySpec::new(UsageReported::TOPIC, usage).child("usage");
+    let topics = Supervisor::new(Strategy::OneForOne)
+        .child(sessions)
+        .child(usage);
+    system.supervise("topics", topics).await.map(drop)
+}
+
+fn session(event: &SessionEvent) -> Value {
+    json!({
+        "kind": event.kind.name(),
+        "seid": event.seid.0,
+        "peer_seid": event.peer_seid.0,
+        "node": event.node.to_string(),
+        "peer": event.peer.to_string(),
+    })
+}
+
+fn usage(usage: &UsageReported) -> Value {
+    json!({
+        "seid": usage.seid.0,
+        "peer_seid": usage.peer_seid.0,
+        "node": usage.node.to_string(),
+        "peer": usage.peer.to_string(),
+        "reports": usage.reports.iter().map(figures).collect::<Vec<_>>(),
+    })
+}
+
+/// What was counted, as far as the report says.
+fn figures(report: &UsageFigures) -> Value {
+    let volume = report.volume.as_ref().map(|volume| {
+        json!({
+            "total": volume.total_volume,
+            "uplink": volume.uplink_volume,
+            "downlink": volume.downlink_volume,
+        })
+    });
+    json!({
+        "urr": report.urr.0,
+        "number": report.number.0,
+        "octets": volume,
+        "seconds": report.duration.as_ref().map(|duration| duration.0),
+    })
+}
