@@ -181,7 +181,7 @@ impl Map {
                     How::Parts => {
                         let all = value.and_then(Value::as_array);
                         let left = parts.entry(row.theirs);
-                        let left = left.or_insert(all.map_or(&[], Vec::as_slice));
+                        let left = left.or_insert_with(|| all.map_or(&[], Vec::as_slice));
                         let next = left.split_off_first();
                         next.is_some_and(|part| is_part(part, leaf))
                     }
@@ -213,23 +213,29 @@ impl Map {
             done.wrong
                 .push(format!("{at}: tshark does not show {left:?}"));
         }
-        for (name, value) in members {
-            // A flag that is not set says nothing, perhaps because its octet is not there, nor do
-            // octets that are none; the name of a number says nothing new.
-            let number = name.strip_suffix("_name").unwrap_or_default();
-            let silent = *value == false
-                || *value == ""
-                || *value == json!([])
-                || members.contains_key(number);
-            if !silent && !seen.contains(name.as_str()) {
-                done.unmapped
-                    .insert((element.to_owned(), "ours".to_owned(), name.clone()));
-            }
+        for name in unseen(members, &seen) {
+            done.unmapped
+                .insert((element.to_owned(), "ours".to_owned(), name));
         }
         if done.values > before {
             done.agreed.insert(element.to_owned());
         }
     }
+}
+
+/// Names what is said in fields of ours that no row has compared.
+fn unseen<'a>(
+    members: &'a serde_json::Map<String, Value>,
+    seen: &'a BTreeSet<&str>,
+) -> impl Iterator<Item = String> + 'a {
+    let said = members.iter().filter(|(name, value)| {
+        // A flag that is not set says nothing, perhaps because its octet is not there, nor do
+        // octets that are none; the name of a number says nothing new.
+        let number = name.strip_suffix("_name").unwrap_or_default();
+        **value != false && **value != "" && **value != json!([]) && !members.contains_key(number)
+    });
+    let names = said.map(|(name, _)| name);
+    names.filter(|name| !seen.contains(name.as_str())).cloned()
 }
 
 /// Collects what stands in an element but not in the elements inside it.
@@ -277,7 +283,11 @@ impl Row {
     /// Says that octets stand in one of our fields, as hexadecimal digits or as text.
     fn holds(&self, members: &serde_json::Map<String, Value>, octets: &str) -> bool {
         let values = self.ours.split('+').filter_map(|name| members.get(name));
-        let each = values.flat_map(|value| value.as_array().map_or(from_ref(value), Vec::as_slice));
+        let each = values.flat_map(|value| {
+            value
+                .as_array()
+                .map_or_else(|| from_ref(value), Vec::as_slice)
+        });
         let texts = each.filter_map(Value::as_str);
         let mut either = texts.flat_map(|text| [text.to_owned(), hex(text)]);
         either.any(|digits| digits.contains(octets))
