@@ -72,8 +72,9 @@ async fn ask(args: &Args, output: &mut Output) -> Done {
         failed += u64::from(said.is_err());
         show(&line, &said, args.json, output)?;
     }
-    let info = component.info();
     system.shutdown(Duration::from_secs(5)).await;
+    // An answer leaves before the call that made it has been counted.
+    let info = component.info();
     if args.json {
         let fault = info.fault.as_ref();
         output.json(&json!({
