@@ -76,17 +76,17 @@ use crate::stream::Reader;
 ///     }
 /// }
 ///
-/// let system = TestSystem::new(1);
-/// let counter = system.spawn::<Counter>("counter", ());
-/// let address = system.expose(&counter, Door::new().ask::<Add>("add"))?;
+/// let kit = TestSystem::new(1);
+/// let counter = kit.spawn::<Counter>("counter", ());
+/// let address = kit.system().expose(&counter, Door::new().ask::<Add>("add"))?;
 /// assert_eq!(address.to_string(), "@(counter)");
 ///
 /// let (answers, answer) = mpsc::sync_channel(1);
 /// let outside = std::sync::Arc::new(Outside(answers));
-/// let add = system.entry(&address, "add")?;
+/// let add = kit.system().entry(&address, "add")?;
 /// let put = add.call(&Payload::json(&3)?, 1, outside);
 /// assert!(matches!(put, Put::Done(Ok(_))), "there is room");
-/// system.run_until_idle();
+/// kit.run_until_idle();
 /// let Answer::One(sum) = answer.try_recv()?? else { panic!("it is no stream") };
 /// assert_eq!(sum.read::<u32>()?, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
