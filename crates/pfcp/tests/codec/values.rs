@@ -189,7 +189,12 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
                         (Kind::List(Listed::Text, _), _) => Some(texts(field.name, choices)),
                         _ => None,
                     };
-                    span(field.kind, at, listed.or(sensible.flatten()), choices)
+                    span(
+                        field.kind,
+                        at,
+                        listed.or_else(|| sensible.flatten()),
+                        choices,
+                    )
                 }
                 _ => Vec::new(),
             });
