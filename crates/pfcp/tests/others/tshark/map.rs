@@ -198,7 +198,9 @@ impl Map {
                 let name = members.get(&format!("{}_name", row.ours));
                 if let (How::Number, Some(name)) = (row.how, name.and_then(Value::as_str)) {
                     let theirs = words(&leaf.label);
-                    if name != theirs {
+                    // Where tshark leaves out a space says nothing.
+                    let bare = |text: &str| text.replace(' ', "");
+                    if bare(name) != bare(theirs) {
                         let pair = (element.to_owned(), name.to_owned(), theirs.to_owned());
                         done.worded.insert(pair);
                     }
