@@ -60,6 +60,8 @@ struct Held<M> {
     sources: OwnedSources,
     /// Why the actor itself wants to end, if that needs to be said.
     exit: Option<Exit>,
+    /// How many messages an end in a handler loses.
+    at_stake: u64,
 }
 
 impl<M> Default for Held<M> {
@@ -73,6 +75,7 @@ impl<M> Default for Held<M> {
             monitors: FxHashMap::default(),
             sources: OwnedSources::default(),
             exit: None,
+            at_stake: 1,
         }
     }
 }
@@ -302,6 +305,18 @@ impl<A: Actor> Context<A> {
         let AnyRef(other) = actor.into();
         other.node().unlink(self.id());
         self.cell.node.unlink(other.node().id);
+    }
+
+    /// Says how many messages are lost if this incarnation ends in a handler: one, unless it is
+    /// said. An actor that keeps what it was handling for its next incarnation says 0 before it
+    /// fails, one that had taken several says how many.
+    pub fn set_at_stake(&mut self, messages: u64) {
+        self.held().at_stake = messages;
+    }
+
+    /// How many messages the end of a handler loses.
+    pub(crate) fn at_stake(&self) -> u64 {
+        self.held.as_ref().map_or(1, |held| held.at_stake)
     }
 
     /// Delivers a message to this incarnation after a time.

@@ -240,13 +240,14 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         let (cx, node) = (&self.cx, &cell.node);
         cx.explain(exit);
         node.enter(Phase::Stopping);
-        if cx.handling && !planted(Bug::DeadLetterUnreported) {
+        let count = if cx.handling { cx.at_stake() } else { 0 };
+        if count > 0 && !planted(Bug::DeadLetterUnreported) {
             let shared = &node.shared;
             shared
                 .events
-                .emit(Count::DeadLetters(1), || Event::DeadLetter {
+                .emit(Count::DeadLetters(count), || Event::DeadLetter {
                     path: node.path(),
-                    count: 1,
+                    count,
                     exit: exit.clone(),
                 });
         }

@@ -1,14 +1,17 @@
 //! A component as an actor of the tree.
 
+mod left;
 mod life;
 mod seat;
 
 use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use strowger::{Actor, Ask, Completion, Context, Exit};
 
+use self::left::{Left, Stake, Tried};
 use self::life::{Kept, Life};
 use self::seat::Seat;
 pub use self::seat::{ComponentArgs, ComponentInfo, Stage};
@@ -18,7 +21,7 @@ use crate::guest::Ties;
 use crate::host::Permit;
 use crate::load::Image;
 use crate::manifest::StateMode;
-use crate::message::{Answer, Call, CallError, ComponentMsg, Due, Inside};
+use crate::message::{Answer, Call, CallError, ComponentMsg, Due, Inside, Message, Rouse};
 
 /// An actor whose behaviour is a component.
 ///
@@ -34,6 +37,10 @@ pub struct ComponentActor {
     unsaved: u32,
     /// What waits for a full batch.
     batch: Vec<Envelope>,
+    /// What an end of this life in this moment ends over.
+    stake: Stake,
+    /// Whether lives before this one left something to handle.
+    behind: bool,
 }
 
 impl Actor for ComponentActor {
@@ -51,18 +58,26 @@ impl Actor for ComponentActor {
             lane: cx.lane(),
             directory: seat.directory().clone(),
         };
-        let (image, start) = seat.next_life();
-        let mut life = Life::begin(seat.host(), image, ties, 1)
+        let (image, start, tokens) = seat.next_life();
+        let now = cx.now();
+        let failed = |fault: &Fault| {
+            seat.ended(fault, now, Stake::default(), Vec::new());
+        };
+        let mut life = Life::begin(seat.host(), image, ties, tokens)
             .await
-            .inspect_err(|fault| seat.failed(fault))?;
-        life.init(start)
-            .await
-            .inspect_err(|fault| seat.failed(fault))?;
+            .inspect_err(failed)?;
+        life.init(start).await.inspect_err(failed)?;
+        let behind = seat.is_behind();
+        if behind {
+            cx.send_after(Duration::ZERO, Rouse);
+        }
         let mut actor = Self {
             life,
             seat,
             unsaved: 0,
             batch: Vec::new(),
+            stake: Stake::default(),
+            behind,
         };
         actor.set_timers(cx);
         actor.seat.stage(Stage::PostStart);
@@ -70,11 +85,20 @@ impl Actor for ComponentActor {
     }
 
     async fn handle(&mut self, message: ComponentMsg, cx: &mut Context<Self>) -> Result<(), Fault> {
-        let outcome = self.take(message.0, cx).await;
-        if let Err(fault) = &outcome {
-            self.seat.failed(fault);
-        } else {
-            self.set_timers(cx);
+        let mut waiting = Some(message.0);
+        let outcome = self.turn(&mut waiting, cx).await;
+        match &outcome {
+            Ok(()) => self.set_timers(cx),
+            Err(fault) => {
+                let stake = mem::take(&mut self.stake);
+                let unbegun = mem::take(&mut self.batch).into_iter();
+                let unbegun = unbegun.filter_map(|envelope| match envelope.kind {
+                    Kind::Message => Some(Inside::Message(Message(envelope.payload))),
+                    _ => None,
+                });
+                let unbegun = unbegun.chain(waiting).collect();
+                cx.set_at_stake(self.seat.ended(fault, cx.now(), stake, unbegun));
+            }
         }
         outcome
     }
@@ -97,8 +121,56 @@ impl Actor for ComponentActor {
 }
 
 impl ComponentActor {
+    /// Handles what was left, and then what came. What is still in `waiting` after a fault was not
+    /// begun.
+    async fn turn(
+        &mut self,
+        waiting: &mut Option<Inside>,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Fault> {
+        while self.behind {
+            match self.seat.next_left() {
+                None => self.behind = false,
+                Some(Left::Tried(tried)) => self.again(tried).await?,
+                Some(Left::Waiting(message)) => {
+                    let mut message = Some(message);
+                    let outcome = self.one(&mut message, cx).await;
+                    if let (Err(_), Some(message)) = (&outcome, message) {
+                        self.seat.put_back(Left::Waiting(message));
+                    }
+                    outcome?;
+                }
+            }
+        }
+        self.one(waiting, cx).await
+    }
+
+    async fn one(
+        &mut self,
+        waiting: &mut Option<Inside>,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Fault> {
+        // Who waits for an answer comes after what was told before.
+        if waiting.as_ref().is_some_and(|message| !message.batches()) {
+            self.flush().await?;
+        }
+        match waiting.take() {
+            Some(message) => self.take(message, cx).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Handles a message over which a life ended.
+    async fn again(&mut self, tried: Tried) -> Result<(), Fault> {
+        let payload = Arc::clone(&tried.envelope.payload);
+        self.stake.again.push(tried);
+        let answered = self.life.handle(Kind::Message, 0, payload).await?;
+        self.handled(1, answered.err()).await
+    }
+
     async fn take(&mut self, message: Inside, cx: &mut Context<Self>) -> Result<(), Fault> {
         match message {
+            Inside::Rouse(_) => Ok(()),
             Inside::Message(message) => self.told(Kind::Message, 0, message.0, cx).await,
             Inside::Event(tagged) if self.life.guest().subscribes(tagged.token) => {
                 let payload = Arc::clone(&tagged.event.payload);
@@ -110,16 +182,16 @@ impl ComponentActor {
             Inside::Answer(completion) => self.answered(completion, cx).await,
             Inside::Call(ask) => self.asked(ask).await,
             Inside::Health(ask) => {
-                self.flush().await?;
+                self.stake.lost = 1;
                 let health = self.life.health().await;
                 ask.reply.send(health.clone().flatten());
-                health.map(drop)
+                self.done(health)
             }
             Inside::Upgrade(ask) => {
-                self.flush().await?;
+                self.stake.lost = 1;
                 let upgraded = self.upgrade(ask.request.0).await;
                 ask.reply.send(upgraded.clone().flatten());
-                upgraded.map(drop)
+                self.done(upgraded)
             }
         }
     }
@@ -134,6 +206,7 @@ impl ComponentActor {
     ) -> Result<(), Fault> {
         let most = self.life.image().manifest().run.batch;
         if most == 1 {
+            self.at_stake(kind, &payload);
             let answered = self.life.handle(kind, token, payload).await?;
             return self.handled(1, answered.err()).await;
         }
@@ -155,13 +228,37 @@ impl ComponentActor {
             return Ok(());
         }
         let batch = mem::take(&mut self.batch);
+        for envelope in &batch {
+            self.at_stake(envelope.kind, &envelope.payload);
+        }
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let answered = self.life.batch(batch).await?;
         self.handled(count, answered.err()).await
     }
 
+    /// Notes what a fault in the next call ends over. Events, answers and timers are those of this
+    /// life, so only a message can be handled by another one.
+    fn at_stake(&mut self, kind: Kind, payload: &Payload) {
+        if kind != Kind::Message || self.life.image().manifest().restart.poison == 1 {
+            self.stake.lost += 1;
+            return;
+        }
+        let envelope = Envelope {
+            kind,
+            token: 0,
+            payload: Arc::clone(payload),
+        };
+        self.stake.again.push(Tried { envelope, kills: 0 });
+    }
+
+    /// Nothing is at stake any more, unless the call failed.
+    fn done(&mut self, called: Result<Result<(), Fault>, Fault>) -> Result<(), Fault> {
+        called.map(|_| self.stake.clear())
+    }
+
     /// Notes what was handled, and keeps the state if it is time.
     async fn handled(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
+        self.stake.clear();
         self.seat.handled(count, refused.is_some());
         if let Some(text) = refused {
             let (component, text) = (self.seat.name(), cut(&text));
@@ -186,7 +283,7 @@ impl ComponentActor {
     }
 
     async fn asked(&mut self, ask: Ask<Call>) -> Result<(), Fault> {
-        self.flush().await?;
+        self.stake.lost = 1;
         let Ask { request, reply } = ask;
         match self.life.handle(Kind::Request, 0, request.0).await {
             Ok(answered) => {

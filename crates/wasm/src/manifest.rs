@@ -135,6 +135,9 @@ pub struct RestartRule {
     /// The longest pause.
     #[serde(deserialize_with = "quantity::span")]
     pub backoff_max: Duration,
+    /// A message of which so many lives ended is a dead letter; until then the next life handles it
+    /// again. 1 never delivers a message twice.
+    pub poison: u32,
 }
 
 /// Whether a component that ended is started again.
@@ -208,6 +211,7 @@ impl Default for RestartRule {
             period: Duration::from_secs(10),
             backoff: Duration::from_millis(10),
             backoff_max: Duration::from_secs(5),
+            poison: 1,
         }
     }
 }
@@ -329,6 +333,13 @@ impl Manifest {
                 return fault(key, value.to_string(), "1 to 1000000");
             }
         }
+        let RestartRule {
+            poison, intensity, ..
+        } = self.restart;
+        if poison == 0 || poison > intensity.max(1) {
+            let range = "1 to restart.intensity";
+            return fault("restart.poison", poison.to_string(), range);
+        }
         Ok(())
     }
 
@@ -385,6 +396,8 @@ mod tests {
         assert!(with("[limits]\ndeadline = \"0ms\"").contains("limits.deadline"));
         assert!(with("[limits]\nmailbox = 0").contains("limits.mailbox"));
         assert!(with("[run]\nbatch = 0").contains("run.batch"));
+        assert!(with("[restart]\npoison = 0").contains("restart.poison"));
+        assert!(with("[restart]\npoison = 4\nintensity = 3").contains("restart.intensity"));
         assert!(with("[limits]\nmemory = \"16 apples\"").contains("16 apples"));
         assert!(problem("[component]\nname = \"a b\"").contains("component.name"));
     }

@@ -57,6 +57,7 @@ pub(crate) enum Inside {
     Timer(Due),
     Health(Ask<Health>),
     Upgrade(Ask<Upgrade>),
+    Rouse(Rouse),
 }
 
 /// An event, with the subscription through which it came.
@@ -70,6 +71,9 @@ pub(crate) struct Due {
     pub(crate) token: u64,
     pub(crate) payload: Option<Payload>,
 }
+
+/// Says that something of a life before this one is left to handle.
+pub(crate) struct Rouse;
 
 /// Asks a component whether it can do its work.
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +122,8 @@ accepts! {
     Tagged => Event,
     Due => Timer,
     Ask<Health> => Health,
-    Ask<Upgrade> => Upgrade
+    Ask<Upgrade> => Upgrade,
+    Rouse => Rouse
 }
 
 impl fmt::Debug for ComponentMsg {
@@ -138,6 +143,23 @@ impl Inside {
             Self::Timer(_) => "timer",
             Self::Health(_) => "health",
             Self::Upgrade(_) => "upgrade",
+            Self::Rouse(_) => "rouse",
+        }
+    }
+
+    /// Whether it is for the actor, whichever of its lives handles it.
+    pub(crate) const fn outlives(&self) -> bool {
+        match self {
+            Self::Message(_) | Self::Call(_) | Self::Health(_) | Self::Upgrade(_) => true,
+            Self::Answer(_) | Self::Event(_) | Self::Timer(_) | Self::Rouse(_) => false,
+        }
+    }
+
+    /// Whether it may wait in a batch with others.
+    pub(crate) const fn batches(&self) -> bool {
+        match self {
+            Self::Message(_) | Self::Answer(_) | Self::Event(_) | Self::Timer(_) => true,
+            Self::Call(_) | Self::Health(_) | Self::Upgrade(_) | Self::Rouse(_) => false,
         }
     }
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{ActorRef, AnyRef, ChildSpec, MailboxSpec, Shutdown, Strategy, Supervisor};
+use tokio::time::Instant;
 
 use super::ComponentActor;
+use super::left::{Ended, Left, Leftovers, Stake};
 use super::life::{Kept, Start};
 use crate::contract::Reason;
 use crate::digest::Digest;
@@ -16,7 +18,7 @@ use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::host::{Full, Host, Permit};
 use crate::load::Image;
-use crate::message::ComponentMsg;
+use crate::message::{ComponentMsg, Inside};
 
 /// Where a component is in its life; told to [`ComponentArgs::on_stage`] in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,6 +46,7 @@ pub(super) struct Seat {
     directory: Directory,
     name: Arc<str>,
     now: Mutex<Now>,
+    left: Mutex<Leftovers>,
     figures: Figures,
     on_stage: Option<OnStage>,
 }
@@ -63,6 +66,7 @@ struct Figures {
     calls: AtomicU64,
     refused: AtomicU64,
     faults: AtomicU64,
+    poison: AtomicU64,
     memory: AtomicUsize,
 }
 
@@ -80,6 +84,8 @@ pub struct ComponentInfo {
     pub refused: u64,
     /// How often it failed.
     pub faults: u64,
+    /// How many messages were given up because each ended as many lives as it may.
+    pub poison: u64,
     /// How many lives it has begun.
     pub lives: u32,
     /// The octets of its memories, after the latest call.
@@ -114,6 +120,7 @@ impl ComponentArgs {
                 kept: None,
                 fault: None,
             }),
+            left: Mutex::default(),
             figures: Figures::default(),
             on_stage: None,
         })))
@@ -171,6 +178,7 @@ impl ComponentArgs {
             calls,
             refused,
             faults,
+            poison,
             memory,
         } = &self.0.figures;
         let now = self.0.now.lock();
@@ -180,6 +188,7 @@ impl ComponentArgs {
             calls: calls.load(Ordering::Relaxed),
             refused: refused.load(Ordering::Relaxed),
             faults: faults.load(Ordering::Relaxed),
+            poison: poison.load(Ordering::Relaxed),
             lives: now.lives,
             memory: memory.load(Ordering::Relaxed),
             fault: now.fault.clone(),
@@ -215,8 +224,8 @@ impl Seat {
         }
     }
 
-    /// Begins a life.
-    pub(super) fn next_life(&self) -> (Arc<Image>, Start) {
+    /// Begins a life; the last number is where its tokens begin, which are no other life's.
+    pub(super) fn next_life(&self) -> (Arc<Image>, Start, u64) {
         let mut now = self.now.lock();
         let reason = if now.lives == 0 {
             Reason::Fresh
@@ -229,7 +238,8 @@ impl Seat {
             kept: now.kept.clone(),
         };
         now.lives = now.lives.saturating_add(1);
-        (Arc::clone(&now.image), start)
+        let tokens = (u64::from(now.lives) << 32) | 1;
+        (Arc::clone(&now.image), start, tokens)
     }
 
     /// How a life begins that does not follow an end.
@@ -252,6 +262,54 @@ impl Seat {
         now.permit = permit;
         now.lives = now.lives.saturating_add(1);
         now.kept = kept;
+    }
+
+    /// The fault ends a life. What it ended over is kept for the next one as far as the manifest
+    /// says so; returns how many messages nobody will handle.
+    pub(super) fn ended(
+        &self,
+        fault: &Fault,
+        now: Instant,
+        stake: Stake,
+        waiting: Vec<Inside>,
+    ) -> u64 {
+        self.failed(fault);
+        let image = self.image();
+        let rule = &image.manifest().restart;
+        let ended = self.left.lock().end(rule, now, stake, waiting);
+        let Ended {
+            lost,
+            poison,
+            dropped,
+        } = ended;
+        drop(dropped);
+        // One that is never handled again is an ordinary dead letter.
+        if rule.poison > 1 {
+            for tried in &poison {
+                let (component, lives) = (&*self.name, tried.kills);
+                let octets = tried.envelope.payload.len();
+                tracing::warn!(component, lives, octets, %fault, "gave up a message");
+            }
+            let count = poison.len() as u64;
+            self.figures.poison.fetch_add(count, Ordering::Relaxed);
+            let label = [("component", self.name.to_string())];
+            metrics::counter!("strowger_component_poison_total", &label).increment(count);
+        }
+        lost
+    }
+
+    /// Whether lives before this one left something to handle.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.left.lock().is_empty()
+    }
+
+    /// What comes next of what was left.
+    pub(super) fn next_left(&self) -> Option<Left> {
+        self.left.lock().next()
+    }
+
+    pub(super) fn put_back(&self, left: Left) {
+        self.left.lock().put_back(left);
     }
 
     pub(super) fn failed(&self, fault: &Fault) {

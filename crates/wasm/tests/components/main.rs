@@ -8,5 +8,6 @@ mod lifecycle;
 mod limits;
 mod loading;
 mod messaging;
+mod poison;
 mod registry;
 mod schema;

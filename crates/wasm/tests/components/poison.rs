@@ -1,0 +1,154 @@
+//! Messages over which lives end: what is handled again, and what is given up.
+
+use std::time::Duration;
+
+use strowger::Event;
+use strowger_wasm::{Call, CallError, Message};
+
+use crate::kit::{Guest, Stand, Started, counter, octets};
+
+/// The messages that were reported as dead letters.
+fn dead(events: &mut strowger::EventStream) -> u64 {
+    let mut dead = 0;
+    while let Some(event) = events.try_next() {
+        if let Event::DeadLetter { count, .. } = event {
+            dead += count;
+        }
+    }
+    dead
+}
+
+/// Sends the octets one by one, and lets all restarts take place.
+fn send(stand: &Stand, to: &Started, octets: &[u8]) {
+    for octet in octets {
+        let message = Message([*octet].as_slice().into());
+        to.actor.try_tell(message).expect("there is room");
+    }
+    stand.system.advance(Duration::from_secs(2));
+}
+
+fn count(stand: &Stand, counter: &Started) -> u8 {
+    let asked = stand.system.run(counter.actor.ask(Call(octets("x"))));
+    asked.expect("it is asked").expect("it counts")[0]
+}
+
+const SNAPSHOT: &str = "[state]\nmode = \"snapshot\"\n";
+
+#[test]
+fn a_message_is_a_dead_letter_after_as_many_lives_as_it_may_end() {
+    for (poison, lives) in [(1, 2), (2, 3), (3, 4)] {
+        let stand = Stand::new();
+        let more = format!("{SNAPSHOT}[restart]\npoison = {poison}");
+        let counter = stand.start(&counter(), "counter", &more);
+        let mut events = stand.system.events();
+        send(&stand, &counter, &[1, 255, 2, 3]);
+        assert_eq!(dead(&mut events), 1, "once, whatever {poison} says");
+        assert_eq!(count(&stand, &counter), 4, "all others were counted once");
+        let info = counter.args.info();
+        assert_eq!(info.lives, lives);
+        let given_up = u64::from(poison > 1);
+        assert_eq!(info.poison, given_up, "one try is no poison");
+    }
+}
+
+#[test]
+fn what_one_life_fails_over_the_next_one_handles_in_its_place() {
+    let stand = Stand::new();
+    // The first life traps on everything; the answer is all that came since, in order.
+    let guest = Guest::new()
+        .global("(global $attempt (mut i32) (i32.const 0))")
+        .global("(global $seen (mut i32) (i32.const 0))")
+        .init("(global.set $attempt (local.get $attempt)) (call $ok)")
+        .handle(
+            "(if (i32.eqz (global.get $attempt)) (then unreachable))
+             (i32.store8 (i32.add (i32.const 512) (global.get $seen))
+               (i32.load8_u (local.get $ptr)))
+             (global.set $seen (i32.add (global.get $seen) (i32.const 1)))
+             (call $answer (i32.const 512) (global.get $seen))",
+        );
+    let guest = stand.start(&guest, "guest", "[restart]\npoison = 2");
+    let mut events = stand.system.events();
+    send(&stand, &guest, b"abc");
+    let seen = stand.system.run(guest.actor.ask(Call(octets("d"))));
+    let seen = seen.expect("it is asked").expect("it answers");
+    assert_eq!(&*seen, b"abcd");
+    assert_eq!(dead(&mut events), 0);
+    assert_eq!(guest.args.info().poison, 0);
+}
+
+/// A counter that takes batches, and traps in them as in single messages.
+fn batched() -> Guest {
+    counter().batch(
+        "(local $at i32)
+         (block $done (loop $next
+           (br_if $done (i32.eqz (local.get $count)))
+           (local.set $at (i32.load (i32.add (local.get $ptr) (i32.const 16))))
+           (if (i32.eq (i32.load8_u (local.get $at)) (i32.const 255)) (then unreachable))
+           (global.set $count (i32.add (global.get $count) (i32.const 1)))
+           (local.set $ptr (i32.add (local.get $ptr) (i32.const 24)))
+           (local.set $count (i32.sub (local.get $count) (i32.const 1)))
+           (br $next)))
+         (call $ok)",
+    )
+}
+
+#[test]
+fn of_a_batch_only_the_poison_is_given_up() {
+    let stand = Stand::new();
+    let more = format!("{SNAPSHOT}[restart]\npoison = 2\n[run]\nbatch = 4");
+    let counter = stand.start(&batched(), "counter", &more);
+    let mut events = stand.system.events();
+    send(&stand, &counter, &[1, 2, 255, 4, 5]);
+    assert_eq!(dead(&mut events), 1);
+    assert_eq!(count(&stand, &counter), 5, "four, and this one");
+    let info = counter.args.info();
+    assert_eq!((info.lives, info.poison), (3, 1));
+}
+
+#[test]
+fn a_batch_that_is_not_handled_again_is_reported_in_full() {
+    let stand = Stand::new();
+    let more = format!("{SNAPSHOT}[run]\nbatch = 4");
+    let counter = stand.start(&batched(), "counter", &more);
+    let mut events = stand.system.events();
+    send(&stand, &counter, &[1, 2, 255, 4, 5]);
+    assert_eq!(dead(&mut events), 4);
+    assert_eq!(count(&stand, &counter), 2, "the fifth, and this one");
+}
+
+#[test]
+fn who_asks_behind_a_batch_that_fails_is_answered_by_the_next_life() {
+    let stand = Stand::new();
+    let counter = stand.start(&batched(), "counter", "[run]\nbatch = 4");
+    for octet in [1, 255] {
+        let message = Message([octet].as_slice().into());
+        counter.actor.try_tell(message).expect("there is room");
+    }
+    assert_eq!(count(&stand, &counter), 1);
+    assert_eq!(counter.args.info().lives, 2);
+}
+
+#[test]
+fn who_asks_is_told_at_once_and_what_was_asked_is_not_handled_again() {
+    let stand = Stand::new();
+    let counter = stand.start(&counter(), "counter", "[restart]\npoison = 3");
+    let call = Call([255].as_slice().into());
+    let asked = stand.system.run(counter.actor.ask(call));
+    let fault = asked.expect("it is answered").expect_err("it failed");
+    assert!(matches!(fault, CallError::Fault(_)), "{fault}");
+    stand.system.advance(Duration::from_secs(1));
+    let info = counter.args.info();
+    assert_eq!((info.lives, info.poison), (2, 0));
+}
+
+#[test]
+fn quarantine_leaves_no_message_unreported() {
+    let stand = Stand::new();
+    let rule = "[restart]\nintensity = 2\npoison = 2\nbackoff = \"1ms\"";
+    let guest = stand.start(&Guest::new().handle("unreachable"), "guest", rule);
+    let mut events = stand.system.events();
+    send(&stand, &guest, &[1, 2, 3, 4]);
+    assert!(!guest.actor.is_alive());
+    assert_eq!(dead(&mut events), 4);
+    assert_eq!(guest.args.info().lives, 3);
+}
