@@ -25,7 +25,7 @@ use crate::schedule::strand::{self, Address, Lock};
 use crate::supervision::{Limit, Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
-pub(crate) use end::{down, finish, finish_down, part};
+pub(crate) use end::{down, finish, finish_down, finish_if_down, part};
 pub use id::ActorId;
 use life::{Life, PhaseWait, Watcher};
 pub(crate) use life::{Link, Phase};

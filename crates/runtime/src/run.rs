@@ -439,7 +439,9 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
                 }
                 Some(Answer::Done) => {}
                 Some(Answer::Tell) | None => {
-                    if !parent.system(System::Signal(ended()), Some(*incarnation)) {
+                    // One that ends its children starts none again: nobody is to wait for it.
+                    let over = parent.node().children.is_shut();
+                    if over || !parent.system(System::Signal(ended()), Some(*incarnation)) {
                         cell::finish(cell, exit, None);
                     }
                 }
@@ -453,6 +455,10 @@ async fn end_children(node: &Node) {
     let mut children = node.children.shut();
     if node.is_killed() && planted(Bug::ChildrenOutliveTheirParent) {
         children.clear();
+    }
+    for child in &children {
+        // What waits for a restart that will not come; a sibling that stops may ask it.
+        cell::finish_if_down(child);
     }
     if node.children.stops_together() {
         for child in &children {

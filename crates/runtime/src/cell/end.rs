@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Arc, Weak};
 
 use super::life::{Life, Link, More, Phase};
-use super::{AnyCell, Node};
+use super::{AnyCell, Node, Owner};
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::mailbox::System;
@@ -40,6 +40,13 @@ pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
         conclude(cell, life, &exit.unwrap_or(Exit::Shutdown), None);
     }
     down
+}
+
+/// Ends an actor for good if its incarnation is down.
+pub(crate) fn finish_if_down(cell: &Arc<dyn AnyCell>) {
+    if matches!(cell.node().owner, Owner::Supervisor { .. }) {
+        finish_down(cell);
+    }
 }
 
 fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, lost: Option<u64>) {

@@ -24,6 +24,7 @@ mod pipe;
 mod registry;
 mod ring;
 mod shutdown;
+mod stopping;
 mod strategies;
 mod stream;
 mod stream_hostile;

@@ -1,0 +1,197 @@
+//! A supervisor that stops gives nobody hope in a child that will not come back.
+
+use std::time::Duration;
+
+use strowger::testing::{Probe, TestSystem};
+use strowger::{
+    Actor, ActorRef, Ask, AskError, Backoff, BoxError, ChildSpec, Context, Dynamic, Exit,
+    Recipient, Request, Restart, Shutdown, Strategy, Supervisor, handlers,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const EVER: Duration = Duration::from_secs(1_000_000);
+
+/// What a member is asked.
+#[derive(Debug, Clone, Copy)]
+enum Question {
+    Answer,
+    Fail,
+}
+
+impl Request for Question {
+    type Reply = ();
+}
+
+/// Has a member ask another, after some time.
+struct Visit {
+    whom: ActorRef<MemberMessage>,
+    after: Duration,
+    questions: Vec<Question>,
+}
+
+type Heard = Vec<Result<(), AskError>>;
+
+/// Answers, or asks and tells what it heard.
+struct Member {
+    to: Recipient<Heard>,
+}
+
+#[handlers]
+impl Actor for Member {
+    type Args = Recipient<Heard>;
+    type Error = BoxError;
+
+    async fn pre_start(to: Recipient<Heard>, _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self { to })
+    }
+
+    async fn question(&mut self, ask: Ask<Question>) -> Result<(), BoxError> {
+        match ask.request {
+            Question::Answer => ask.reply.send(()),
+            Question::Fail => return Err("as asked".into()),
+        }
+        Ok(())
+    }
+
+    async fn visit(&mut self, visit: Visit) -> Result<(), BoxError> {
+        tokio::time::sleep(visit.after).await;
+        let mut heard = Heard::new();
+        for question in visit.questions {
+            heard.push(visit.whom.ask_within(question, EVER).await);
+        }
+        self.to.try_tell(heard)?;
+        Ok(())
+    }
+}
+
+/// Two members below a supervisor that pauses long before it restarts one a second time.
+struct Pair {
+    supervisor: strowger::SupervisorRef,
+    first: ActorRef<MemberMessage>,
+    second: ActorRef<MemberMessage>,
+    probe: Probe<Heard>,
+}
+
+impl Pair {
+    fn new(system: &TestSystem, strategy: Strategy) -> Self {
+        let probe = system.probe();
+        let child = |key: &str| {
+            let spec = ChildSpec::new::<Member>(key, probe.recipient());
+            spec.shutdown(Shutdown::Infinity)
+        };
+        let supervisor = Supervisor::new(strategy)
+            .backoff(Backoff::new(99 * SECOND, 99 * SECOND))
+            .child(child("first"))
+            .child(child("second"));
+        let supervisor = system.supervise("s", supervisor);
+        let find = |key| supervisor.child(key).expect("it runs");
+        Self {
+            first: find("first"),
+            second: find("second"),
+            supervisor,
+            probe,
+        }
+    }
+
+    fn visit(&self, after: Duration, questions: &[Question]) {
+        let visit = Visit {
+            whom: self.first.clone(),
+            after,
+            questions: questions.to_vec(),
+        };
+        self.second.try_tell(visit).expect("there is room");
+    }
+
+    /// Stops the supervisor; what the second heard, and how long it took.
+    fn stop(&self, system: &TestSystem) -> (Vec<Heard>, Duration) {
+        let before = system.elapsed();
+        self.supervisor.stop();
+        let exit = system.run(self.supervisor.stopped());
+        assert!(matches!(exit, Exit::Shutdown), "{exit:?}");
+        assert!(!self.first.is_alive() && !self.second.is_alive());
+        (self.probe.drain(), system.elapsed() - before)
+    }
+}
+
+fn fail_twice(system: &TestSystem, member: &ActorRef<MemberMessage>) {
+    for _ in 0..2 {
+        let failed = system.run(member.ask(Question::Fail));
+        assert_eq!(failed, Err(AskError::Dropped));
+    }
+}
+
+#[test]
+fn a_sibling_that_asks_a_child_in_its_pause_is_told_when_the_supervisor_stops() {
+    TestSystem::check(0..10, |system| {
+        let pair = Pair::new(system, Strategy::OneForOne);
+        fail_twice(system, &pair.first);
+        pair.visit(Duration::ZERO, &[Question::Answer]);
+        system.run_until_idle();
+        let (heard, took) = pair.stop(system);
+        assert_eq!(heard, [[Err(AskError::Dropped)]]);
+        assert_eq!(took, Duration::ZERO);
+    });
+}
+
+#[test]
+fn a_child_in_its_pause_refuses_questions_once_its_supervisor_stops() {
+    TestSystem::check(0..10, |system| {
+        let pair = Pair::new(system, Strategy::OneForOne);
+        fail_twice(system, &pair.first);
+        pair.visit(SECOND, &[Question::Answer]);
+        system.run_until_idle();
+        let (heard, took) = pair.stop(system);
+        assert_eq!(heard, [[Err(AskError::Closed)]]);
+        assert_eq!(took, SECOND);
+    });
+}
+
+#[test]
+fn a_child_that_ends_while_its_supervisor_stops_refuses_what_comes_then() {
+    let all = [
+        Strategy::OneForOne,
+        Strategy::OneForAll,
+        Strategy::RestForOne,
+    ];
+    for strategy in all {
+        TestSystem::check(0..10, |system| {
+            let pair = Pair::new(system, strategy);
+            pair.visit(SECOND, &[Question::Fail, Question::Answer]);
+            system.run_until_idle();
+            let (heard, took) = pair.stop(system);
+            assert_eq!(heard, [[Err(AskError::Dropped), Err(AskError::Closed)]]);
+            assert_eq!(took, SECOND);
+        });
+    }
+}
+
+#[test]
+fn a_dynamic_supervisor_that_stops_gives_up_its_children_in_their_pauses() {
+    TestSystem::check(0..10, |system| {
+        let probe = system.probe::<Heard>();
+        let dynamic = Dynamic::<Member>::new()
+            .restart(Restart::Permanent)
+            .shutdown(Shutdown::Infinity)
+            .backoff(Backoff::new(99 * SECOND, 99 * SECOND));
+        let dynamic = system.dynamic("d", dynamic);
+        let start = |key: &str| {
+            let started = dynamic.start_child(key, probe.recipient());
+            started.expect("a new key")
+        };
+        let (first, second) = (start("first"), start("second"));
+        fail_twice(system, &first);
+        let visit = Visit {
+            whom: first,
+            after: Duration::ZERO,
+            questions: vec![Question::Answer; 2],
+        };
+        second.try_tell(visit).expect("there is room");
+        system.run_until_idle();
+        let before = system.elapsed();
+        dynamic.stop();
+        system.run(dynamic.stopped());
+        let expected = [[Err(AskError::Dropped), Err(AskError::Closed)]];
+        assert_eq!(probe.drain(), expected);
+        assert_eq!(system.elapsed(), before);
+    });
+}
