@@ -3,6 +3,7 @@
 //! Each verb is a module with one `run`. All of them start programs through [`step`], so that every
 //! failure says which step it was, how long it took and how to run it alone.
 
+mod asan;
 mod bench;
 mod binaries;
 mod bugs;
@@ -45,8 +46,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
   tidy                     layout, imports, words and licences that clippy does not check
   ci [STEP...]             all that must be green before review (--list names the steps,
                            --keep-going runs on after a failure)
-  bench PART               ours beside its peers, in one binary; PART is runtime, pfcp or
-                           scale (many actors and growing load, for the plots)
+  bench PART               ours beside its peers, in one binary; PART is runtime, scale (many
+                           actors and growing load, for the plots), pfcp, n4 (the node under
+                           load) or messages (the actor model in TypeScript)
                            (--quick: short; --only ROWS: separated by commas, with a * at the end
                            for all that begin so; --json: rows only; a whole run goes to
                            docs/performance.json and docs/performance.md is written anew;
@@ -81,6 +83,7 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            weakened ordering must make a model fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
                            here; it says which (--short: Miri alone where it is)
+  asan                     the runtime's tests under AddressSanitizer (needs a nightly toolchain)
   picture                  run the demo and draw what it printed as docs/demo.svg
 
 Environment: CI=true makes a missing tool or missing fixtures a failure.
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Some("picture") => picture::run(&project),
         Some("simulate") => simulate::run(&project, &rest),
         Some("loom") => loom::run(&project, &rest),
+        Some("asan") => asan::run(&project, &rest),
         Some("miri") => miri::run(&project, &rest),
         Some("mutants") => mutants::run(&project, &rest),
         Some("chaos") => chaos::run(&project, &rest),

@@ -10,10 +10,7 @@ use crate::binaries::{self, Binary};
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::tools::{self, Tool};
-use crate::{Outcome, term};
-
-/// The platform is named so that the flags do not reach build scripts.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+use crate::{Outcome, asan, term};
 
 const VALGRIND: Tool = Tool {
     program: "valgrind",
@@ -58,7 +55,7 @@ pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
     // What Miri runs, it sees better; but it is too slow for real threads.
     if !short || ran.is_empty() {
         if has_nightly() {
-            steps.push(address(project));
+            steps.push(asan::step(project));
             ran.push("AddressSanitizer");
         } else {
             left_out.push("AddressSanitizer (rustup toolchain install nightly)");
@@ -88,7 +85,8 @@ fn answers(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn has_nightly() -> bool {
+/// Whether a nightly toolchain is here.
+pub(crate) fn has_nightly() -> bool {
     answers(Command::new("rustc").args(["+nightly", "--version"]))
 }
 
@@ -109,7 +107,8 @@ fn has_miri() -> bool {
     has_nightly() && answers(Command::new("rustup").args(add)) && works()
 }
 
-fn nightly(project: &Project, folder: &str) -> Command {
+/// A cargo of the nightly toolchain, with a target folder of this name.
+pub(crate) fn nightly(project: &Project, folder: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(project.root())
@@ -148,21 +147,6 @@ fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
         }));
     }
     steps
-}
-
-fn address(project: &Project) -> Step<'_> {
-    Step::command("address", || {
-        let mut cargo = nightly(project, "address");
-        cargo
-            .env("RUSTFLAGS", "-Zsanitizer=address")
-            // Leaks are looked for by the others: its own search needs to trace the process.
-            .env("ASAN_OPTIONS", "detect_leaks=0")
-            .env("STROWGER_STORM_SEEDS", "0..100");
-        cargo.args(["test", "--locked", "-p", "strowger", "--lib"]);
-        cargo.args(["--target", PLATFORM]);
-        cargo.args(["--test", "storm", "--test", "parallel"]);
-        cargo
-    })
 }
 
 fn valgrind(project: &Project) -> Step<'_> {
