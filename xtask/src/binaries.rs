@@ -48,6 +48,16 @@ pub(crate) fn storm(project: &Project) -> Result<Binary, String> {
 }
 
 impl Binary {
+    /// One that is nowhere.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            folder: PathBuf::new(),
+        }
+    }
+
     /// A command that runs it where cargo would.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);

@@ -2,9 +2,9 @@
 //! that no test may miss.
 //!
 //! `cargo-mutants` names the changes. All of them are built into one copy of the crate, each
-//! behind a switch ([`schema`]), so that a change costs a run of the tests and no build. Tests that
-//! never come by a change are not run on it. The few changes that cannot be switched, such as
-//! those in a `const fn`, are built one at a time.
+//! behind a switch ([`schema`]), so that a change costs no build, and only those tests that come by
+//! it ([`suite`]). The few changes that cannot be switched, such as those in a `const fn`, are
+//! built one at a time.
 //!
 //! A later run leaves out what an earlier one saw caught while the function is the same, so one
 //! that was broken off goes on where it was.
@@ -13,6 +13,7 @@ mod equivalent;
 mod hunt;
 mod schema;
 mod subject;
+mod suite;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +32,14 @@ const VERSION: &str = "27.1.0";
 /// What a change may be left out for: an opaque future has no other value, and what only prints
 /// decides nothing.
 const LEFT_OUT: [&str; 2] = ["impl fmt::", "impl std::fmt::"];
+
+/// What became of a change.
+enum End {
+    Caught(String),
+    Missed,
+    /// It does not compile, which is caught by the compiler.
+    Unviable,
+}
 
 /// Changes the files that `args` name (`--file GLOB`), or all, or those of `--short`; those of the
 /// runtime unless `--pfcp` is given.
@@ -128,7 +137,11 @@ fn installed(project: &Project) -> Result<PathBuf, String> {
     term::note(&format!("builds cargo-mutants {VERSION}, once"));
     let mut install = project.cargo();
     install.args(["install", "cargo-mutants", "--version", VERSION, "--locked"]);
-    install.arg("--force").arg("--root").arg(&root);
+    // It only lists here: what it takes to optimise it would never come back.
+    install
+        .args(["--debug", "--force"])
+        .arg("--root")
+        .arg(&root);
     step::run(&mut install)?;
     Ok(tool)
 }

@@ -2,25 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::End;
 use super::schema::{self, Change};
 use super::subject::Subject;
+use super::suite::Suite;
 use crate::binaries::{self, Binary};
 use crate::project::Project;
 use crate::{step, term};
-
-/// Seeds of the storm that run on each change.
-const SEEDS: &str = "0..40";
-
-/// The least time that tests get on a change, however fast they are without.
-const LEAST: Duration = Duration::from_secs(15);
-
-/// What the address space of a test may grow to, in KiB: some changes lead to endless queues.
-const MEMORY: &str = "16000000";
 
 /// How often the compiler may name changes that do not build before the hunt gives up.
 const ROUNDS: usize = 20;
@@ -62,14 +55,6 @@ pub(super) struct Hunt<'a> {
     /// The files that are changed, as they are.
     texts: BTreeMap<String, String>,
     outcomes: Outcomes,
-}
-
-/// What became of a change.
-enum End {
-    Caught(String),
-    Missed,
-    /// It does not compile, which is caught by the compiler.
-    Unviable,
 }
 
 /// The numbers of changes, by how they can be built.
@@ -359,122 +344,6 @@ impl Diagnostic {
         // The last line only counts the errors before it.
         .filter(|this| !this.places.is_empty())
     }
-}
-
-/// The tests, and which changes each comes by.
-struct Suite {
-    tests: Vec<Test>,
-    only: &'static [&'static str],
-}
-
-struct Test {
-    binary: Binary,
-    took: Duration,
-    /// Nothing is known of it where it was not asked.
-    meets: Option<BTreeSet<usize>>,
-}
-
-impl Suite {
-    /// Runs all tests without a change, and notes what they meet.
-    fn new(
-        binaries: Vec<Binary>,
-        only: &'static [&'static str],
-        folder: &Path,
-    ) -> Result<Self, String> {
-        let met = folder.join("met");
-        let mut tests = Vec::new();
-        for binary in binaries {
-            // Absent unless a run was broken off.
-            let _gone = std::fs::remove_file(&met);
-            let begun = Instant::now();
-            let mut command = limited(&binary, only);
-            command.env("STROWGER_MUTANTS_MET", &met);
-            let output = binaries::output_within(&mut command, LEAST * 30)?;
-            if !output.is_some_and(|output| output.status.success()) {
-                return Err(format!("{} fails without any change", binary.name));
-            }
-            let text = std::fs::read_to_string(&met).unwrap_or_default();
-            tests.push(Test {
-                binary,
-                took: begun.elapsed(),
-                meets: Some(text.lines().filter_map(|line| line.parse().ok()).collect()),
-            });
-        }
-        tests.sort_by_key(|test| test.took);
-        Ok(Self { tests, only })
-    }
-
-    /// Tests of which nothing is known.
-    fn all(binaries: Vec<Binary>, only: &'static [&'static str]) -> Self {
-        let test = |binary| Test {
-            binary,
-            took: LEAST,
-            meets: None,
-        };
-        Self {
-            tests: binaries.into_iter().map(test).collect(),
-            only,
-        }
-    }
-
-    /// Runs the tests that come by a change until one fails.
-    fn run(&self, number: Option<usize>) -> Result<End, String> {
-        for test in &self.tests {
-            let meets = |meets: &BTreeSet<usize>| number.is_some_and(|it| meets.contains(&it));
-            if !test.meets.as_ref().is_none_or(meets) {
-                continue;
-            }
-            let name = &test.binary.name;
-            let Some(output) = test.run(number, self.only)? else {
-                return Ok(End::Caught(format!("{name}, which does not end")));
-            };
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stdout);
-                let failed = said
-                    .lines()
-                    .find_map(|line| line.strip_prefix("---- ")?.strip_suffix(" stdout ----"));
-                let failed = failed.unwrap_or("it breaks off");
-                return Ok(End::Caught(format!("{name}: {failed}")));
-            }
-        }
-        Ok(End::Missed)
-    }
-}
-
-impl Test {
-    /// Runs it with a change; nothing when it does not end.
-    fn run(&self, number: Option<usize>, only: &[&str]) -> Result<Option<Output>, String> {
-        let mut limit = LEAST.max(self.took * 5);
-        loop {
-            let mut command = limited(&self.binary, only);
-            if let Some(number) = number {
-                command.env("STROWGER_MUTANT", number.to_string());
-            }
-            let output = binaries::output_within(&mut command, limit)?;
-            if output.is_some() || number.is_none() {
-                return Ok(output);
-            }
-            // It may be the machine that has become slow, not the change.
-            let begun = Instant::now();
-            binaries::output_within(&mut limited(&self.binary, only), limit * 4)?;
-            let needed = begun.elapsed() * 5;
-            if needed <= limit {
-                return Ok(None);
-            }
-            limit = needed;
-        }
-    }
-}
-
-/// A command for tests that may run wild.
-fn limited(binary: &Binary, only: &[&str]) -> Command {
-    let only = only.join(" ");
-    let limit = format!("ulimit -v {MEMORY}; exec \"$0\" --quiet {only}");
-    let mut command = binary.under("sh", &["-c", &limit]);
-    command
-        .env("STROWGER_STORM_SEEDS", SEEDS)
-        .env("RUST_BACKTRACE", "0");
-    command
 }
 
 /// What was caught, by stamp, on disk.

@@ -110,6 +110,8 @@ enum Shape {
         operand: Range<usize>,
     },
     Guard,
+    /// The end of an arm's pattern: an arm that is deleted is one that never matches.
+    Arm,
 }
 
 /// A file with its changes as branches.
@@ -204,6 +206,14 @@ impl Writer<'_> {
             }
             return;
         }
+        if matches!(site.shape, Shape::Arm) {
+            for (change, _) in &site.changes {
+                let start = self.out.len();
+                self.out.push_str(&format!(" if !crate::mutant({change})"));
+                self.parts.push((start..self.out.len(), *change));
+            }
+            return;
+        }
         self.out.push('(');
         for (change, put) in &site.changes {
             let changed = match &site.shape {
@@ -211,7 +221,7 @@ impl Writer<'_> {
                     format!("{} {put} {}", &text[left.clone()], &text[right.clone()])
                 }
                 Shape::Unary { operand } => format!("{put}{}", &text[operand.clone()]),
-                Shape::Guard | Shape::Return => put.clone(),
+                Shape::Guard | Shape::Return | Shape::Arm => put.clone(),
             };
             self.branch(*change, &changed);
             self.out.push_str(" else ");
@@ -251,6 +261,8 @@ struct Finder {
     binaries: BTreeMap<usize, Binary>,
     unaries: BTreeMap<usize, Unary>,
     guards: Vec<Range<usize>>,
+    /// Where the patterns of arms without a guard end, by where the arm starts.
+    arms: BTreeMap<usize, usize>,
     /// Functions whose body runs where a switch can be read, and which return a type of theirs.
     bodies: Vec<Range<usize>>,
     in_const: usize,
@@ -276,6 +288,10 @@ impl Finder {
             "MatchArmGuard" => {
                 let found = self.guards.iter().find(|guard| guard.start == start)?;
                 Some((found.clone(), Shape::Guard))
+            }
+            "MatchArm" => {
+                let end = *self.arms.get(&start)?;
+                Some((end..end, Shape::Arm))
             }
             _ => None,
         }
@@ -356,6 +372,14 @@ impl<'ast> Visit<'ast> for Finder {
         visit::visit_expr_unary(self, one);
     }
 
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        if self.in_const == 0 && !matches!(arm.pat, syn::Pat::Guard(_)) {
+            let end = arm.pat.span().byte_range().end;
+            self.arms.insert(arm.span().byte_range().start, end);
+        }
+        visit::visit_arm(self, arm);
+    }
+
     fn visit_pat_guard(&mut self, guarded: &'ast syn::PatGuard) {
         if self.in_const == 0 {
             self.guards.push(guarded.guard.span().byte_range());
@@ -405,6 +429,16 @@ mod tests {
         let constant = TEXT.replace("fn f", "const fn f");
         let branched = branch(&constant, &[(3, &one)]).expect("it is Rust");
         assert_eq!(branched.alone, [3]);
+    }
+
+    #[test]
+    fn an_arm_that_is_deleted_is_one_that_never_matches() {
+        let text = "fn f(a: u8) -> u8 {\n    match a { 1 | 2 => 3, _ => a }\n}\n";
+        let one = change("MatchArm", "", 15, 10);
+        let branched = branch(text, &[(4, &one)]).expect("it is Rust");
+        let expected = "match a { 1 | 2 if !crate::mutant(4) => 3, _ => a }";
+        assert!(branched.text.contains(expected), "{}", branched.text);
+        assert_eq!(branched.parts.len(), 1);
     }
 
     #[test]

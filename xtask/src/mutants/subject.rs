@@ -21,7 +21,11 @@ pub(super) const RUNTIME: Subject = Subject {
     library: "crates/runtime/src/lib.rs",
     files: &[
         "crates/runtime/src/mailbox.rs",
+        "crates/runtime/src/mailbox/batch.rs",
         "crates/runtime/src/mailbox/drain.rs",
+        "crates/runtime/src/mailbox/figures.rs",
+        "crates/runtime/src/mailbox/life.rs",
+        "crates/runtime/src/mailbox/rare.rs",
         "crates/runtime/src/mailbox/receiver.rs",
         "crates/runtime/src/mailbox/spec.rs",
         "crates/runtime/src/mailbox/term.rs",
