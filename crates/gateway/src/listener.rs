@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use socket2::{SockRef, TcpKeepalive};
 use strowger::{
     Actor, ActorSystem, Code, Context, DynamicRef, Exit, Fault, MailboxSpec, Signal, StartError,
 };
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use crate::connection::{Connection, ConnectionArgs, Octets, Terms};
 use crate::frame::{Frame, Kind};
@@ -108,12 +109,28 @@ impl Open {
             }
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // What is written is a batch already.
-                stream.set_nodelay(true)?;
+                prepare(&stream)?;
                 Ok(Box::new(stream))
             }
         }
     }
+}
+
+/// Silence after which the system asks whether the other host is there, and the pause before it
+/// asks again.
+const SILENCE: Duration = Duration::from_secs(15);
+const AGAIN: Duration = Duration::from_secs(5);
+/// How often it asks.
+const TIMES: u32 = 3;
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // What is written is a batch already.
+    stream.set_nodelay(true)?;
+    // A call or a stream keeps a connection from being idle: without this, one whose host has
+    // vanished would be kept for as long as nothing is written to it.
+    let ask = TcpKeepalive::new().with_time(SILENCE);
+    let ask = ask.with_interval(AGAIN).with_retries(TIMES);
+    SockRef::from(stream).set_tcp_keepalive(&ask)
 }
 
 /// What a listener is made from.

@@ -13,6 +13,7 @@ use strowger_gateway::{
 
 mod hostile;
 mod raw;
+mod tcp;
 mod tokens;
 mod vectors;
 mod web;

@@ -1,0 +1,53 @@
+//! The sockets of the door over TCP, as the system sees them.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::raw::PATIENCE;
+use crate::{TOKEN, node};
+
+/// The timer that a connection from `client` to `door` has, as `/proc/net/tcp` shows it.
+fn timer(door: SocketAddr, client: SocketAddr) -> Option<String> {
+    let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
+    let at = |address: SocketAddr| format!(":{:04X}", address.port());
+    table.lines().find_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, _, _, timer, ..] = columns[..] else {
+            return None;
+        };
+        let is_it = local.ends_with(&at(door)) && remote.ends_with(&at(client));
+        is_it.then(|| timer.to_owned())
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_host_that_vanishes_is_found_out_though_nothing_is_sent() {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let node = node(|spec| {
+        spec.tcp = Some(any);
+        spec.web = Some(any);
+        spec.token = Some(TOKEN.into());
+    })
+    .await;
+    for door in [node.doors.tcp(), node.doors.web()] {
+        let door = door.expect("it was asked for");
+        let mut stream = TcpStream::connect(door).await.expect("it listens");
+        if Some(door) == node.doors.tcp() {
+            // The hello says that the connection was taken.
+            stream.read_u8().await.expect("it says hello");
+        }
+        let client = stream.local_addr().expect("it is connected");
+        let keep_alive = |timer: &String| timer.starts_with("02:");
+        let set = async {
+            while !timer(door, client).as_ref().is_some_and(keep_alive) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, set).await.expect("a timer of its own");
+    }
+}
