@@ -6,6 +6,7 @@ mod captures;
 mod command_line;
 mod component;
 mod configuration;
+mod conformance;
 mod decode;
 mod demo;
 mod dictionary;

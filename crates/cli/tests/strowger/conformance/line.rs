@@ -1,0 +1,226 @@
+//! A client of frames: as many calls at a time as a case likes, one thread.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use serde_json::Value;
+use strowger_gateway::{Content, Decoder, Frame, Kind};
+
+/// No claim: only so that a case that hangs ends.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest payload that it reads or writes.
+const LIMIT: usize = 16 << 20;
+/// How long a question may take that says nothing else.
+const DEADLINE: u32 = 50_000;
+
+pub(super) const ECHO: &str = "conformance/echo";
+pub(super) const SMALL: &str = "conformance/small";
+
+/// Why a call ended with an error.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) retryable: bool,
+    pub(super) details: Box<Value>,
+}
+
+/// What a call of a stream says next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next {
+    Item(Value),
+    End,
+    Failed(Refusal),
+}
+
+/// A connection to a node.
+pub(super) struct Line {
+    stream: UnixStream,
+    decoder: Decoder,
+    names: BTreeMap<String, u32>,
+    last: u32,
+    /// Frames of calls that nobody has looked at yet.
+    came: BTreeMap<u32, VecDeque<Frame>>,
+}
+
+impl Line {
+    pub(super) fn open(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("the node listens");
+        let limited = stream.set_read_timeout(Some(PATIENCE));
+        limited.expect("a minute is a time");
+        let mut line = Self {
+            stream,
+            decoder: Decoder::new(LIMIT),
+            names: BTreeMap::new(),
+            last: 0,
+            came: BTreeMap::new(),
+        };
+        assert_eq!(line.read().kind, Kind::Hello);
+        line
+    }
+
+    /// Asks `conformance/echo`; the answer is waited for with [`Line::answer`].
+    pub(super) fn ask(&mut self, message: &str, payload: &Value) -> u32 {
+        let frame = Frame::new(Kind::Call, 0).with_json(payload);
+        self.call(ECHO, message, frame)
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) fn asked(&mut self, message: &str, payload: &Value) -> Result<Value, Refusal> {
+        let id = self.ask(message, payload);
+        self.answer(id)
+    }
+
+    /// Asks for a number, and waits for it.
+    pub(super) fn number(&mut self, message: &str, payload: &Value) -> f64 {
+        let answer = self.asked(message, payload).expect("an answer");
+        answer.as_f64().expect("a number")
+    }
+
+    pub(super) fn tell(&mut self, message: &str, payload: &Value) -> u32 {
+        let frame = Frame::new(Kind::Tell, 0).with_json(payload);
+        self.call(ECHO, message, frame)
+    }
+
+    /// Reads numbers from `conformance/echo`, of which so many are taken at first.
+    pub(super) fn numbers(&mut self, from: u64, to: Option<u64>, credit: u32) -> u32 {
+        let payload = serde_json::json!({"from": from, "to": to});
+        let mut frame = Frame::new(Kind::Call, 0).with_json(&payload);
+        frame.credit = credit;
+        self.call(ECHO, "numbers", frame)
+    }
+
+    /// Sends a call to an actor; its number.
+    pub(super) fn call(&mut self, path: &str, message: &str, mut frame: Frame) -> u32 {
+        let name = format!("@({path}) {message}");
+        let known = u32::try_from(self.names.len()).expect("few names");
+        let target = *self.names.entry(name.clone()).or_insert(known + 1);
+        if target > known {
+            let mut bound = Frame::new(Kind::Name, 0).with_payload(Content::Text, name);
+            bound.target = target;
+            self.write(&bound);
+        }
+        self.last += 1;
+        frame.id = self.last;
+        frame.target = target;
+        if frame.deadline == 0 && frame.credit == 0 {
+            frame.deadline = DEADLINE;
+        }
+        self.write(&frame);
+        self.last
+    }
+
+    pub(super) fn cancel(&mut self, id: u32) {
+        self.write(&Frame::new(Kind::Cancel, id));
+    }
+
+    pub(super) fn grant(&mut self, id: u32, credit: u32) {
+        let mut frame = Frame::new(Kind::Credit, id);
+        frame.credit = credit;
+        self.write(&frame);
+    }
+
+    /// Waits for the frame that a call says next.
+    pub(super) fn frame(&mut self, id: u32) -> Frame {
+        loop {
+            let kept = self.came.get_mut(&id).and_then(VecDeque::pop_front);
+            if let Some(frame) = kept {
+                return frame;
+            }
+            let frame = self.read();
+            self.came.entry(frame.id).or_default().push_back(frame);
+        }
+    }
+
+    /// Whether a call has said something that nobody has looked at; reads nothing.
+    pub(super) fn has_come(&self, id: u32) -> bool {
+        self.came.get(&id).is_some_and(|frames| !frames.is_empty())
+    }
+
+    /// Waits for what a call of a stream says next.
+    pub(super) fn next(&mut self, id: u32) -> Next {
+        let frame = self.frame(id);
+        match frame.kind {
+            Kind::Item => Next::Item(frame.into_payload().read().expect("JSON")),
+            Kind::Done => {
+                assert_eq!(frame.content, Content::None, "an answer behind items");
+                Next::End
+            }
+            Kind::Error => Next::Failed(refusal(frame)),
+            kind => panic!("a node sends no {kind}"),
+        }
+    }
+
+    /// Waits for an item, and takes one more.
+    pub(super) fn item(&mut self, id: u32) -> Value {
+        let Next::Item(item) = self.next(id) else {
+            panic!("call {id} has ended")
+        };
+        self.grant(id, 1);
+        item
+    }
+
+    /// Reads to the end, item by item; the items, and the error if there is one.
+    pub(super) fn rest(&mut self, id: u32) -> (Vec<Value>, Option<Refusal>) {
+        let mut items = Vec::new();
+        loop {
+            match self.next(id) {
+                Next::Item(item) => {
+                    items.push(item);
+                    self.grant(id, 1);
+                }
+                Next::End => return (items, None),
+                Next::Failed(refusal) => return (items, Some(refusal)),
+            }
+        }
+    }
+
+    /// Waits for the one answer of a call.
+    pub(super) fn answer(&mut self, id: u32) -> Result<Value, Refusal> {
+        let frame = self.frame(id);
+        match frame.kind {
+            Kind::Done => Ok(frame.into_payload().read().expect("JSON")),
+            Kind::Error => Err(refusal(frame)),
+            kind => panic!("{kind} is no answer"),
+        }
+    }
+
+    /// The error that a call ends with.
+    pub(super) fn refused(&mut self, id: u32) -> Refusal {
+        self.answer(id).expect_err("an error")
+    }
+
+    fn write(&mut self, frame: &Frame) {
+        let mut octets = BytesMut::new();
+        let written = frame.encode_into(LIMIT, &mut octets);
+        written.expect("within the limit");
+        self.stream.write_all(&octets).expect("the node reads");
+    }
+
+    fn read(&mut self) -> Frame {
+        loop {
+            if let Some(frame) = self.decoder.next_frame().expect("frames") {
+                return frame;
+            }
+            let mut octets = [0; 4096];
+            let read = self.stream.read(&mut octets).expect("the node writes");
+            assert_ne!(read, 0, "the node closed the connection");
+            self.decoder.feed(&octets[..read]);
+        }
+    }
+}
+
+fn refusal(frame: Frame) -> Refusal {
+    let error: Value = frame.into_payload().read().expect("JSON");
+    let text = |key: &str| error[key].as_str().expect("text").to_owned();
+    Refusal {
+        code: text("code"),
+        message: text("message"),
+        retryable: error["retryable"].as_bool().expect("a truth"),
+        details: Box::new(error["details"].clone()),
+    }
+}
