@@ -1,6 +1,7 @@
 import { address, type Address } from "./address.js";
 import { cancelled, Delivery, onAbort, Question, Subscription } from "./delivery.js";
 import { badRequest, failed, MessageError } from "./error.js";
+import { Life } from "./life.js";
 import { Mailbox, refused } from "./mailbox.js";
 import type { Message } from "./message.js";
 import type {
@@ -38,34 +39,22 @@ export function typed(cell: unknown): unknown {
   return cell;
 }
 
-const NEVER: readonly number[] = [];
 const ALONE: readonly Cell[] = [];
 
 /** An actor over all its incarnations: the mailbox, who handles, and what happens when it fails. */
-export class Cell implements Runnable {
+export class Cell extends Mailbox implements Runnable {
   readonly path: string;
   readonly #shared: Shared;
   readonly #make: AnyMake;
   readonly #options: SpawnOptions;
   readonly #parent: Cell | undefined;
-  readonly #mailbox: Mailbox;
-  // Made when needed: most actors have neither, and an empty map is larger than an actor.
-  #children: Map<string, Cell> | undefined;
-  #streams: Set<ActorStream> | undefined;
   #state: ActorInfo["state"] = "starting";
   #actor: AnyActor | undefined;
   #incarnation = 0;
   #isScheduled = false;
   #current: Delivery | undefined;
   #handled = 0;
-  #restarts = 0;
-  #failures: readonly number[] = NEVER;
-  #lastExit: Exit | undefined;
-  #stopSelf = false;
-  #retired: Promise<void> | undefined;
-  #finish: ((exit: Exit) => void) | undefined;
-  #ended: Promise<Exit> | undefined;
-  #onIdle: (() => void) | undefined;
+  #life: Life<Cell> | undefined;
 
   constructor(
     shared: Shared,
@@ -74,12 +63,12 @@ export class Cell implements Runnable {
     options: SpawnOptions,
     parent: Cell | undefined,
   ) {
+    super(options.capacity ?? 1024, options.overflow ?? "wait");
     this.path = path;
     this.#shared = shared;
     this.#make = make;
     this.#options = options;
     this.#parent = parent;
-    this.#mailbox = new Mailbox(options.capacity ?? 1024, options.overflow ?? "wait", this);
     shared.cells.set(path, this);
     this.#start();
   }
@@ -89,11 +78,11 @@ export class Cell implements Runnable {
   }
 
   get ended(): Promise<Exit> {
-    // Made when somebody looks: for most actors nobody does, and it is a third of their size.
-    this.#ended ??= this.#state === "ended" && this.#lastExit !== undefined
-      ? Promise.resolve(this.#lastExit)
-      : new Promise((resolve) => (this.#finish = resolve));
-    return this.#ended;
+    const life = this.#lived();
+    life.ended ??= this.#state === "ended" && life.lastExit !== undefined
+      ? Promise.resolve(life.lastExit)
+      : new Promise((resolve) => (life.finish = resolve));
+    return life.ended;
   }
 
   get isAlive(): boolean {
@@ -158,21 +147,21 @@ export class Cell implements Runnable {
     return {
       address: this.address,
       state: this.#state,
-      depth: this.#mailbox.length,
-      capacity: this.#mailbox.capacity,
-      highWater: this.#mailbox.highWater,
+      depth: this.depth,
+      capacity: this.capacity,
+      highWater: this.highWater,
       handled: this.#handled,
-      dropped: this.#mailbox.dropped,
-      restarts: this.#restarts,
-      lastExit: this.#lastExit,
-      children: this.#children?.size ?? 0,
+      dropped: this.dropped,
+      restarts: this.#life?.restarts ?? 0,
+      lastExit: this.#life?.lastExit,
+      children: this.#life?.children.size ?? 0,
     };
   }
 
   turn(budget: number): number {
     let handled = 0;
     while (handled < budget && this.#isReady()) {
-      const delivery = this.#mailbox.take();
+      const delivery = this.take();
       if (delivery === undefined) break;
       handled += 1;
       // Somebody who gave up while it waited has been told.
@@ -183,9 +172,13 @@ export class Cell implements Runnable {
   }
 
   rest(): boolean {
-    if (this.#isReady() && this.#mailbox.length > 0) return false;
+    if (this.#isReady() && this.depth > 0) return false;
     this.#isScheduled = false;
     return true;
+  }
+
+  #lived(): Life<Cell> {
+    return (this.#life ??= new Life());
   }
 
   #isReady(): boolean {
@@ -198,13 +191,13 @@ export class Cell implements Runnable {
       this.dead(delivery, error);
       return refused(error);
     }
-    const queued = this.#mailbox.offer(delivery, signal);
+    const queued = this.offer(delivery, signal);
     if (!this.#isScheduled) this.#wake();
     return queued;
   }
 
   #wake(): void {
-    if (this.#isScheduled || !this.#isReady() || this.#mailbox.length === 0) return;
+    if (this.#isScheduled || !this.#isReady() || this.depth === 0) return;
     this.#isScheduled = true;
     this.#shared.scheduler.schedule(this);
   }
@@ -269,14 +262,14 @@ export class Cell implements Runnable {
     delivery.refuse(failed(`${this.path} failed at ${delivery.type}`, thrown));
     this.#current = undefined;
     this.#fail(thrown);
-    this.#onIdle?.();
+    this.#life?.onIdle?.();
   }
 
   #idle(): void {
     this.#current = undefined;
-    this.#onIdle?.();
-    if (this.#stopSelf) {
-      this.#stopSelf = false;
+    this.#life?.onIdle?.();
+    if (this.#life?.stopSelf === true) {
+      this.#life.stopSelf = false;
       this.#over({ reason: "stopped" });
     }
   }
@@ -288,8 +281,7 @@ export class Cell implements Runnable {
       return;
     }
     const most = this.#options.streams ?? 1024;
-    this.#streams ??= new Set();
-    const streams = this.#streams;
+    const { streams } = this.#lived();
     if (streams.size >= most) {
       stream.end(new MessageError("full", `${this.path} has its ${most} streams`));
       return;
@@ -339,7 +331,7 @@ export class Cell implements Runnable {
   spawn(incarnation: number, key: string, make: AnyMake, options: SpawnOptions): Cell {
     if (incarnation !== this.#incarnation || !this.isAlive) throw this.#shared.nobody(this.path);
     const child = this.#shared.spawn(`${this.path}/${key}`, make, options, this);
-    if (child.isAlive) (this.#children ??= new Map()).set(key, child);
+    if (child.isAlive) this.#lived().children.set(key, child);
     return child;
   }
 
@@ -347,7 +339,7 @@ export class Cell implements Runnable {
   finish(incarnation: number): void {
     if (incarnation !== this.#incarnation || this.#state !== "running") return;
     if (this.#current === undefined) this.#over({ reason: "stopped" });
-    else this.#stopSelf = true;
+    else this.#lived().stopSelf = true;
   }
 
   #fail(error: unknown): void {
@@ -366,16 +358,17 @@ export class Cell implements Runnable {
     }
     const now = this.#shared.clock.now();
     const { restarts, withinMs } = this.#options.intensity ?? { restarts: 5, withinMs: 10_000 };
-    this.#failures = this.#failures.filter((at) => now - at < withinMs);
-    if (this.#failures.length >= restarts) {
+    const life = this.#lived();
+    life.failures = life.failures.filter((at) => now - at < withinMs);
+    if (life.failures.length >= restarts) {
       void this.#end({ reason: "intensity", error: exit.error });
       return;
     }
-    this.#failures = [...this.#failures, now];
+    life.failures = [...life.failures, now];
     this.#state = "restarting";
     const group = (this.#parent?.group(this) ?? ALONE).filter((cell) => cell.#yield(this));
-    this.#retired = this.#retire(exit);
-    void this.#retired.then(() => this.#anew(group, this.#pause()));
+    life.retired = this.#retire(exit);
+    void life.retired.then(() => this.#anew(group, this.#pause()));
   }
 
   /** Begins anew after a pause, and with it those of its group, itself among them. */
@@ -387,8 +380,9 @@ export class Cell implements Runnable {
         await other.#end(exit);
         continue;
       }
-      other.#retired = other.#retire(exit);
-      await other.#retired;
+      const retired = other.#retire(exit);
+      other.#lived().retired = retired;
+      await retired;
     }
     if (this.#state !== "restarting") return;
     this.#shared.wheelAfter(pause, () => {
@@ -400,7 +394,7 @@ export class Cell implements Runnable {
   group(failed: Cell): readonly Cell[] {
     const strategy = this.#options.strategy ?? "one-for-one";
     if (strategy === "one-for-one") return ALONE;
-    const all = [...(this.#children?.values() ?? [])];
+    const all = [...(this.#life?.children.values() ?? [])];
     const at = all.indexOf(failed);
     // One that failed while it was spawned is no child yet.
     if (at < 0) return ALONE;
@@ -419,7 +413,7 @@ export class Cell implements Runnable {
 
   #restart(): void {
     if (this.#state !== "restarting") return;
-    this.#restarts += 1;
+    this.#lived().restarts += 1;
     this.#start();
   }
 
@@ -435,20 +429,20 @@ export class Cell implements Runnable {
   /** Milliseconds before the next start: none at first, then more and more. */
   #pause(): number {
     const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 50, maxMs: 10_000 };
-    const before = this.#failures.length - 1;
+    const before = this.#lived().failures.length - 1;
     return before === 0 ? 0 : Math.min(maxMs, initialMs * 2 ** (before - 1));
   }
 
   /** Ends what belongs to the incarnation: children, streams, and the value itself. */
   async #retire(exit: Exit): Promise<void> {
     this.#incarnation += 1;
-    this.#lastExit = exit;
+    this.#lived().lastExit = exit;
     const actor = this.#actor;
     this.#actor = undefined;
-    const children = [...(this.#children?.values() ?? [])].reverse();
+    const children = [...(this.#life?.children.values() ?? [])].reverse();
     for (const child of children) await child.stop();
     const why = failed(`${this.path} has ended`, exit.error ?? exit.reason);
-    for (const stream of [...(this.#streams ?? [])]) stream.end(why);
+    for (const stream of [...(this.#life?.streams ?? [])]) stream.end(why);
     if (actor !== undefined) await this.#after(actor, exit);
   }
 
@@ -470,26 +464,28 @@ export class Cell implements Runnable {
       this.#current?.abort(new MessageError("failed", message));
       this.#current = undefined;
     }
-    this.#mailbox.clear(this.#shared.nobody(this.path));
-    await this.#retired;
+    this.clear(this.#shared.nobody(this.path));
+    await this.#life?.retired;
     await this.#retire(last);
     this.#state = "ended";
     this.#shared.cells.delete(this.path);
     this.#parent?.childEnded(this, last);
-    this.#finish?.(last);
+    this.#life?.finish?.(last);
   }
 
   childEnded(child: Cell, exit: Exit): void {
     const key = child.path.slice(this.path.length + 1);
-    if (this.#children?.get(key) === child) this.#children.delete(key);
+    const children = this.#life?.children;
+    if (children?.get(key) === child) children.delete(key);
     if (exit.reason === "intensity") this.#fail(exit.error);
   }
 
   #finished(): Promise<boolean> {
     return new Promise((resolve) => {
       const undo = this.#shared.wheelAfter(this.#shutdownMs(), () => resolve(false));
-      this.#onIdle = () => {
-        this.#onIdle = undefined;
+      const life = this.#lived();
+      life.onIdle = () => {
+        life.onIdle = undefined;
         undo();
         resolve(true);
       };
@@ -501,7 +497,7 @@ export class Cell implements Runnable {
   }
 
   /** A message was let go by the mailbox, or has nobody to go to. */
-  dead(delivery: Delivery, error: MessageError): void {
+  protected override dead(delivery: Delivery, error: MessageError): void {
     this.#shared.dead(this, delivery, error.code);
     if (!delivery.isOver) delivery.refuse(error);
   }

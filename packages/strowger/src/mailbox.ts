@@ -3,11 +3,6 @@ import { MessageError, stackless } from "./error.js";
 import type { Overflow } from "./protocol.js";
 import { Ring } from "./ring.js";
 
-/** Who hears of messages that a mailbox lets go. */
-export interface Owner {
-  dead(delivery: Delivery, error: MessageError): void;
-}
-
 interface Sender {
   readonly delivery: Delivery;
   readonly resolve: () => void;
@@ -18,28 +13,44 @@ interface Sender {
 
 const QUEUED = Promise.resolve();
 
-/** Messages that wait, up to a capacity, and senders that wait for room. */
-export class Mailbox extends Ring<Delivery> {
-  highWater = 0;
-  dropped = 0;
-  readonly capacity: number;
-  readonly #overflow: Overflow;
-  readonly #owner: Owner;
+/**
+ * Messages that wait, up to a capacity, and senders that wait for room.
+ *
+ * A base of who handles them, not a part: there are as many as there are actors, and an object of
+ * its own would be a tenth of one.
+ */
+export abstract class Mailbox {
+  /** The oldest message; most mailboxes never have two at a time, and so no ring. */
+  #first: Delivery | undefined;
+  #rest: Ring<Delivery> | undefined;
   #senders: Ring<Sender> | undefined;
+  protected highWater = 0;
+  protected dropped = 0;
+  protected readonly capacity: number;
+  readonly #overflow: Overflow;
 
-  constructor(capacity: number, overflow: Overflow, owner: Owner) {
-    super();
+  constructor(capacity: number, overflow: Overflow) {
     this.capacity = Math.max(1, Math.floor(capacity));
     this.#overflow = overflow;
-    this.#owner = owner;
+  }
+
+  /** Hears of messages that are let go. */
+  protected abstract dead(delivery: Delivery, error: MessageError): void;
+
+  /** How many wait. */
+  protected get depth(): number {
+    const rest = this.#rest === undefined ? 0 : this.#rest.length;
+    return this.#first === undefined ? rest : rest + 1;
   }
 
   /** Queues a message, or does what the rule says; resolves when it is queued. */
-  offer(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
+  protected offer(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
+    const { depth } = this;
     // Who comes later must not overtake a sender that waits.
-    if (this.length < this.capacity && (this.#senders?.length ?? 0) === 0) {
-      this.push(delivery);
-      if (this.length > this.highWater) this.highWater = this.length;
+    if (depth < this.capacity && (this.#senders === undefined || this.#senders.length === 0)) {
+      if (depth === 0) this.#first = delivery;
+      else (this.#rest ??= new Ring()).push(delivery);
+      if (depth >= this.highWater) this.highWater = depth + 1;
       return QUEUED;
     }
     switch (this.#overflow) {
@@ -49,39 +60,51 @@ export class Mailbox extends Ring<Delivery> {
         return this.#reject(delivery, this.#full());
       case "drop-newest":
         this.dropped += 1;
-        this.#owner.dead(delivery, this.#full());
+        this.dead(delivery, this.#full());
         return QUEUED;
       case "drop-oldest":
         this.#drop();
         break;
       case "keep-latest":
-        while (this.length > 0) this.#drop();
+        while (this.depth > 0) this.#drop();
         break;
     }
-    this.push(delivery);
+    this.#push(delivery);
     return QUEUED;
   }
 
   /** Takes the oldest message out, and lets in a sender that waits. */
-  take(): Delivery | undefined {
-    const delivery = this.shift();
+  protected take(): Delivery | undefined {
+    const delivery = this.#shift();
     if (this.#senders !== undefined) this.#admit(this.#senders);
     return delivery;
   }
 
   /** Refuses all that waits. */
-  clear(error: MessageError): void {
-    for (let each = this.shift(); each !== undefined; each = this.shift()) {
-      this.#owner.dead(each, error);
+  protected clear(error: MessageError): void {
+    for (let each = this.#shift(); each !== undefined; each = this.#shift()) {
+      this.dead(each, error);
     }
     const senders = this.#senders;
     this.#senders = undefined;
     for (let each = senders?.shift(); each !== undefined; each = senders?.shift()) {
       if (each.isGone) continue;
       each.forget();
-      this.#owner.dead(each.delivery, error);
+      this.dead(each.delivery, error);
       each.reject(error);
     }
+  }
+
+  #push(delivery: Delivery): void {
+    if (this.depth === 0) this.#first = delivery;
+    else (this.#rest ??= new Ring()).push(delivery);
+  }
+
+  #shift(): Delivery | undefined {
+    const first = this.#first;
+    if (first === undefined) return this.#rest?.shift();
+    this.#first = undefined;
+    return first;
   }
 
   #wait(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
@@ -95,7 +118,7 @@ export class Mailbox extends Ring<Delivery> {
       sender.forget = onAbort(signal, () => {
         sender.isGone = true;
         const error = cancelled(delivery.type);
-        this.#owner.dead(delivery, error);
+        this.dead(delivery, error);
         reject(error);
       });
     });
@@ -104,25 +127,25 @@ export class Mailbox extends Ring<Delivery> {
   }
 
   #admit(senders: Ring<Sender>): void {
-    while (this.length < this.capacity) {
+    while (this.depth < this.capacity) {
       const sender = senders.shift();
       if (sender === undefined) return;
       if (sender.isGone) continue;
       sender.forget();
-      this.push(sender.delivery);
+      this.#push(sender.delivery);
       sender.resolve();
     }
   }
 
   #drop(): void {
-    const oldest = this.shift();
+    const oldest = this.#shift();
     if (oldest === undefined) return;
     this.dropped += 1;
-    this.#owner.dead(oldest, this.#full());
+    this.dead(oldest, this.#full());
   }
 
   #reject(delivery: Delivery, error: MessageError): Promise<void> {
-    this.#owner.dead(delivery, error);
+    this.dead(delivery, error);
     return refused(error);
   }
 
