@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { nodeOrSkip } from "./binary.js";
+
+const { program: binary, skip } = nodeOrSkip();
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Runs a program to its end and returns what it printed, line by line. */
@@ -24,6 +27,16 @@ for (const [example, printed] of [
     assert.deepEqual(run(process.execPath, [`dist/examples/${example}.js`], root), printed);
   });
 }
+
+test("the example topic prints what it says", { skip, timeout: 120_000 }, () => {
+  const env = { ...process.env, STROWGER_BIN: binary };
+  const out = execFileSync(process.execPath, ["dist/examples/topic.js"], {
+    cwd: root,
+    encoding: "utf8",
+    env,
+  });
+  assert.deepEqual(out.trim().split("\n"), ["1 established", "2 established", "3 established"]);
+});
 
 test("the package bundles for browsers, and nothing of Node is in it", () => {
   const folder = mkdtempSync(join(root, "dist/bundle-"));
