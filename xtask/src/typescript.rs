@@ -40,7 +40,8 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
         ));
     }
     let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter=tap"])
+    // Node 20 has WebSocket behind a flag; later ones take the flag and need none.
+    node.args(["--experimental-websocket", "--test", "--test-reporter=tap"])
         .args(test_files(&folder)?)
         .env("STROWGER_BIN", &program)
         .current_dir(&folder);
