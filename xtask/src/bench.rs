@@ -18,7 +18,7 @@ const PARTS: &[(&str, &str)] = &[
     ("messages", TYPESCRIPT),
 ];
 
-/// The part is measured by programs of the TypeScript package.
+/// The part is measured by programs of the TypeScript package, and one of the bench workspace.
 const TYPESCRIPT: &str = "typescript";
 
 /// The packages whose versions a page names.
@@ -211,7 +211,7 @@ fn follow(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outc
     Err(format!("`{shown}` ended with {status}"))
 }
 
-fn bench_cargo(project: &Project) -> Command {
+pub(crate) fn bench_cargo(project: &Project) -> Command {
     let mut cargo = project.cargo();
     cargo.current_dir(project.root().join("bench"));
     cargo

@@ -255,6 +255,7 @@ fn legend(part: &str, rows: &[Value]) -> String {
 fn family(id: &str) -> &str {
     let id = id.strip_suffix("_bounded").unwrap_or(id);
     let id = id.strip_suffix("_bun").unwrap_or(id);
+    let id = id.strip_suffix("_rust").unwrap_or(id);
     if let Some((family, _)) = id.split_once('/') {
         return family;
     }

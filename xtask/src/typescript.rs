@@ -88,7 +88,12 @@ pub(crate) fn benches(project: &Project) -> Result<Vec<Command>, String> {
     ]))?;
     let node = project.target().join("release/strowger");
     let bun = folder.join("node_modules/.bin/bun");
-    let mut benches = Vec::new();
+    let mut rust = crate::bench::bench_cargo(project);
+    step::run(rust.args(["build", "--release", "--quiet", "--bin", "messages"]))?;
+    let mut rust = crate::bench::bench_cargo(project);
+    rust.args(["run", "--release", "--quiet", "--bin", "messages", "--"]);
+    rust.env("STROWGER_BIN", &node);
+    let mut benches = vec![rust];
     let mut add = |args: &[&str]| {
         let mut on_node = Command::new("node");
         on_node.arg("--expose-gc");
@@ -100,7 +105,7 @@ pub(crate) fn benches(project: &Project) -> Result<Vec<Command>, String> {
     };
     add(&["dist/bench/messages.js"]);
     for subject in ["strowger", "nact"] {
-        for what in ["actors", "messages"] {
+        for what in ["actors", "messages", "process"] {
             add(&["dist/bench/memory.js", subject, what]);
         }
     }

@@ -1,16 +1,26 @@
-// Prints what an idle actor and a message that waits take, as rows of `cargo xtask bench messages`.
-// One subject and one thing in each process: `memory.js SUBJECT actors|messages`. Resident memory,
-// because Bun's heapUsed does not move; after a collection where there is one to ask for.
+// Prints what an idle actor, a message that waits and a process take, as rows of
+// `cargo xtask bench messages`. One subject and one thing in each process:
+// `memory.js SUBJECT actors|messages|process`. Resident memory, because Bun's heapUsed does not
+// move; after a collection where there is one to ask for.
 import { dispatch, spawn, start } from "nact";
 
 import { ActorSystem } from "strowger";
 
-import { isWanted, suffix } from "./row.js";
+import { check, isWanted, suffix } from "./row.js";
+import { nact, strowger } from "./subjects.js";
 
 const [subject = "strowger", what = "actors"] = process.argv.slice(2);
 const MANY = 100_000;
-const id = what === "actors" ? "idle_actor" : "queued_message";
+const ids = new Map([
+  ["actors", "idle_actor"],
+  ["messages", "queued_message"],
+  ["process", "resident_10k"],
+]);
+const id = ids.get(what);
+if (id === undefined) throw new Error("memory.js SUBJECT actors|messages|process");
 if (!isWanted(id)) process.exit(0);
+
+const options = { capacity: MANY };
 
 type Counter = { add: { payload: number; reply: number } };
 
@@ -22,7 +32,7 @@ async function make(): Promise<unknown> {
       system.spawn<Counter>(path, () => {
         let count = 0;
         return { handle: { add: (by) => (count += by) } };
-      }, { capacity: MANY });
+      }, options);
     if (what === "messages") {
       const ref = spawned("one");
       for (let n = 0; n < MANY; n += 1) void ref.tell("add", n);
@@ -56,9 +66,26 @@ function resident(): number {
   return process.memoryUsage.rss();
 }
 
-const before = resident();
-const made = await make();
-const value = Math.round((resident() - before) / MANY);
-const row = { part: "messages", id: id + suffix, subject, value, unit: "bytes" };
-console.log(JSON.stringify({ ...row, iterations: MANY, checked: made === undefined ? 0 : MANY }));
+function print(value: number, checked: number): void {
+  const row = { part: "messages", id: `${id}${suffix}`, subject, value: Math.round(value) };
+  console.log(JSON.stringify({ ...row, unit: "bytes", iterations: checked, checked }));
+}
+
+if (what === "process") {
+  const subjectOf = subject === "nact" ? nact : strowger;
+  const counter = subjectOf();
+  let last = 0;
+  for (let batch = 0; batch < 100; batch += 1) {
+    const asked = Array.from({ length: 100 }, () => counter.ask());
+    last = (await Promise.all(asked)).at(-1) ?? 0;
+  }
+  check(last === 10_000, "each is handled once");
+  print(resident(), last);
+} else {
+  // As many are there before: room that a heap keeps for what is young is not theirs.
+  const first = await make();
+  const before = resident();
+  const second = await make();
+  print((resident() - before) / MANY, first === second ? 0 : MANY);
+}
 process.exit(0);

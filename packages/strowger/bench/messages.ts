@@ -5,6 +5,7 @@ import { measure } from "mitata";
 import { address, createMessage, parseAddress } from "strowger";
 
 import { client } from "./client.js";
+import { creation, patterns, routing } from "./document.js";
 import { check, isWanted, quick, type Row, suffix, TELLS } from "./row.js";
 import { floor, nact, strowger, type Subject } from "./subjects.js";
 
@@ -138,5 +139,10 @@ await row(each("fan_out_10", 1, (subject) => async () => {
 await row(each("batch_10k", 1, (subject) => async () => {
   for (let batch = 0; batch < 100; batch += 1) await hundred(subject)();
 }));
+for (const each of creation()) await row(each);
+const routes = routing();
+for (const each of routes.rows) await row(each);
+await routes.close();
+for (const each of patterns(subjects)) await row(each);
 await Promise.all(subjects.map((subject) => subject.close()));
 if (["client_ask", "client_ask_p99", "client_ask_pipelined"].some(isWanted)) await client(row);

@@ -13,6 +13,8 @@ export interface Subject {
   ring(hops: number): Promise<number>;
   /** Gives each of ten actors a message; resolves with how many handled it. */
   fanOut(): Promise<number>;
+  /** Has ten actors send so many messages each to one; resolves with how many it handled. */
+  gather(each: number): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -34,6 +36,28 @@ export function strowger(capacity = 1024): Subject {
         pass: (left) => {
           if (left === 0) arrived(total);
           else void ring[(at + 1) % RING]?.tell("pass", left - 1);
+        },
+      },
+    })),
+  );
+  let gathered = 0;
+  let wanted = 0;
+  let together: (count: number) => void = () => {};
+  const sink = system.spawn<Counter>("sink", () => ({
+    handle: {
+      add: () => {
+        gathered += 1;
+        if (gathered === wanted) together(gathered);
+        return gathered;
+      },
+    },
+  }), { capacity });
+  type Source = { send: { payload: number } };
+  const sources = Array.from({ length: 10 }, (_, at) =>
+    system.spawn<Source>(`source/${at}`, () => ({
+      handle: {
+        send: (count) => {
+          for (let n = 0; n < count; n += 1) void sink.tell("add");
         },
       },
     })),
@@ -64,6 +88,11 @@ export function strowger(capacity = 1024): Subject {
       new Promise((resolve) => {
         [handled, all] = [0, resolve];
         for (const leaf of leaves) void leaf.tell("add");
+      }),
+    gather: (each) =>
+      new Promise((resolve) => {
+        [gathered, wanted, together] = [0, 10 * each, resolve];
+        for (const source of sources) void source.tell("send", each);
       }),
     close: () => system.shutdown(),
   };
@@ -97,6 +126,20 @@ export function nact(): Subject {
       return undefined;
     }, `leaf-${at}`),
   );
+  let gathered = 0;
+  let wanted = 0;
+  let together: (count: number) => void = () => {};
+  const sink = spawn(system, (_state: undefined, _message: Add) => {
+    gathered += 1;
+    if (gathered === wanted) together(gathered);
+    return undefined;
+  }, "sink");
+  const sources = Array.from({ length: 10 }, (_, at) =>
+    spawn(system, (_state: undefined, count: number) => {
+      for (let n = 0; n < count; n += 1) dispatch(sink, add);
+      return undefined;
+    }, `source-${at}`),
+  );
   const add: Add = { reply: undefined };
   return {
     name: "nact",
@@ -112,6 +155,11 @@ export function nact(): Subject {
       new Promise((resolve) => {
         [handled, all] = [0, resolve];
         for (const leaf of leaves) dispatch(leaf, add);
+      }),
+    gather: (each) =>
+      new Promise((resolve) => {
+        [gathered, wanted, together] = [0, 10 * each, resolve];
+        for (const source of sources) dispatch(source, each);
       }),
     close: () => Promise.resolve(stop(system)),
   };
@@ -139,6 +187,18 @@ export function floor(): Subject {
           if (handled === 10) resolve(handled);
         };
         for (let at = 0; at < 10; at += 1) void soon.then(each);
+      }),
+    gather: (each) =>
+      new Promise((resolve) => {
+        let gathered = 0;
+        const sink = (): void => {
+          gathered += 1;
+          if (gathered === 10 * each) resolve(gathered);
+        };
+        const source = (): void => {
+          for (let n = 0; n < each; n += 1) void soon.then(sink);
+        };
+        for (let at = 0; at < 10; at += 1) void soon.then(source);
       }),
     close: () => soon,
   };

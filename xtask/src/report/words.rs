@@ -57,12 +57,13 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
     ),
     (
         "messages",
-        "Messages, TypeScript",
+        "Messages",
         "Actors in one process of Node, and of Bun where the id ends in `_bun`; every subject \
          counts what it handled, and the counts are compared. `floor` is a Map of functions and \
          a microtask for each message, without mailboxes, deadlines or failures. `client_...` is \
          the client of a node on the same machine over a unix socket, beside a process that \
-         gives octets back on one (`socket`). Each figure is the median of rounds in which the \
+         gives octets back on one (`socket`), in TypeScript, and in Rust where the id ends in \
+         `_rust`. Each figure is the median of rounds in which the \
          subjects take turns.",
     ),
 ];
@@ -273,6 +274,64 @@ pub(super) const MESSAGES: &[(&str, &str)] = &[
         "10 000 questions, a hundred at a time; all of them together",
     ),
     (
+        "create_metadata",
+        "an envelope of a tell with metadata is made",
+    ),
+    ("message_id", "an id of a message is made"),
+    ("correlation_id", "an id of an exchange is made"),
+    ("create_response", "an answer to an envelope is made"),
+    (
+        "create_error_response",
+        "an answer is made that says why there is none",
+    ),
+    ("create_100", "a hundred envelopes are made; all of them"),
+    ("create_1k", "a thousand envelopes are made; all of them"),
+    (
+        "route_tell",
+        "an envelope is made and queued by its address; `floor` has a Map of functions",
+    ),
+    (
+        "route_ask_echo",
+        "an envelope is made and routed, and the answer comes back in one",
+    ),
+    (
+        "route_ask_noop",
+        "the same to a program that answers with nothing",
+    ),
+    (
+        "route_ask_compute",
+        "the same to a program that adds ten numbers",
+    ),
+    (
+        "route_10_sequential",
+        "ten of `route_ask_echo`, one after the other; all of them",
+    ),
+    ("route_10_concurrent", "the same ten at once"),
+    (
+        "tells_10",
+        "an actor is told ten times and asked once before and after; all of it",
+    ),
+    ("tells_100", "the same with a hundred tells"),
+    ("asks_10", "ten questions at once; all of them"),
+    ("asks_100", "a hundred questions at once; all of them"),
+    (
+        "mixed_100",
+        "fifty tells, and fifty questions at once; all of them",
+    ),
+    (
+        "sequence_1k",
+        "a thousand questions, one after the other; all of them",
+    ),
+    (
+        "batch_1k",
+        "a thousand questions, a hundred at a time; all of them",
+    ),
+    ("chain_10", "a message is passed on by ten actors"),
+    (
+        "aggregate_100",
+        "ten actors send ten messages each to one, until it has handled the last",
+    ),
+    (
         "client_ask",
         "an actor in a node is asked, one question at a time",
     ),
@@ -285,11 +344,19 @@ pub(super) const MESSAGES: &[(&str, &str)] = &[
         "a thousand questions at once to an actor in a node; one of them",
     ),
     (
+        "client_resident",
+        "by how much a node has grown for each of a thousand clients that asked once and stay",
+    ),
+    (
         "idle_actor",
-        "resident memory of each of 100 000 actors that answered once and now wait",
+        "resident memory of each of 100 000 actors that answered once and now wait, beside as many",
     ),
     (
         "queued_message",
-        "resident memory of each of 100 000 messages that wait in one mailbox",
+        "resident memory of each of 100 000 messages that wait in one mailbox, beside as many",
+    ),
+    (
+        "resident_10k",
+        "resident memory of a process that has handled 10 000 questions, in batches of a hundred",
     ),
 ];
