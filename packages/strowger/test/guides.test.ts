@@ -1,26 +1,27 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const guides = join(root, "../../docs/guides");
+const repository = join(root, "../../");
 
 /** The programs of a page, and what their comments say that they print. */
 function programs(page: string): { readonly text: string; readonly prints: readonly string[] }[] {
-  const text = readFileSync(join(guides, `${page}.md`), "utf8");
+  const text = readFileSync(join(repository, page), "utf8");
   return Array.from(text.matchAll(/```ts\n(.*?)```/gs), ([, program = ""]) => ({
     text: program,
     prints: Array.from(program.matchAll(/console\.log\(.*\); \/\/ (.*)/g), ([, said = ""]) => said),
   }));
 }
 
-for (const page of ["nact", "effect", "akka-typescript"]) {
-  test(`the programs of the guide from ${page} compile, and print what they say`, () => {
+const guides = ["nact", "effect", "akka-typescript"].map((page) => `docs/guides/${page}.md`);
+for (const page of ["README.md", ...guides]) {
+  test(`the programs of ${page} compile, and print what they say`, () => {
     // Inside of the package, so that it is found by its name, and nact beside it.
-    const folder = join(root, `dist/guide-${page}-${process.pid}`);
+    const folder = join(root, `dist/page-${basename(page, ".md")}-${process.pid}`);
     mkdirSync(folder, { recursive: true });
     try {
       const all = programs(page);
