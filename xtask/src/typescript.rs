@@ -45,18 +45,24 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
         .args(test_files(&folder)?)
         .env("STROWGER_BIN", &program)
         .current_dir(&folder);
-    let on_node = passed(&mut node, |line| line.strip_prefix("# pass "))?;
+    let (on_node, suites) = passed(&mut node, |line| line.strip_prefix("# pass "))?;
     let mut bun = Command::new(folder.join("node_modules/.bin/bun"));
     bun.args(["test", "--timeout", "120000", "./dist/test/"])
         .env("STROWGER_BIN", &program)
         .current_dir(&folder);
-    let on_bun = passed(&mut bun, |line| line.trim().strip_suffix(" pass"))?;
+    let (on_bun, same) = passed(&mut bun, |line| line.trim().strip_suffix(" pass"))?;
     if on_node != on_bun {
         return Err(format!(
             "{on_node} tests passed on Node and {on_bun} on Bun"
         ));
     }
-    let said = format!("{on_node} passed on Node, {on_bun} on Bun");
+    if suites.is_empty() || suites != same {
+        return Err(format!(
+            "the conformance suite was run as {suites:?} on Node and as {same:?} on Bun"
+        ));
+    }
+    let suites = suites.join(", ");
+    let said = format!("{on_node} passed on Node, {on_bun} on Bun; conformance: {suites}");
     Ok((on_node + on_bun, said))
 }
 
@@ -146,8 +152,12 @@ fn test_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Runs tests and reads how many passed; what they said is shown if one failed.
-fn passed(command: &mut Command, count: impl Fn(&str) -> Option<&str>) -> Result<u64, String> {
+/// Runs tests; how many passed, and how many cases of the conformance suite in which way. What they
+/// said is shown if one failed.
+fn passed(
+    command: &mut Command,
+    count: impl Fn(&str) -> Option<&str>,
+) -> Result<(u64, Vec<String>), String> {
     let shown = step::shown(command);
     let output = command
         .output()
@@ -160,9 +170,18 @@ fn passed(command: &mut Command, count: impl Fn(&str) -> Option<&str>) -> Result
         said.lines().for_each(term::line);
         return Err(format!("`{shown}` ended with {}", output.status));
     }
-    said.lines()
+    let passed = said
+        .lines()
         .rev()
         .find_map(|line| count(line)?.parse().ok())
         .filter(|&count| count > 0)
-        .ok_or_else(|| format!("`{shown}` does not say that a test passed"))
+        .ok_or_else(|| format!("`{shown}` does not say that a test passed"))?;
+    let mut suites: Vec<String> = said
+        .lines()
+        .filter_map(|line| Some(line.split_once("conformance: ")?.1.trim().to_owned()))
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
+        .collect();
+    // Files are run beside each other, in any order.
+    suites.sort();
+    Ok((passed, suites))
 }
