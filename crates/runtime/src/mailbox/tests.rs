@@ -97,6 +97,53 @@ fn capacity_counts_what_was_taken_out_and_not_handled() {
 }
 
 #[test]
+fn every_lane_is_weighed_by_its_capacity() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert_eq!(mailbox.figures().octets, 0);
+    assert!(push(&mailbox, 0));
+    assert_eq!(mailbox.figures().octets, size_of::<u32>(), "room for one");
+    assert!((1..5).all(|n| push(&mailbox, n)));
+    let room = mailbox.lanes.lock().user.capacity();
+    assert_eq!(mailbox.figures().octets, room * size_of::<u32>());
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    assert_eq!(mailbox.figures().octets, 4 * size_of::<u32>());
+    assert!((5..8).all(|n| push(&mailbox, n)));
+    assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
+    assert!(mailbox.system(System::TaskEnded(0), None));
+    let lanes = mailbox.lanes.lock();
+    let rare = lanes.rare.as_ref().expect("it has both now");
+    let beside = size_of_val(&**rare)
+        + rare.completions.capacity() * size_of::<Completed<u32>>()
+        + rare.system.capacity() * size_of::<System>();
+    let user = (4 + lanes.user.capacity()) * size_of::<u32>();
+    drop(lanes);
+    assert_eq!(mailbox.figures().octets, user + beside);
+    assert_eq!(mailbox.figures().depth, 7 + 2);
+}
+
+#[test]
+fn only_what_was_taken_out_counts_as_handled() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(3).overflow(Overflow::DropOldest));
+    assert!((0..5).all(|n| push(&mailbox, n)));
+    assert_eq!((mailbox.figures().handled, mailbox.progress()), (0, 0));
+    mailbox.abandon(3);
+    assert_eq!(poll(&mut receiver, &mailbox), Some(2));
+    let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
+    assert!(matches!(taken, Poll::Ready(Next::Expired(1))), "{taken:?}");
+    assert!(mailbox.complete(0, 10, None));
+    assert_eq!(drain(&mut receiver, &mailbox), [10, 4]);
+    let Figures {
+        handled,
+        dropped,
+        expired,
+        depth,
+        ..
+    } = mailbox.figures();
+    assert_eq!((handled, dropped, expired, depth), (3, 2, 1, 0));
+    assert_eq!(mailbox.progress(), 3);
+}
+
+#[test]
 fn signal_overtakes_the_rest_of_a_batch() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!((0..3).all(|n| push(&mailbox, n)));
@@ -132,6 +179,35 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
     assert_eq!(mailbox.figures().depth, 3);
     let mut receiver = Receiver::new();
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
+}
+
+#[test]
+fn all_news_overtakes_what_waits() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!(push(&mailbox, 0));
+    assert!((1..4).all(|n| mailbox.system(System::TaskEnded(n), None)));
+    for number in 1..4 {
+        let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
+        let Poll::Ready(Next::System(news)) = taken else {
+            panic!("{taken:?} is no news");
+        };
+        assert!(matches!(*news, System::TaskEnded(n) if n == number));
+    }
+    assert_eq!(drain(&mut receiver, &mailbox), [0]);
+}
+
+#[test]
+fn what_is_put_in_reserved_places_counts_for_the_most_that_waited() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!(push(&mailbox, 0) && push(&mailbox, 1));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    for message in [2, 3] {
+        let place = mailbox.try_reserve().ok().flatten();
+        let place = place.expect("there is room");
+        assert!(mailbox.fill(place, message, None).is_some());
+    }
+    assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
+    assert_eq!(mailbox.figures().high_water, 3);
 }
 
 #[test]
@@ -185,6 +261,30 @@ fn closed_mailbox_hands_back_and_counts_what_waited() {
 }
 
 #[test]
+fn place_that_was_given_before_a_drain_is_kept_over_it() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
+    let place = mailbox.try_reserve().ok().flatten();
+    assert!(mailbox.drain().is_some());
+    end(&mut receiver, &mailbox);
+    mailbox.lanes.lock().begin();
+    assert!(!push(&mailbox, 9), "the place is another's");
+    let place = place.expect("there was room");
+    assert!(mailbox.fill(place, 1, None).is_some());
+    assert_eq!(drain(&mut Receiver::new(), &mailbox), [1]);
+}
+
+#[test]
+fn drain_that_was_given_up_takes_nothing_away() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!((0..3).all(|n| push(&mailbox, n)));
+    let given_up = mailbox.drain().expect("it is open");
+    assert!(given_up.leave().is_empty(), "it is not over");
+    end(&mut receiver, &mailbox);
+    let figures = mailbox.figures();
+    assert_eq!((figures.depth, figures.handled), (3, 0));
+}
+
+#[test]
 fn waiting_senders_are_served_in_turn_and_before_newcomers() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
     assert!(push(&mailbox, 0));
@@ -215,6 +315,22 @@ fn waiting_senders_are_served_in_turn_and_before_newcomers() {
         mailbox.poll_reserve(&mut second, &second_waker),
         Poll::Ready(true)
     );
+}
+
+#[test]
+fn place_that_nobody_was_given_is_free_to_all() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(3));
+    let (mut first, mut second) = (None, None);
+    for ticket in [&mut first, &mut second] {
+        assert!(mailbox.poll_reserve(ticket, Waker::noop()).is_ready());
+    }
+    assert!(push(&mailbox, 0), "the third place is free");
+    assert!(!push(&mailbox, 9), "the others are given");
+    for (ticket, message) in [(first, 1), (second, 2)] {
+        let ticket = ticket.expect("it has a place");
+        assert!(mailbox.fill(ticket, message, None).is_some());
+    }
+    assert_eq!(drain(&mut receiver, &mailbox), [0, 1, 2]);
 }
 
 #[test]
