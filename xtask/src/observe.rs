@@ -141,7 +141,8 @@ fn share(id: &str, cost: f64, before: f64) -> Value {
 }
 
 fn row(id: &str, value: f64, unit: &str) -> Value {
-    let value = (value * 100.0).round() / 100.0;
+    // Zero is added so that none is below it.
+    let value = (value * 100.0).round() / 100.0 + 0.0;
     json!({ "part": "observe", "id": id, "subject": "strowger", "value": value, "unit": unit })
 }
 
@@ -163,5 +164,7 @@ mod tests {
             (&row["value"], &row["unit"]),
             (&json!(3.0), &json!("percent"))
         );
+        let nothing = share("cost_of_top/ask", 99.9999, 100.0);
+        assert_eq!(nothing["value"].to_string(), "0.0");
     }
 }
