@@ -127,10 +127,7 @@ impl<'a> Hunt<'a> {
                 self.subject.only,
                 &super::folder(self.project),
             )?;
-            for number in switched {
-                let end = suite.run(Some(number))?;
-                self.enter(number, end, &mut tally)?;
-            }
+            suite.run_each(&switched, |number, end| self.enter(number, end, &mut tally))?;
         }
         self.restore(self.subject.library)?;
         for number in alone {

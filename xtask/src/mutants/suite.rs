@@ -7,6 +7,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::End;
@@ -17,7 +20,7 @@ use crate::{step, term};
 const SEEDS: &str = "0..40";
 
 /// The least time that tests get on a change, however fast they are without.
-const LEAST: Duration = Duration::from_secs(15);
+const LEAST: Duration = Duration::from_secs(5);
 
 /// What the address space of a test may grow to, in KiB: some changes lead to endless queues.
 const MEMORY: &str = "16000000";
@@ -109,6 +112,34 @@ impl Suite {
         Ok(End::Missed)
     }
 
+    /// Runs the tests on each of these changes, as many at a time as there are processors, and
+    /// hands over what came of it, in the order in which they end.
+    pub(super) fn run_each(
+        &self,
+        numbers: &[usize],
+        mut each: impl FnMut(usize, End) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let next = AtomicUsize::new(0);
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let (sender, ends) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                let (next, sender) = (&next, sender.clone());
+                scope.spawn(move || {
+                    while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        // Nobody listens any more after an error.
+                        if sender.send((number, self.run(Some(number)))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            ends.into_iter()
+                .try_for_each(|(number, end)| each(number, end?))
+        })
+    }
+
     /// What runs on a change, in this order.
     fn batches(&self, number: Option<usize>) -> Vec<Batch<'_>> {
         let mut batches = Vec::new();
@@ -146,7 +177,7 @@ impl Test {
         let begun = Instant::now();
         let mut command = limited(of, &["--exact", name]);
         command.env("STROWGER_MUTANTS_MET", met);
-        let output = binaries::output_within(&mut command, LEAST * 30)?;
+        let output = binaries::output_within(&mut command, LEAST * 60)?;
         if !output.is_some_and(|output| output.status.success()) {
             return Err(format!("{}: {name} fails without any change", of.name));
         }
