@@ -3,7 +3,7 @@
 //! What a hook does is a future. It is written into a buffer of the thread and worked on there.
 //! What is done leaves its buffer to the next of its turn; what waits keeps it until it is done or
 //! dropped. So an actor that is idle has no room for its largest hook, and one that does not wait
-//! costs no allocation.
+//! costs no allocation. What else lives for a moment is kept in the same way ([`Room`]).
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -53,7 +53,7 @@ struct Full<F> {
 impl<F: Future<Output = Done>> Full<F> {
     const TABLE: Table = {
         let exact = Layout::new::<Self>();
-        let shelf = shelf_for(exact);
+        let shelf = shelf_for(exact, COMMON);
         Table {
             shelf,
             layout: match shelf {
@@ -184,7 +184,7 @@ impl Drop for Desk {
 }
 
 /// A buffer on its way back.
-struct Back(NonNull<u8>, Option<usize>, Layout);
+pub(super) struct Back(NonNull<u8>, Option<usize>, Layout);
 
 impl Drop for Back {
     #[inline]
@@ -194,6 +194,38 @@ impl Drop for Back {
             // SAFETY: it was allocated with this layout, and what was in it is dropped.
             None => unsafe { dealloc(self.0.as_ptr(), self.2) },
         }
+    }
+}
+
+/// Room for something that is soon given back: from the buffers of this thread, if it fits.
+pub(super) struct Room {
+    shelf: Option<usize>,
+    layout: Layout,
+}
+
+impl Room {
+    pub(super) const fn of<T>() -> Self {
+        let layout = Layout::new::<T>();
+        assert!(layout.size() > 0, "what is empty needs no room");
+        let shelf = shelf_for(layout, 0);
+        Self { shelf, layout }
+    }
+
+    #[inline]
+    pub(super) fn take(&self) -> NonNull<u8> {
+        match self.shelf {
+            Some(shelf) => take(shelf),
+            None => allocate(self.layout),
+        }
+    }
+
+    /// Gives it back when that is dropped.
+    ///
+    /// # Safety
+    /// It was taken as room of this kind, and nobody uses it after that.
+    #[inline]
+    pub(super) const unsafe fn back(&self, room: NonNull<u8>) -> Back {
+        Back(room, self.shelf, self.layout)
     }
 }
 
@@ -207,9 +239,13 @@ struct Pile {
 }
 
 /// Larger futures are put in buffers that are not kept.
-const SHELVES: usize = 6;
-const SMALLEST: usize = 256;
+const SHELVES: usize = 8;
+const SMALLEST: usize = 64;
 const ALIGN: usize = 16;
+
+/// The shelf for futures that would fit on a smaller one too, so that those of a turn share a
+/// buffer.
+const COMMON: usize = 2;
 
 /// As many are kept as actors are commonly run inside each other, and some more.
 const HEIGHT: u32 = 16;
@@ -231,8 +267,8 @@ const fn layout_of(shelf: usize) -> Layout {
     }
 }
 
-const fn shelf_for(layout: Layout) -> Option<usize> {
-    let mut shelf = 0;
+const fn shelf_for(layout: Layout, least: usize) -> Option<usize> {
+    let mut shelf = least;
     while shelf < SHELVES {
         if layout.size() <= size_of_shelf(shelf) && layout.align() <= ALIGN {
             return Some(shelf);
@@ -243,7 +279,7 @@ const fn shelf_for(layout: Layout) -> Option<usize> {
 }
 
 fn allocate(layout: Layout) -> NonNull<u8> {
-    // SAFETY: the layout is that of a value with a head, so it is not empty.
+    // SAFETY: the layout is that of a value that is not empty.
     let room = unsafe { alloc(layout) };
     NonNull::new(room).unwrap_or_else(|| handle_alloc_error(layout))
 }

@@ -19,6 +19,7 @@
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
+use super::scratch::Room;
 use crate::sync::{AtomicU8, Ordering, UnsafeCell, relax};
 
 const EMPTY: u8 = 0;
@@ -54,14 +55,21 @@ unsafe impl<T: Send, W: Send> Sync for Taker<T, W> {}
 /// Makes an empty slot.
 #[inline]
 pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
-    let slot = Box::new(Slot {
+    let slot = Slot::<T, W>::ROOM.take().cast::<Slot<T, W>>();
+    let empty = Slot {
         state: AtomicU8::new(EMPTY),
         value: UnsafeCell::new(None),
         waker: UnsafeCell::new(None),
         watch: UnsafeCell::new(None),
-    });
-    let slot = NonNull::from(Box::leak(slot));
+    };
+    // SAFETY: the room is ours, and for this.
+    unsafe { slot.write(empty) };
     (Giver(slot), Taker(slot))
+}
+
+impl<T, W> Slot<T, W> {
+    /// A question that is answered at once costs no allocation.
+    const ROOM: Room = Room::of::<Self>();
 }
 
 impl<T, W> Giver<T, W> {
@@ -225,6 +233,8 @@ impl<T, W> Drop for Taker<T, W> {
 /// # Safety
 /// It is from `slot`, and nobody else touches it any more.
 unsafe fn free<T, W>(slot: NonNull<Slot<T, W>>) {
-    // SAFETY: it was made from a box.
-    drop(unsafe { Box::from_raw(slot.as_ptr()) });
+    // SAFETY: `slot` took it as room of this kind. Given back also if a value panics.
+    let _back = unsafe { Slot::<T, W>::ROOM.back(slot.cast()) };
+    // SAFETY: it is dropped once, here.
+    unsafe { slot.drop_in_place() };
 }
