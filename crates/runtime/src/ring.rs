@@ -30,6 +30,7 @@ thread_local! {
 }
 
 /// Does a part of a hook's work.
+#[inline(always)]
 pub(crate) fn inside<R>(node: &Node, work: impl FnOnce() -> R) -> R {
     Current::enter(&INSIDE, node, work)
 }

@@ -136,13 +136,15 @@ pub(crate) struct Strand<T> {
 // SAFETY: the body is touched by its owner only (rule 1), and lives are `Send`.
 unsafe impl<T: Send> Sync for Strand<T> {}
 
+// What senders touch comes first, beside the lock.
+#[repr(C)]
 struct Run<T> {
     state: State,
     /// The place that the scheduler gave to the incarnation.
     place: u32,
+    data: T,
     /// The owner, while the strand holds a reference to it.
     host: Option<NonNull<dyn Turn>>,
-    data: T,
 }
 
 // SAFETY: the pointer stands for a reference to a host, and hosts are `Send` and `Sync`.
@@ -155,8 +157,8 @@ impl<T> Strand<T> {
         let run = Run {
             state: State::Off,
             place: 0,
-            host: None,
             data,
+            host: None,
         };
         Self {
             run: Lock::new(run),

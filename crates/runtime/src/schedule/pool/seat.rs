@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::{Pool, monitor, visit, watch};
+use super::watch::Shift;
+use super::{Pool, monitor, visit};
 use crate::schedule::strand::{Address, Current, Lock, Ready};
 use crate::schedule::wake;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -174,6 +175,7 @@ impl Seat {
         let mut awaited = false;
         let _before = wake::take_others();
         let mut turns = self.turns.load(Ordering::Relaxed);
+        let shift = Shift::begin();
         loop {
             let mut queue = self.queue.lock();
             let Some(ready) = queue.ready.pop_front() else {
@@ -191,7 +193,8 @@ impl Seat {
             drop(queue);
             turns += 1;
             self.turns.store(turns, Ordering::Relaxed);
-            let again = watch::during(ready.mark(), || ready.run());
+            shift.turn(ready.mark());
+            let again = ready.run();
             if self.stuck.load(Ordering::Relaxed) {
                 self.stuck.store(false, Ordering::Relaxed);
             }

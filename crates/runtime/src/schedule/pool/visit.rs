@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use tokio::runtime::Id;
 
-use super::watch;
+use super::watch::Shift;
 use crate::schedule::strand::Ready;
 
 const DEPTH: u32 = 8;
@@ -73,7 +73,10 @@ pub(super) fn may(fits: impl FnOnce(Option<Id>) -> bool) -> bool {
 pub(super) fn on_this_stack(ready: Ready) -> Option<Ready> {
     VISITS.with(|visits| {
         visits.depth.set(visits.depth.get() + 1);
-        let again = watch::during(ready.mark(), || ready.run());
+        let shift = Shift::begin();
+        shift.turn(ready.mark());
+        let again = ready.run();
+        drop(shift);
         visits.depth.set(visits.depth.get() - 1);
         again
     })

@@ -64,21 +64,38 @@ thread_local! {
     static OWN: Own = const { Own(Cell::new(UNKNOWN)) };
 }
 
-/// Does something that counts as the turn of an actor.
-#[inline]
-pub(super) fn during<R>(mark: Mark, work: impl FnOnce() -> R) -> R {
-    let number = OWN.try_with(|own| match own.0.get() {
-        UNKNOWN => own.claim(),
-        number => number,
-    });
-    let Some(watch) = number.ok().and_then(|number| WATCHES.get(number)) else {
-        return work();
-    };
-    let outer = watch.read();
-    watch.write(mark);
-    let result = work();
-    watch.write(outer);
-    result
+/// A time in which this thread runs one actor after another, inside the turn of another perhaps.
+pub(super) struct Shift {
+    watch: Option<&'static Watch>,
+    outer: Mark,
+}
+
+impl Shift {
+    #[inline]
+    pub(super) fn begin() -> Self {
+        let number = OWN.try_with(|own| match own.0.get() {
+            UNKNOWN => own.claim(),
+            number => number,
+        });
+        let watch = number.ok().and_then(|number| WATCHES.get(number));
+        let outer = watch.map_or_else(Mark::default, Watch::read);
+        Self { watch, outer }
+    }
+
+    /// Says whose turn begins.
+    #[inline(always)]
+    pub(super) fn turn(&self, mark: Mark) {
+        if let Some(watch) = self.watch {
+            watch.write(mark);
+        }
+    }
+}
+
+impl Drop for Shift {
+    #[inline]
+    fn drop(&mut self) {
+        self.turn(self.outer);
+    }
 }
 
 impl Watch {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll};
 
-use super::scratch::{Desk, Done, Work};
+use super::scratch::{Came, Desk, Done, Work};
 use super::{Held, Host};
 use crate::exit::{Exit, discard, panic_text};
 
@@ -184,10 +184,10 @@ impl<C: Host, L: Life<C>> Known<C, L> {
         let place = unsafe { &raw mut (*body).work };
         // SAFETY: as above.
         let life = unsafe { Self::life((&raw mut (*body).room).cast()) };
-        let mut polled = match exit.take() {
-            Some(exit) => Poll::Ready(Err(exit)),
+        let mut came = match exit {
+            Some(_) => Came::Ends,
             // SAFETY: as above.
-            None => unsafe { Self::resume(body, host, held, cx) },
+            None => Came::of(unsafe { Self::resume(body, host, held, cx) }, exit),
         };
         // SAFETY: as above.
         let mut desk = unsafe { Desk::new(place) };
@@ -196,43 +196,46 @@ impl<C: Host, L: Life<C>> Known<C, L> {
         // before the life is touched again.
         unsafe {
             loop {
-                match polled {
-                    Poll::Pending => return Stand::Waits,
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(done)) if Body::ends(body) => return Stand::Over(done),
-                    Poll::Ready(Err(exit)) => {
+                match came {
+                    Came::Waits => return Stand::Waits,
+                    Came::Done => {}
+                    Came::Ends => {
+                        // What ends says why.
+                        let why = exit.take().unwrap_or(Exit::Killed);
+                        if Body::ends(body) {
+                            return Stand::Over(why);
+                        }
                         *held = None;
                         Body::begin_end(body);
-                        polled = match (*life).begin_end(host, &exit) {
-                            true => desk.begin(|| (*life).end(host, exit), cx),
-                            false => desk.begin(|| (*life).last(host, exit), cx),
+                        came = match (*life).begin_end(host, &why) {
+                            true => desk.begin(|| (*life).end(host, why), exit, cx),
+                            false => desk.begin(|| (*life).last(host, why), exit, cx),
                         };
                         continue;
                     }
                 }
-                if held.is_some() || !(*life).is_ready(host) {
-                    match (*life).next(host, held.take(), cx, &mut message) {
-                        Step::Message => {}
-                        Step::Rest => return Stand::Rests,
-                        Step::Grow => {
-                            polled = desk.begin(|| (*life).grow(host), cx);
-                            continue;
-                        }
-                        Step::Errand(errand) => {
-                            polled = desk.begin(|| (*life).run(host, errand), cx);
-                            continue;
-                        }
-                        Step::End(exit) => {
-                            polled = Poll::Ready(Err(exit));
-                            continue;
-                        }
+                match (*life).next(host, held.take(), cx, &mut message) {
+                    Step::Message => {}
+                    Step::Rest => return Stand::Rests,
+                    Step::Grow => {
+                        came = desk.begin(|| (*life).grow(host), exit, cx);
+                        continue;
+                    }
+                    Step::Errand(errand) => {
+                        came = desk.begin(|| (*life).run(host, errand), exit, cx);
+                        continue;
+                    }
+                    Step::End(why) => {
+                        *exit = Some(why);
+                        came = Came::Ends;
+                        continue;
                     }
                 }
-                polled = loop {
+                came = loop {
                     let handle =
                         || Judged::<_, C, L>((*life).handle(host, &mut message), PhantomData);
-                    match desk.begin(handle, cx) {
-                        Poll::Ready(Ok(())) if (*life).is_ready(host) => {}
+                    match desk.begin(handle, exit, cx) {
+                        Came::Done if (*life).is_ready(host) => {}
                         other => break other,
                     }
                 };

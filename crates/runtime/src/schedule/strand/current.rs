@@ -13,6 +13,7 @@ impl<T> Current<T> {
     }
 
     /// Does something for a value.
+    #[inline(always)]
     pub(crate) fn enter<R>(
         place: &'static LocalKey<Self>,
         value: &T,

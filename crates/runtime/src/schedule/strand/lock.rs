@@ -7,8 +7,9 @@ use std::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicBool, MutPtr, Ordering, UnsafeCell, relax};
 
-/// A value behind a lock.
+/// A value behind a lock. In this order, or who takes the lock moves a line for it alone.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Lock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,

@@ -17,6 +17,33 @@ use crate::exit::Exit;
 /// What a piece of work came to: the incarnation goes on, or ends.
 pub(super) type Done = Result<(), Exit>;
 
+/// Where a piece of work came to, without why it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Came {
+    /// It waits.
+    Waits,
+    /// It is done, and the incarnation goes on.
+    Done,
+    /// The incarnation ends.
+    Ends,
+}
+
+impl Came {
+    /// Says where it came to, and puts the exit where that is wanted: what is commonly none is not
+    /// handed from one to the next.
+    #[inline(always)]
+    pub(super) fn of(polled: Poll<Done>, exit: &mut Option<Exit>) -> Self {
+        match polled {
+            Poll::Pending => Self::Waits,
+            Poll::Ready(Ok(())) => Self::Done,
+            Poll::Ready(Err(why)) => {
+                *exit = Some(why);
+                Self::Ends
+            }
+        }
+    }
+}
+
 /// A future in a buffer of its own, without its type.
 pub(super) struct Work(NonNull<Head>);
 
@@ -113,7 +140,8 @@ impl Desk {
     }
 
     /// Makes a future on the desk, there and not somewhere else to be copied, and polls it once.
-    /// While it waits, and if it panics, it is in the place, with the buffer.
+    /// While it waits, and if it panics, it is in the place, with the buffer. If it ends the
+    /// incarnation, it says why in `exit`.
     ///
     /// # Safety
     /// There is no work in the place, and what the future borrows outlives it.
@@ -122,8 +150,9 @@ impl Desk {
     pub(super) unsafe fn begin<F: Future<Output = Done> + Send>(
         &mut self,
         make: impl FnOnce() -> F,
+        exit: &mut Option<Exit>,
         cx: &mut Context<'_>,
-    ) -> Poll<Done> {
+    ) -> Came {
         let table = const { &Full::<F>::TABLE };
         let buffer = match self.buffer {
             Some((buffer, known)) if known.fits_for(table) => buffer,
@@ -152,15 +181,15 @@ impl Desk {
         unsafe { self.place.write(Some(Work(buffer))) };
         // SAFETY: it was just written, and stays where it is.
         let future = unsafe { Pin::new_unchecked(&mut (*full.as_ptr()).future) };
-        let polled = future.poll(cx);
-        if polled.is_ready() {
+        let came = Came::of(future.poll(cx), exit);
+        if came != Came::Waits {
             // SAFETY: the work is taken out without being dropped, which leaves the future and
             // the buffer to us.
             unsafe { self.place.write(None) };
             // SAFETY: nobody uses it again.
             unsafe { (&raw mut (*full.as_ptr()).future).drop_in_place() };
         }
-        polled
+        came
     }
 
     #[inline(always)]
