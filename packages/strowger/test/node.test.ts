@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { connect, startNode } from "../src/index.js";
 import { nodeOrSkip, patient } from "./binary.js";
@@ -31,7 +34,16 @@ test("killing a node fails what is pending, and nothing hangs", how, async () =>
     for await (const _ of items);
   }, { code: "failed" });
   assert.equal(await node.exited, "SIGKILL");
-  await assert.rejects(actor.ask("echo", 1, { deadlineMs: 50 }), { code: "deadline" });
+  const ended = { code: "failed", message: "the node ended with SIGKILL" };
+  await assert.rejects(actor.ask("echo", 1, { deadlineMs: 60_000 }), ended);
+  assert.equal(node.state, "closed");
+});
+
+test("a process whose node was killed can end", how, async () => {
+  const file = fileURLToPath(new URL("orphan.js", import.meta.url));
+  const run = promisify(execFile);
+  const { stdout } = await run(process.execPath, [file, binary], { timeout: 60_000 });
+  assert.equal(stdout.trim(), "SIGKILL");
 });
 
 test("a client comes back when its node does", how, async () => {

@@ -5,10 +5,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
-import { connect } from "../client/node.js";
+import { Connection } from "../client/connection.js";
+import { over, type RemoteNode } from "../client/node.js";
 import type { StartedNode, StartOptions } from "../client/start.js";
+import { systemClock } from "../clock.js";
 import { isRecord, MessageError } from "../error.js";
 import { findBinary } from "./binary.js";
+import { dial } from "./node.js";
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
@@ -31,7 +34,16 @@ export async function start(options: StartOptions): Promise<StartedNode> {
     if (typeof announcement["gateway"] !== "string") {
       throw new MessageError("protocol", `${binary} says nothing of a gateway: it is too old`);
     }
-    const node = await connect(socket, options.connect);
+    const around = { dial, clock: systemClock, random: Math.random };
+    const place = { kind: "unix", path: socket } as const;
+    const connection = new Connection(place, options.connect ?? {}, around);
+    const node = await over(connection);
+    if (options.socket === undefined) {
+      // Nobody else knows the socket: there is nothing to wait for, and no reason to stay alive.
+      void life.exited.then((how) => {
+        connection.close(new MessageError("failed", `the node ended with ${how}`));
+      });
+    }
     return started(node, child, life, { binary, socket, announcement });
   } catch (thrown) {
     await life.stop();
@@ -40,7 +52,7 @@ export async function start(options: StartOptions): Promise<StartedNode> {
 }
 
 function started(
-  node: Awaited<ReturnType<typeof connect>>,
+  node: RemoteNode,
   child: Child,
   life: Life,
   facts: Pick<StartedNode, "binary" | "socket" | "announcement">,

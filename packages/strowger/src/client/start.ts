@@ -40,7 +40,8 @@ export interface StartedNode extends RemoteNode {
 }
 
 /**
- * Starts a node as a child of this process and connects to it. It ends with this process.
+ * Starts a node as a child of this process and connects to it. It ends with this process. If it
+ * ends before, calls fail, also later ones: `connect` and `socket` are for a node that comes back.
  *
  * @example
  * await using node = await startNode();
