@@ -51,11 +51,12 @@ impl Pipeline {
         }
         self.stream.write_all(&self.written).expect("it reads");
         self.written.clear();
-        for (id, number) in (first..).zip(0..questions) {
+        for _ in 0..questions {
             let answer = self.next();
-            assert_eq!((answer.kind, answer.id), (Kind::Done, id));
+            assert_eq!(answer.kind, Kind::Done);
+            let asked = u64::from(answer.id - first);
             let answer: u64 = answer.into_payload().read().expect("a number");
-            assert_eq!(answer, number);
+            assert_eq!(answer, asked);
         }
     }
 
