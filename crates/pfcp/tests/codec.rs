@@ -2,6 +2,8 @@
 
 #[path = "codec/alike.rs"]
 mod alike;
+#[path = "codec/always.rs"]
+mod always;
 #[path = "codec/building.rs"]
 mod building;
 #[path = "codec/compare.rs"]

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strowger_pfcp::ie::descriptor::{Descriptor, Group, Presence, canonical, describe};
+use strowger_pfcp::ie::descriptor::{Descriptor, Group, Presence, describe};
 use strowger_pfcp::validate::{FindingKind, findings};
 use strowger_pfcp::{IeType, Index, Interfaces, MessageType, MessageView, Release};
 
 use crate::octets::tlv;
-use crate::values::framed;
+use crate::values::{framed, zeros};
 
 const LIST: &str = include_str!("conditions.tsv");
 
@@ -218,15 +218,6 @@ fn cases() -> Vec<Case> {
         .flatten(),
     );
     cases
-}
-
-/// The shortest value of zeros that an element may have.
-fn zeros(ie: u16) -> Vec<u8> {
-    let zeros = [0; 64];
-    let fits = |octets: &usize| {
-        canonical(IeType(ie), &zeros[..*octets]).is_some_and(|value| value.is_ok())
-    };
-    zeros[..(0..64).find(fits).unwrap_or(0)].to_vec()
 }
 
 /// The members that a condition misses in a body, of those that `case` is about.

@@ -23,6 +23,10 @@ use crate::octets::shared_json;
 /// The lines of the facts that do not hold, and those that hold without a fact.
 const CORRECTIONS: &str = include_str!("corrections.tsv");
 
+/// Fields that are not called what the drawing of their element calls them: type, our name and that
+/// of the drawing, `-` where it has none.
+const NAMES: &str = include_str!("names.tsv");
+
 /// Octets with bit fields whose widths the facts draw with a sum other than eight, and that are
 /// not one bit each: type, octet, widths from bit 1 up.
 const WIDE: [(u16, usize, &[usize]); 3] =
@@ -69,6 +73,17 @@ const FEATURES: [(&str, u16); 3] = [("8.2.25", 43), ("8.2.56", 84), ("8.2.58", 8
 fn plain(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// The name without what goes without saying.
+fn short(name: &str) -> String {
+    let shorter = |all: String, word: &str| match all.strip_suffix(word) {
+        Some(rest) if !rest.is_empty() => rest.to_owned(),
+        _ => all,
+    };
+    ["value", "address", "number"]
+        .into_iter()
+        .fold(plain(name), shorter)
 }
 
 /// Every table that a message or an element leads to.
@@ -132,6 +147,41 @@ fn rows_are_the_facts_of_both_releases() {
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
 
+/// Types with the names of their fields that no drawing has, as they stand in [`NAMES`].
+fn named_otherwise() -> BTreeMap<(u16, &'static str), &'static str> {
+    let row = |line: &'static str| {
+        let [ie, ours, theirs] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("`{line}` has not three columns");
+        };
+        ((ie.parse().expect("a type"), ours), theirs)
+    };
+    NAMES.lines().map(row).collect()
+}
+
+#[test]
+fn fields_are_called_what_the_drawings_call_them() {
+    let Some(drawn) = fact::drawn() else { return };
+    let listed = named_otherwise();
+    let mut other = BTreeSet::new();
+    for leaf in leaves() {
+        for field in leaf.fields {
+            // The names of flags are among the bits.
+            let is_flag = matches!(field.kind, Kind::Bits { width: 1, .. });
+            if !is_flag && !drawn.contains(&(leaf.ie.0, short(field.name))) {
+                other.insert((leaf.ie.0, field.name));
+            }
+        }
+    }
+    let known: BTreeSet<_> = listed.keys().copied().collect();
+    let new: Vec<_> = other.difference(&known).collect();
+    let idle: Vec<_> = known.difference(&other).collect();
+    assert!(new.is_empty() && idle.is_empty(), "{new:?}; {idle:?}");
+    for ((ie, ours), theirs) in listed {
+        let is_drawn = theirs == "-" || drawn.contains(&(ie, short(theirs)));
+        assert!(is_drawn, "{ie} {ours}: the drawing has no {theirs}");
+    }
+}
+
 #[test]
 fn a_changed_row_is_found() {
     let Some(facts) = facts() else { return };
@@ -142,6 +192,8 @@ fn a_changed_row_is_found() {
     };
     for table in tables() {
         for member in table.members {
+            let role = Some("another name");
+            found(row::role(table.table, &Member { role, ..*member }));
             let others = [
                 Presence::Mandatory,
                 Presence::Conditional,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Group, Kind, Leaf, Listed, Presence, Span, When, describe,
+    Descriptor, Group, Kind, Leaf, Listed, Presence, Span, When, canonical, describe,
 };
 use strowger_pfcp::{IeType, MessageType};
 
@@ -319,6 +319,15 @@ pub(crate) fn message_with(
 ) -> Vec<u8> {
     let table = message.table().expect("a table");
     framed(message, &members(table, Fill::Least, way, leaf, choices))
+}
+
+/// The shortest value of zeros that an element may have.
+pub(crate) fn zeros(ie: u16) -> Vec<u8> {
+    let zeros = [0; 64];
+    let fits = |octets: &usize| {
+        canonical(IeType(ie), &zeros[..*octets]).is_some_and(|value| value.is_ok())
+    };
+    zeros[..(0..64).find(fits).unwrap_or(0)].to_vec()
 }
 
 /// Puts the header before the elements of a message.

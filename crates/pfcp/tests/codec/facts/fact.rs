@@ -27,7 +27,7 @@ fn interfaces(value: &Value) -> Interfaces {
 }
 
 /// What a table says of a type; rows of one type at several places are taken together.
-fn members(table: &Value) -> BTreeMap<u16, (&str, bool, Interfaces)> {
+fn members(table: &Value) -> BTreeMap<u16, (&str, bool, Interfaces, &str)> {
     let mut rows = BTreeMap::new();
     for member in list(table, "members") {
         let presence = match text(member, "presence") {
@@ -39,8 +39,10 @@ fn members(table: &Value) -> BTreeMap<u16, (&str, bool, Interfaces)> {
         let many = member["multiple"] == Value::Bool(true);
         let on = interfaces(member);
         rows.entry(number(member, "ie_type"))
-            .and_modify(|row: &mut (&str, bool, Interfaces)| *row = (row.0, true, row.2.with(on)))
-            .or_insert((presence, many, on));
+            .and_modify(|row: &mut (&str, bool, Interfaces, &str)| {
+                *row = (row.0, true, row.2.with(on), row.3);
+            })
+            .or_insert_with(|| (presence, many, on, text(member, "name")));
     }
     rows
 }
@@ -56,7 +58,8 @@ fn tables(old: &Value, new: &Value, key: &str, lines: &mut BTreeSet<String>) {
         let before = list(old, key).iter().find(|before| same(before, table));
         let before = before.map(members).unwrap_or_default();
         let label = text(table, "table");
-        for (ie, (presence, many, on)) in members(table) {
+        for (ie, (presence, many, on, name)) in members(table) {
+            lines.insert(format!("role {label} {ie} {}", plain(name)));
             let many = if many { "many" } else { "once" };
             let then = before.get(&ie).map_or(Interfaces::NONE, |row| row.2);
             lines.insert(format!(
@@ -65,7 +68,13 @@ fn tables(old: &Value, new: &Value, key: &str, lines: &mut BTreeSet<String>) {
         }
         if key == "messages" {
             let name = text(table, "name").trim_start_matches("PFCP ");
-            lines.insert(format!("message {} {name}, {label}", number(table, "type")));
+            let header = if table["session_related"] == Value::Bool(true) {
+                "session"
+            } else {
+                "node"
+            };
+            let number = number(table, "type");
+            lines.insert(format!("message {number} {name}, {header}, {label}"));
         }
     }
 }
@@ -128,6 +137,18 @@ fn bits(layout: &Value) -> BTreeMap<(usize, usize), (usize, String)> {
         }
     }
     found
+}
+
+/// The names that a drawing has in it, by type.
+pub(super) fn drawn() -> Option<BTreeSet<(u16, String)>> {
+    let layouts = shared_json("pfcp/spec/spec_r19_layouts.json")?;
+    let names = list(&layouts, "layouts").iter().flat_map(|layout| {
+        let fields = list(layout, "rows")
+            .iter()
+            .flat_map(|row| list(row, "fields"));
+        fields.map(|field| (number(layout, "type"), short(text(field, "name"))))
+    });
+    Some(names.collect())
 }
 
 /// The octets of the fields behind a head.

@@ -17,6 +17,12 @@ pub(super) fn member(table: &str, member: &Member) -> String {
     )
 }
 
+/// The name that a table gives a member.
+pub(super) fn role(table: &str, member: &Member) -> String {
+    let name = member.role.or_else(|| member.ie.name()).unwrap_or_default();
+    format!("role {table} {} {}", member.ie.0, plain(name))
+}
+
 /// A line for the bits of a field; a field of one bit has its name there.
 fn bit(ie: IeType, shift: u8, width: u32, name: &str, since: Release) -> String {
     let (octet, bit) = (shift / 8 + 5, shift % 8 + 1);
@@ -105,6 +111,7 @@ pub(super) fn all() -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for table in tables() {
         lines.extend(table.members.iter().map(|one| member(table.table, one)));
+        lines.extend(table.members.iter().map(|one| role(table.table, one)));
     }
     for ie in IeType::ALL {
         let (name, clause) = (ie.name().unwrap_or(""), ie.clause().unwrap_or(""));
@@ -115,11 +122,13 @@ pub(super) fn all() -> BTreeSet<String> {
             message.name().unwrap_or(""),
             message.table().map(|one| one.table),
         );
-        lines.insert(format!(
-            "message {} {name}, {}",
-            message.0,
-            table.unwrap_or("")
-        ));
+        let header = if message.is_session() {
+            "session"
+        } else {
+            "node"
+        };
+        let table = table.unwrap_or("");
+        lines.insert(format!("message {} {name}, {header}, {table}", message.0));
     }
     for leaf in leaves() {
         lines.insert(sizes(leaf.ie, leaf.head, leaf.fields));
