@@ -2,8 +2,9 @@
 //! writes, its decoder reads.
 //!
 //! `fields.tsv` says which of tshark's fields is which of ours, `unmapped.tsv` what has no
-//! counterpart on one side, and `verdicts.tsv` what tshark does not like or does not know. All
-//! three give reasons, and all three are closed: nothing else may differ, and no row may be idle.
+//! counterpart on one side, and `verdicts.tsv` what tshark does not like or does not know;
+//! `labels.tsv` and `wording.tsv` have the names of fields and values that differ. All are closed:
+//! nothing else may differ, and no row may be idle.
 
 #[path = "tshark/compare.rs"]
 mod compare;
@@ -37,7 +38,9 @@ fn unmet(map: &Map, compared: &Compared) -> Vec<map::Pair> {
     let unused = rows.difference(&compared.used);
     let stale = map.unmapped.difference(&compared.unmapped);
     let unsaid = map.wording.difference(&compared.worded);
-    unused.chain(stale).chain(unsaid).cloned().collect()
+    let unnamed = map.labels.difference(&compared.labelled);
+    let unmet = unused.chain(stale).chain(unsaid).chain(unnamed);
+    unmet.cloned().collect()
 }
 
 /// Hands messages to tshark, in the order of their sequence numbers.

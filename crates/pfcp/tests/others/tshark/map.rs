@@ -11,6 +11,7 @@ use crate::pdml::Field;
 const FIELDS: &str = include_str!("fields.tsv");
 const UNMAPPED: &str = include_str!("unmapped.tsv");
 const WORDING: &str = include_str!("wording.tsv");
+const LABELS: &str = include_str!("labels.tsv");
 
 /// The last element that tshark knows.
 pub(crate) const LAST: u16 = 320;
@@ -18,12 +19,14 @@ pub(crate) const LAST: u16 = 320;
 /// One row: an element, our field and tshark's field.
 pub(crate) type Pair = (String, String, String);
 
-/// The rows of `fields.tsv`, what `unmapped.tsv` says may have none, and the names of values that
-/// `wording.tsv` says may differ: element, our name and tshark's.
+/// The rows of `fields.tsv`, what `unmapped.tsv` says may have none, the names of values that
+/// `wording.tsv` says may differ, and those of fields that `labels.tsv` does: element, our name and
+/// tshark's.
 pub(crate) struct Map {
     pub(super) rows: Vec<Row>,
     pub(super) unmapped: BTreeSet<Pair>,
     pub(super) wording: BTreeSet<Pair>,
+    pub(super) labels: BTreeSet<Pair>,
 }
 
 pub(super) struct Row {
@@ -75,6 +78,8 @@ pub(crate) struct Compared {
     pub(crate) unmapped: BTreeSet<Pair>,
     /// Element, our name and tshark's of values that are the same and have other names.
     pub(crate) worded: BTreeSet<Pair>,
+    /// Element, our name and tshark's of fields that have other names.
+    pub(crate) labelled: BTreeSet<Pair>,
 }
 
 impl Map {
@@ -92,12 +97,13 @@ impl Map {
                 let [element, ours, theirs] = [element, ours, theirs].map(|&cell| cell.to_owned());
                 (element, ours, theirs)
             }
-            _ => panic!("wording.tsv: three cells, not {cells:?}"),
+            _ => panic!("wording.tsv and labels.tsv: three cells, not {cells:?}"),
         };
         Self {
             rows: rows(FIELDS).map(|cells| Row::read(&cells)).collect(),
             unmapped: rows(UNMAPPED).map(pair).collect(),
             wording: rows(WORDING).map(words).collect(),
+            labels: rows(LABELS).map(words).collect(),
         }
     }
 
@@ -111,16 +117,16 @@ impl Map {
             unmapped.is_empty(),
             "unmapped.tsv lists what has no counterpart: {unmapped:#?}"
         );
-        let worded: Vec<String> = compared
-            .worded
-            .difference(&self.wording)
-            .map(|(element, ours, theirs)| format!("{element}\t{ours}\t{theirs}\n"))
-            .collect();
-        assert!(
-            worded.is_empty(),
-            "wording.tsv lists what is said in other words:\n{}",
-            worded.concat()
-        );
+        let named = [
+            ("wording.tsv", &compared.worded, &self.wording),
+            ("labels.tsv", &compared.labelled, &self.labels),
+        ];
+        for (list, met, known) in named {
+            let new = met.difference(known);
+            let new = new.map(|(element, ours, theirs)| format!("{element}\t{ours}\t{theirs}\n"));
+            let new: String = new.collect();
+            assert!(new.is_empty(), "{list} has what is named otherwise:\n{new}");
+        }
     }
 
     /// Compares the name of an element; a row says which names mean the same.
@@ -205,6 +211,7 @@ impl Map {
                         done.worded.insert(pair);
                     }
                 }
+                row.compare_label(leaf, done);
                 seen.extend(row.ours.split('+'));
                 done.values += 1;
                 done.used.insert(row.pair());
@@ -295,6 +302,21 @@ impl Row {
         either.any(|digits| digits.contains(octets))
     }
 
+    /// Notes a label that has not our name.
+    fn compare_label(&self, field: &Field, done: &mut Compared) {
+        let label = label_of(&field.label);
+        let names = self.ours.split('+').any(|ours| is_named(ours, label));
+        // Of a number of flags tshark shows the number's label.
+        if !names && !matches!(self.how, How::Bit(_)) {
+            let pair = (
+                self.element.to_owned(),
+                self.ours.to_owned(),
+                label.to_owned(),
+            );
+            done.labelled.insert(pair);
+        }
+    }
+
     pub(super) fn pair(&self) -> Pair {
         (
             self.element.to_owned(),
@@ -378,6 +400,38 @@ fn octets_of(field: &Field) -> String {
     let digits = field.octets.to_lowercase();
     let width = digits.len().next_multiple_of(2);
     format!("{digits:0>width$}")
+}
+
+/// Takes the name of the field out of `.... 0001 = Interface: Core (1)`.
+fn label_of(label: &str) -> &str {
+    let is_bits = |text: &str| {
+        text.chars()
+            .all(|next| matches!(next, '.' | '0' | '1' | ' '))
+    };
+    let label = match label.split_once(" = ") {
+        Some((bits, rest)) if is_bits(bits) => rest,
+        _ => label,
+    };
+    label.split_once(": ").map_or(label, |(name, _)| name)
+}
+
+/// Says that a field has our name in a label, alone or beside an explanation: `FORW (Forward)`.
+/// That a value is a value, an address or a number need not be said.
+fn is_named(ours: &str, label: &str) -> bool {
+    let letters = |text: &str| -> String {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        let all: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+        let shorter = |all: String, word: &str| match all.strip_suffix(word) {
+            Some(rest) if !rest.is_empty() => rest.to_owned(),
+            _ => all,
+        };
+        ["value", "address", "number"]
+            .into_iter()
+            .fold(all, shorter)
+    };
+    let (short, long) = label.split_once('(').unwrap_or((label, label));
+    let names = [label, short, long];
+    names.iter().any(|name| letters(name) == letters(ours))
 }
 
 /// Takes the name out of `.... 0001 = Interface: Core (1)`, `-` where there is none.
