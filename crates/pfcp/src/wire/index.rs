@@ -48,34 +48,34 @@ pub(crate) const DEPTH: usize = 8;
 
 impl Node {
     #[inline]
-    pub(super) const fn new(start: usize, slot: u8, flags: u32) -> Self {
+    pub(super) fn new(start: usize, slot: u8, flags: u32) -> Self {
         Self((start as u64 | flags as u64 | (slot as u64) << 24).to_le_bytes())
     }
 
     #[inline]
-    pub(super) const fn place(self) -> u32 {
+    pub(super) fn place(self) -> u32 {
         let [a, b, c, ..] = self.0;
         u32::from_le_bytes([a, b, c, 0])
     }
 
     #[inline]
-    pub(crate) const fn start(self) -> usize {
+    pub(crate) fn start(self) -> usize {
         (self.place() & 0x1_ffff) as usize
     }
 
     #[inline]
-    pub(crate) const fn slot(&self) -> u8 {
+    pub(crate) fn slot(&self) -> u8 {
         self.0[3]
     }
 
     /// Moves the place.
     #[inline]
-    pub(super) const fn at(self, start: usize) -> Self {
+    pub(super) fn at(self, start: usize) -> Self {
         Self((u64::from_le_bytes(self.0) + start as u64).to_le_bytes())
     }
 
     /// Takes the place away.
-    pub(super) const fn anywhere(self) -> Self {
+    pub(super) fn anywhere(self) -> Self {
         Self((u64::from_le_bytes(self.0) & !0x1_ffff).to_le_bytes())
     }
 
@@ -88,7 +88,7 @@ impl Node {
 
     /// Returns where the nodes of the elements of a group start, and how many they are.
     #[inline]
-    pub(super) const fn members(self) -> (usize, usize) {
+    pub(super) fn members(self) -> (usize, usize) {
         let [.., a, b, c, d] = self.0;
         let (first, count) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
         (first as usize, count as usize)
@@ -96,7 +96,7 @@ impl Node {
 
     /// Notes where the elements of a group are.
     #[inline]
-    pub(super) const fn hold(self, first: usize, count: usize, flags: u32) -> Self {
+    pub(super) fn hold(self, first: usize, count: usize, flags: u32) -> Self {
         let below = (first as u64) << 32 | (count as u64) << 48;
         Self((u64::from_le_bytes(self.0) | below | flags as u64).to_le_bytes())
     }
@@ -109,7 +109,7 @@ impl Node {
     }
 
     #[inline]
-    pub(super) const fn is(self, flag: u32) -> bool {
+    pub(super) fn is(self, flag: u32) -> bool {
         self.place() & flag != 0
     }
 }
@@ -124,6 +124,17 @@ impl Index {
             shapes: Shapes::new(),
             kept: 0,
         }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// Counts the nodes that shapes have.
+    #[cfg(test)]
+    pub(super) const fn kept(&self) -> usize {
+        self.kept
     }
 
     /// Walks the elements of `octets[start..]` as members of `group`; says also for which
@@ -147,6 +158,7 @@ impl Index {
 
     /// Finds and checks the elements of `octets[start..]`; says for which interfaces nothing is
     /// missing or wrong.
+    #[inline]
     pub(crate) fn check(
         &mut self,
         octets: &[u8],
@@ -157,17 +169,59 @@ impl Index {
         if have > usize::from(u16::MAX) {
             return Err(Error::new(0, ErrorKind::TooLong { have }));
         }
+        if let Some(fit) = self.only_one(octets, start, group) {
+            return Ok(fit);
+        }
         if let Some(like) = self.shapes.whole(group, have, octets)
             && let Some(root) = self.nodes.first_mut()
         {
             *root = like.node.at(start);
             return Ok(like.fit);
         }
+        self.walk_all(octets, start, group)
+    }
+
+    /// Checks an element that is alone, if its row says that nothing more is to be looked at; that
+    /// is what heartbeats are.
+    #[inline]
+    fn only_one(
+        &mut self,
+        octets: &[u8],
+        start: usize,
+        group: &'static Group,
+    ) -> Option<Interfaces> {
+        let (head, value) = octets[start..].split_first_chunk::<4>()?;
+        let head = u32::from_be_bytes(*head);
+        let row = group.rows.of(head);
+        let is_whole = (head & 0xffff) as usize == value.len();
+        if !is_whole || row.is_group() || !row.takes(head, value) {
+            return None;
+        }
+        let (slots, place) = (1 << row.slot(), 1 + self.kept);
+        if group.conditions.may_be_unmet(slots) {
+            return None;
+        }
+        *self.nodes.get_mut(place)? = Node::new(4, row.slot(), 0);
+        self.nodes[0] = Node::new(start, NO_SLOT, ROOT).hold(place, 1, PLAIN);
+        if group.wanted & !slots == 0 {
+            return Some(Interfaces::ALL);
+        }
+        Some(Interfaces::ALL.without(group.lacking(slots)))
+    }
+
+    /// Walks the elements at every depth.
+    #[inline(never)]
+    fn walk_all(
+        &mut self,
+        octets: &[u8],
+        start: usize,
+        group: &'static Group,
+    ) -> Result<Interfaces, Error> {
         if self.shapes.trim(self.kept) {
             self.kept = 0;
         }
         // The root, and elements of a header each.
-        let most = 1 + self.kept + have / 4;
+        let most = 1 + self.kept + (octets.len() - start) / 4;
         if self.nodes.len() < most {
             self.nodes.resize(most, Node::default());
         }

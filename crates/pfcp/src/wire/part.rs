@@ -37,7 +37,7 @@ impl<'a> Part<'a> {
 
     /// Borrows a value of which nothing else is known.
     #[inline]
-    pub(super) const fn alone(value: &'a [u8]) -> Self {
+    pub(super) fn alone(value: &'a [u8]) -> Self {
         Self::whole(value, &[], Node::new(0, NO_SLOT, ROOT), None)
     }
 

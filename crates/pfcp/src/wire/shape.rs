@@ -19,7 +19,7 @@ use crate::validate;
 pub(super) struct Shapes {
     met: Vec<Shape>,
     blocks: Vec<Block>,
-    /// Found by header: which were noted last, and the header that was met last.
+    /// Found by header: which were noted last, and the headers that were met last.
     places: [Place; 1 << PLACES],
 }
 
@@ -54,7 +54,8 @@ struct Block {
 struct Place {
     /// The two that were noted last, from one on.
     shapes: [u16; 2],
-    head: u32,
+    /// Two, so that a message and its only rule may share a place.
+    heads: [u32; 2],
 }
 
 const PLACES: u32 = 5;
@@ -117,7 +118,7 @@ impl Shapes {
     pub(super) const fn new() -> Self {
         let place = Place {
             shapes: [0; 2],
-            head: 0,
+            heads: [0; 2],
         };
         Self {
             met: Vec::new(),
@@ -138,7 +139,7 @@ impl Shapes {
         full
     }
 
-    const fn place(head: u32) -> usize {
+    fn place(head: u32) -> usize {
         (head.wrapping_mul(0x9e37_79b1) >> (32 - PLACES)) as usize
     }
 
@@ -187,9 +188,11 @@ impl Shapes {
 
     /// Says that an element is worth noting: not what is met once.
     pub(super) fn is_met_again(&mut self, head: u32) -> bool {
-        let place = &mut self.places[Self::place(head)];
-        let again = place.head == head;
-        place.head = head;
+        let Place { heads, .. } = &mut self.places[Self::place(head)];
+        let again = heads.contains(&head);
+        if heads[0] != head {
+            *heads = [head, heads[0]];
+        }
         again && (head & 0xffff) as usize <= LONGEST && self.met.len() < MOST_SHAPES
     }
 
@@ -227,12 +230,12 @@ impl Shapes {
 impl Shape {
     /// Says that there may be several.
     #[inline]
-    pub(super) const fn is_many(&self) -> bool {
+    pub(super) fn is_many(&self) -> bool {
         self.key & 1 == 1
     }
 
     /// Makes the shape of a member.
-    pub(super) const fn member(
+    pub(super) fn member(
         (group, key): (&'static Group, u8),
         head: u32,
         node: Node,
@@ -255,17 +258,12 @@ impl Shape {
     /// What all elements of a message have for a header.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most 65535 octets")]
-    pub(super) const fn head_of(have: usize) -> u32 {
+    pub(super) fn head_of(have: usize) -> u32 {
         have as u32
     }
 
     /// Makes the shape of all elements of a message.
-    pub(super) const fn whole(
-        group: &'static Group,
-        have: usize,
-        node: Node,
-        fit: Interfaces,
-    ) -> Self {
+    pub(super) fn whole(group: &'static Group, have: usize, node: Node, fit: Interfaces) -> Self {
         let head = Self::head_of(have);
         let mut shape = Self::member((group, 0), head, node, false, fit);
         shape.whole = true;
@@ -292,3 +290,6 @@ fn deciding(leaf: &Leaf) -> usize {
         usize::MAX
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -390,7 +390,7 @@ fn key(slot: u8, member: &Member) -> u8 {
 impl Seen {
     /// Notes an element that is in order; returns its node without its place.
     #[inline]
-    const fn fill(&mut self, key: u8) -> Node {
+    fn fill(&mut self, key: u8) -> Node {
         let slot = key >> 1;
         self.floor = key | 1;
         self.slots |= 1 << (slot & 63);
@@ -400,7 +400,7 @@ impl Seen {
 
 impl Found {
     /// An element that fills no row.
-    const fn other(mut seen: Seen, flags: u32) -> Self {
+    fn other(mut seen: Seen, flags: u32) -> Self {
         seen.odd = true;
         let node = Node::new(0, NO_SLOT, flags);
         let inner = None;
@@ -414,7 +414,7 @@ impl Pending {
         clippy::cast_possible_truncation,
         reason = "65539 octets hold fewer than 2^16 elements"
     )]
-    const fn new(group: &'static Group, start: usize, node: usize, depth: u16) -> Self {
+    fn new(group: &'static Group, start: usize, node: usize, depth: u16) -> Self {
         Self {
             group,
             start: start as u32,

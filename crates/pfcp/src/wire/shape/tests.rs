@@ -1,0 +1,375 @@
+//! What is kept of messages, seen from inside: nobody outside can tell, but for the time it takes.
+
+use std::net::Ipv4Addr;
+
+use super::{LONGEST, MOST_BLOCKS, MOST_NODES, MOST_SHAPES, Shape};
+use crate::message::{MessageType, table};
+use crate::wire::{Frame, Index, Node};
+use crate::{IeType, Interfaces, MessageView};
+
+fn tlv(ie: IeType, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(value.len()).expect("a short value");
+    [&ie.0.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
+}
+
+fn message(kind: MessageType, body: &[u8]) -> Vec<u8> {
+    let seid = if kind.is_session() { 8 } else { 0 };
+    let length = u16::try_from(body.len() + 4 + seid).expect("a short message");
+    let flags = 0x20 | u8::from(kind.is_session());
+    let head = [&[flags, kind.0][..], &length.to_be_bytes()].concat();
+    [&head[..], &vec![0; seid], &[0, 0, 1, 0], body].concat()
+}
+
+const MODIFICATION: MessageType = MessageType::SESSION_MODIFICATION_REQUEST;
+
+/// A rule of a modification, with these members besides its name.
+fn pdr(id: u16, members: &[u8]) -> Vec<u8> {
+    let id = tlv(IeType::PDR_ID, &id.to_be_bytes());
+    tlv(IeType::CREATE_PDR, &[&id, members].concat())
+}
+
+fn pdi(members: &[u8]) -> Vec<u8> {
+    tlv(IeType::PDI, members)
+}
+
+fn read(octets: &[u8], index: &mut Index) {
+    MessageView::decode(octets, index).expect("well-formed");
+}
+
+/// Whether a message is like one that the index has kept.
+fn is_known(octets: &[u8], index: &Index) -> bool {
+    let frame = Frame::decode(octets).expect("a message");
+    let group = table(frame.header.message_type);
+    let shapes = index.shapes();
+    shapes.whole(group, frame.body.len(), octets).is_some()
+}
+
+/// Whether one message stands for the other once it has been kept.
+fn alike(one: &[u8], other: &[u8]) -> bool {
+    let mut index = Index::new();
+    read(one, &mut index);
+    assert!(!is_known(one, &index), "what is met once is not kept");
+    read(one, &mut index);
+    assert!(is_known(one, &index), "what is met again is kept");
+    is_known(other, &index)
+}
+
+/// Whether elements of a PDI are alike, one at a time.
+fn alike_in_pdi(ie: IeType, one: &[u8], other: &[u8]) -> bool {
+    let [one, other] = [one, other].map(|value| {
+        let members = pdi(&tlv(ie, value));
+        message(MODIFICATION, &pdr(1, &members))
+    });
+    alike(&one, &other)
+}
+
+#[test]
+fn numbers_addresses_and_texts_may_differ() {
+    let rule = |id: u16| message(MODIFICATION, &pdr(id, &[]));
+    assert!(alike(&rule(0x82ff), &rule(0xc801)), "a number of any size");
+    let name = |text: &[u8]| tlv(IeType::NETWORK_INSTANCE, text);
+    let [one, other, longer] = [&b"one"[..], b"two", b"three"]
+        .map(|text| message(MODIFICATION, &pdr(1, &pdi(&name(text)))));
+    assert!(alike(&one, &other));
+    assert!(!alike(&one, &longer));
+    let interface = |one, other| alike_in_pdi(IeType::SOURCE_INTERFACE, &[one], &[other]);
+    assert!(
+        interface(0, 3) && interface(2, 1),
+        "three has the most ones in the range"
+    );
+    assert!(!interface(0, 4) && !interface(4, 0) && !interface(0, 5));
+    assert!(interface(4, 4));
+}
+
+#[test]
+fn flags_lengths_and_what_is_judged_may_not_differ() {
+    let address = Ipv4Addr::LOCALHOST.octets();
+    let f_teid = |flags: u8, teid: u8| [&[flags, 0, 0, 0, teid], &address[..]].concat();
+    let f_teids = |one: &[u8], other: &[u8]| alike_in_pdi(IeType::F_TEID, one, other);
+    assert!(f_teids(&f_teid(1, 7), &f_teid(1, 9)));
+    assert!(!f_teids(&f_teid(1, 7), &f_teid(0x11, 7)), "a spare bit");
+    // Its octets are judged, not only its head.
+    let filter = |octet| [1, 0, 0, 1, octet];
+    assert!(!alike_in_pdi(
+        IeType::SDF_FILTER,
+        &filter(b'a'),
+        &filter(b'b')
+    ));
+    // Lengths stand among the octets.
+    let tags = |octet| [1, 2, 3, 4, 5, 6, octet];
+    let mac = IeType::MAC_ADDRESSES_DETECTED;
+    assert!(
+        !alike_in_pdi(mac, &tags(0), &tags(1)),
+        "nothing that the group knows"
+    );
+    let node = |octets: &[u8]| setup(octets, 0);
+    assert!(alike(&node(&[0, 10, 0, 0, 1]), &node(&[0, 10, 0, 0, 2])));
+    assert!(!alike(&node(&[0, 10, 0, 0, 1]), &node(&[2, 10, 0, 0, 1])));
+    assert!(!alike(&node(&[0, 10, 0, 0, 1]), &node(&[3, 10, 0, 0, 1])));
+}
+
+#[test]
+fn what_a_condition_looks_at_may_not_differ() {
+    let far = |action: u8, id: u8| {
+        let id = tlv(IeType::FAR_ID, &[0, 0, 0, id]);
+        let members = [id, tlv(IeType::APPLY_ACTION, &[action])].concat();
+        message(MODIFICATION, &tlv(IeType::CREATE_FAR, &members))
+    };
+    assert!(alike(&far(1, 1), &far(1, 2)));
+    assert!(!alike(&far(1, 1), &far(2, 1)));
+}
+
+/// The places where the nodes of what is in each rule begin.
+fn insides(octets: &[u8], index: &mut Index) -> Vec<usize> {
+    let view = MessageView::decode(octets, index).expect("well-formed");
+    let (tree, root) = view.root().bare();
+    let mut below = tree.below(root);
+    let rules = std::iter::from_fn(|| below.step());
+    rules.map(|node: Node| node.members().0).collect()
+}
+
+#[test]
+fn rules_that_are_alike_share_what_was_found() {
+    let members = pdi(&tlv(IeType::SOURCE_INTERFACE, &[0]));
+    let other = tlv(IeType::PRECEDENCE, &[0, 0, 0, 9]);
+    let rules = [
+        pdr(1, &members),
+        pdr(2, &members),
+        pdr(3, &members),
+        pdr(4, &other),
+        pdr(5, &members),
+    ];
+    let octets = message(MODIFICATION, &rules.concat());
+    let mut index = Index::new();
+    let first = insides(&octets, &mut index);
+    assert_ne!(first[0], first[1], "the first is met once");
+    assert_eq!(first[1], first[2], "the second is met again");
+    assert_ne!(first[2], first[3], "another form");
+    assert_eq!(first[2], first[4], "whatever stands between");
+    // The order or the number of the rules is new, the rules are not.
+    let two = message(MODIFICATION, &[pdr(7, &members), pdr(6, &members)].concat());
+    let again = insides(&two, &mut index);
+    assert_eq!(again[0], again[1]);
+}
+
+#[test]
+fn rules_of_every_kind_are_known_at_once() {
+    let long = |ie: IeType| tlv(ie, &[0, 0, 0, 1]);
+    let rules = [
+        pdr(1, &pdi(&tlv(IeType::SOURCE_INTERFACE, &[0]))),
+        tlv(IeType::CREATE_FAR, &long(IeType::FAR_ID)),
+        tlv(IeType::CREATE_URR, &long(IeType::URR_ID)),
+        tlv(
+            IeType::CREATE_QER,
+            &[long(IeType::QER_ID), tlv(IeType::GATE_STATUS, &[0])].concat(),
+        ),
+        tlv(IeType::CREATE_BAR, &tlv(IeType::BAR_ID, &[1])),
+        tlv(IeType::REMOVE_FAR, &long(IeType::FAR_ID)),
+        tlv(IeType::REMOVE_PDR, &tlv(IeType::PDR_ID, &[0, 1])),
+    ];
+    let mut index = Index::new();
+    for _ in 0..2 {
+        read(&message(MODIFICATION, &rules.concat()), &mut index);
+    }
+    let (ours, other) = (MODIFICATION, MessageType::SESSION_ESTABLISHMENT_REQUEST);
+    for rule in &rules {
+        let head = u32::from_be_bytes(*rule.first_chunk().expect("a header"));
+        // A rule is compared from its end, in blocks that reach into what is before it.
+        let octets = message(MODIFICATION, rule);
+        let found = |kind, head| index.shapes().find(table(kind), head, &octets);
+        let known = found(ours, head);
+        assert!(known.is_some_and(|shape| shape.head == head), "{rule:02x?}");
+        assert!(found(ours, head + 1).is_none());
+        assert!(found(other, head).is_none());
+    }
+}
+
+/// What the walk alone says of a message that is read again and again.
+fn fit(octets: &[u8], index: &mut Index) -> [Interfaces; 3] {
+    [(); 3].map(|()| {
+        let view = MessageView::decode(octets, index).expect("well-formed");
+        view.fit()
+    })
+}
+
+#[test]
+fn the_walk_alone_says_for_which_interfaces_all_is_there() {
+    let precedence = tlv(IeType::PRECEDENCE, &[0, 0, 0, 9]);
+    let far_id = tlv(IeType::FAR_ID, &[0, 0, 0, 1]);
+    let interface = |value| pdi(&tlv(IeType::SOURCE_INTERFACE, &[value]));
+    let rule = |parts: &[&[u8]]| pdr(1, &parts.concat());
+    let far = |action, parameters: &[u8]| {
+        let action = tlv(IeType::APPLY_ACTION, &[action]);
+        tlv(
+            IeType::CREATE_FAR,
+            &[&far_id[..], &action, parameters].concat(),
+        )
+    };
+    let parameters = |to| {
+        let to = tlv(IeType::DESTINATION_INTERFACE, &[to]);
+        tlv(IeType::FORWARDING_PARAMETERS, &to)
+    };
+    let (all, none) = (Interfaces::ALL, Interfaces::NONE);
+    let rules = [
+        (rule(&[&precedence, &interface(0), &far_id]), all),
+        (rule(&[&interface(0), &far_id]), Interfaces::SXA),
+        (rule(&[&precedence, &interface(9), &far_id]), none),
+        (rule(&[&precedence, &interface(0)]), none),
+        (rule(&[&far_id, &interface(0), &precedence]), all),
+        (far(1, &[]), all),
+        (far(2, &[]), none),
+        (far(2, &parameters(1)), all),
+        (far(2, &parameters(9)), none),
+        (tlv(IeType::REMOVE_PDR, &[]), none),
+        (tlv(IeType(999), &[]), all),
+    ];
+    let mut index = Index::new();
+    for (rule, expected) in &rules {
+        let octets = message(MODIFICATION, rule);
+        assert_eq!(fit(&octets, &mut index), [*expected; 3], "{rule:02x?}");
+        assert_eq!(
+            fit(&octets, &mut Index::new()),
+            [*expected; 3],
+            "{rule:02x?}"
+        );
+    }
+    for (one, first) in &rules {
+        for (other, second) in &rules {
+            let octets = message(MODIFICATION, &[&one[..], other, one].concat());
+            let expected = [first.and(*second); 3];
+            assert_eq!(fit(&octets, &mut index), expected, "{octets:02x?}");
+        }
+    }
+    let time = tlv(IeType::RECOVERY_TIME_STAMP, &[0; 4]);
+    let heartbeat = |body: &[u8]| message(MessageType::HEARTBEAT_REQUEST, body);
+    assert_eq!(fit(&heartbeat(&time), &mut index), [all; 3]);
+    assert_eq!(fit(&heartbeat(&precedence), &mut index), [none; 3]);
+    assert_eq!(fit(&heartbeat(&[]), &mut index), [none; 3]);
+    let cause = tlv(IeType::CAUSE, &[1]);
+    let answer = message(MessageType::PFD_MANAGEMENT_RESPONSE, &cause);
+    assert_eq!(fit(&answer, &mut index), [all; 3]);
+}
+
+/// A setup of so many octets that the header gives room to compare them in blocks.
+fn setup(node: &[u8], time: u8) -> Vec<u8> {
+    let body = [
+        tlv(IeType::NODE_ID, node),
+        tlv(IeType::RECOVERY_TIME_STAMP, &[0, 0, 0, time]),
+        tlv(IeType::UP_FUNCTION_FEATURES, &[1, 0, 0, 0]),
+    ];
+    message(MessageType::ASSOCIATION_SETUP_REQUEST, &body.concat())
+}
+
+#[test]
+fn leaves_that_are_alike_are_kept_by_themselves() {
+    let setup = |time| setup(&[0, 10, 0, 0, 1], time);
+    let mut index = Index::new();
+    read(&setup(1), &mut index);
+    assert_eq!(index.shapes().met.len(), 0);
+    read(&setup(2), &mut index);
+    // The two that their rows alone do not judge, and the whole.
+    assert_eq!(index.shapes().met.len(), 3);
+    let whole = |shape: &&Shape| shape.whole;
+    assert_eq!(index.shapes().met.iter().filter(whole).count(), 1);
+    read(&setup(3), &mut index);
+    assert_eq!(index.shapes().met.len(), 3, "it is known");
+}
+
+#[test]
+fn an_element_that_is_alone_is_neither_walked_nor_kept() {
+    let heartbeat = |value: &[u8]| {
+        let time = tlv(IeType::RECOVERY_TIME_STAMP, value);
+        message(MessageType::HEARTBEAT_RESPONSE, &time)
+    };
+    let mut index = Index::new();
+    for time in 0..4 {
+        read(&heartbeat(&[0, 0, 0, time]), &mut index);
+    }
+    assert_eq!(index.shapes().met.len(), 0);
+    // What is odd about an element that is alone has to be found all the same.
+    for _ in 0..3 {
+        read(&heartbeat(&[0, 0, 0, 1, 0]), &mut index);
+    }
+    assert!(is_known(&heartbeat(&[0, 0, 0, 1, 0]), &index));
+}
+
+#[test]
+fn what_is_long_is_not_kept() {
+    let name = |octets: usize| {
+        let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; octets]);
+        message(MODIFICATION, &pdr(1, &pdi(&name)))
+    };
+    // Headers of the rule, its name, the PDI and the text.
+    let around = 4 + 6 + 4 + 4;
+    let mut index = Index::new();
+    for _ in 0..3 {
+        read(&name(LONGEST - around + 1), &mut index);
+    }
+    assert!(!is_known(&name(LONGEST - around + 1), &index));
+    for _ in 0..3 {
+        read(&name(LONGEST - around), &mut index);
+    }
+    assert!(is_known(&name(LONGEST - around), &index));
+}
+
+fn kept(index: &Index) -> (usize, usize) {
+    (index.shapes().met.len(), index.shapes().blocks.len())
+}
+
+#[test]
+fn many_shapes_are_forgotten_together() {
+    let mut index = Index::new();
+    let mut most = 0;
+    for length in 0..80 {
+        let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; length]);
+        let far = [
+            tlv(IeType::FAR_ID, &[0, 0, 0, 1]),
+            tlv(IeType::APPLY_ACTION, &[2]),
+            tlv(IeType::FORWARDING_PARAMETERS, &name),
+        ];
+        let bodies = [
+            pdr(1, &pdi(&name)),
+            tlv(IeType::CREATE_FAR, &far.concat()),
+            tlv(IeType::CREATE_TRAFFIC_ENDPOINT, &name),
+        ];
+        for body in bodies {
+            let octets = message(MODIFICATION, &body);
+            read(&octets, &mut index);
+            read(&octets, &mut index);
+            most = most.max(kept(&index).0);
+        }
+    }
+    assert_eq!(most, MOST_SHAPES, "as many as there may be");
+    assert!(kept(&index).0 < MOST_SHAPES, "they were forgotten");
+}
+
+#[test]
+fn long_shapes_are_forgotten_before_they_are_many() {
+    let mut index = Index::new();
+    let mut most = 0;
+    for length in 3000..3060 {
+        let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; length]);
+        let octets = message(MODIFICATION, &pdr(1, &pdi(&name)));
+        read(&octets, &mut index);
+        read(&octets, &mut index);
+        most = most.max(kept(&index).1);
+    }
+    // At most what one message adds to what is just below.
+    assert!(most >= MOST_BLOCKS, "{most}");
+    assert!(most < MOST_BLOCKS + 3 * LONGEST / 16, "{most}");
+}
+
+#[test]
+fn shapes_with_many_elements_are_forgotten_before_they_are_many() {
+    let mut index = Index::new();
+    let mut most = 0;
+    for count in 100..160 {
+        let qfis: Vec<u8> = (0..count).flat_map(|_| tlv(IeType::QFI, &[9])).collect();
+        let octets = message(MODIFICATION, &pdr(1, &pdi(&qfis)));
+        read(&octets, &mut index);
+        read(&octets, &mut index);
+        most = most.max(index.kept());
+    }
+    assert!(most >= MOST_NODES, "{most}");
+    assert!(most < MOST_NODES + 3 * LONGEST / 4, "{most}");
+}
