@@ -1,5 +1,7 @@
 //! One incarnation of an actor, from `pre_start` to `post_stop`.
 
+mod stop;
+
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,11 +9,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{self, Poll};
 
-use tokio::time::Instant;
-
 use crate::actor::Actor;
 use crate::cell::{self, AnyCell, Cell, Kind, Node, Owner, Phase};
-use crate::clock;
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::{BoxError, Exit, discard, panic_text};
@@ -25,6 +24,8 @@ use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand}
 use crate::strike::{Hook, Strike, strike, strikes};
 use crate::supervision::Answer;
 use crate::trace;
+use stop::{ask_to_stop, end_children};
+pub(crate) use stop::{down_child, end_child, end_top};
 
 /// Starts an incarnation.
 pub(crate) fn launch<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
@@ -448,97 +449,6 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
             }
         }
     }
-}
-
-/// Ends all children of a node, each within its limit: the last started first, or all at once.
-async fn end_children(node: &Node) {
-    let mut children = node.children.shut();
-    if node.is_killed() && planted(Bug::ChildrenOutliveTheirParent) {
-        children.clear();
-    }
-    for child in &children {
-        // What waits for a restart that will not come; a sibling that stops may ask it.
-        cell::finish_if_down(child);
-    }
-    if node.children.stops_together() {
-        for child in &children {
-            ask_to_stop(child, node.is_killed());
-        }
-    }
-    let since = node.shared.now();
-    for child in children.iter().rev() {
-        if node.children.stops_together() {
-            await_down(child, since, || node.is_killed()).await;
-            finish_down(node, child).await;
-        } else {
-            end_child(node, child).await;
-        }
-    }
-}
-
-/// Ends one child for good: stops it, and kills it when its limit passes or its parent is killed.
-pub(crate) async fn end_child(parent: &Node, child: &Arc<dyn AnyCell>) {
-    down_child(parent, child).await;
-    finish_down(parent, child).await;
-}
-
-async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
-    // Where it ended, its restart may have been decided before its parent took no more children.
-    while !cell::finish_down(child) {
-        down_child(parent, child).await;
-    }
-    // Somebody else may be at it.
-    child.node().reached(|phase| phase == Phase::Ended).await;
-}
-
-/// Ends the incarnation of a child, and leaves its cell to its owner.
-pub(crate) async fn down_child(parent: &Node, child: &Arc<dyn AnyCell>) {
-    ask_to_stop(child, parent.is_killed());
-    await_down(child, parent.shared.now(), || parent.is_killed()).await;
-}
-
-/// Ends an actor at the top of the tree.
-pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
-    ask_to_stop(cell, false);
-    await_down(cell, cell.node().shared.now(), || false).await;
-}
-
-fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
-    let node = cell.node();
-    if hurry || node.limit.get().is_some_and(|limit| limit.is_zero()) {
-        cell.kill();
-    } else {
-        cell.stop();
-    }
-}
-
-/// Waits for the end of an incarnation, and kills it when its limit passes or `hurry` says so.
-async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
-    let node = cell.node();
-    let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
-    let now = node.shared.now();
-    let mut limit = node.limit.get().map(|limit| {
-        let left = clock::later(since, limit).saturating_duration_since(now);
-        node.shared.alarms.deadline(left)
-    });
-    let mut killed = false;
-    poll_fn(|cx| {
-        if down.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        if killed {
-            return Poll::Pending;
-        }
-        let late = limit
-            .as_mut()
-            .is_some_and(|limit| limit.poll(cx).is_ready());
-        if late || hurry() {
-            killed = true;
-            cell.kill();
-        }
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Runs a future; a panic comes back as its message.

@@ -1,0 +1,103 @@
+//! How the end of an actor is asked for and waited for, by its owner.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::Instant;
+
+use crate::cell::{self, AnyCell, Node, Phase};
+use crate::clock;
+use crate::planted::{Bug, planted};
+
+/// Ends all children of a node, each within its limit: the last started first, or all at once.
+pub(super) async fn end_children(node: &Node) {
+    let mut children = node.children.shut();
+    if node.is_killed() && planted(Bug::ChildrenOutliveTheirParent) {
+        children.clear();
+    }
+    for child in &children {
+        // What waits for a restart that will not come; a sibling that stops may ask it.
+        cell::finish_if_down(child);
+    }
+    if node.children.stops_together() {
+        for child in &children {
+            ask_to_stop(child, node.is_killed());
+        }
+    }
+    let since = node.shared.now();
+    for child in children.iter().rev() {
+        if node.children.stops_together() {
+            await_down(child, since, || node.is_killed()).await;
+            finish_down(node, child).await;
+        } else {
+            end_child(node, child).await;
+        }
+    }
+}
+
+/// Ends one child for good: stops it, and kills it when its limit passes or its parent is killed.
+pub(crate) async fn end_child(parent: &Node, child: &Arc<dyn AnyCell>) {
+    down_child(parent, child).await;
+    finish_down(parent, child).await;
+}
+
+async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
+    // Where it ended, its restart may have been decided before its parent took no more children.
+    while !cell::finish_down(child) {
+        down_child(parent, child).await;
+    }
+    // Somebody else may be at it.
+    child.node().reached(|phase| phase == Phase::Ended).await;
+}
+
+/// Ends the incarnation of a child, and leaves its cell to its owner.
+pub(crate) async fn down_child(parent: &Node, child: &Arc<dyn AnyCell>) {
+    ask_to_stop(child, parent.is_killed());
+    await_down(child, parent.shared.now(), || parent.is_killed()).await;
+}
+
+/// Ends an actor at the top of the tree.
+pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
+    ask_to_stop(cell, false);
+    await_down(cell, cell.node().shared.now(), || false).await;
+}
+
+pub(super) fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
+    let node = cell.node();
+    if hurry || node.limit.get().is_some_and(|limit| limit.is_zero()) {
+        cell.kill();
+    } else {
+        cell.stop();
+    }
+}
+
+/// Waits for the end of an incarnation, and kills it when its limit passes or `hurry` says so.
+async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
+    let node = cell.node();
+    let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
+    let now = node.shared.now();
+    let mut limit = node.limit.get().map(|limit| {
+        let left = clock::later(since, limit).saturating_duration_since(now);
+        node.shared.alarms.deadline(left)
+    });
+    let mut killed = false;
+    poll_fn(|cx| {
+        if down.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if killed {
+            return Poll::Pending;
+        }
+        let late = limit
+            .as_mut()
+            .is_some_and(|limit| limit.poll(cx).is_ready());
+        if late || hurry() {
+            killed = true;
+            cell.kill();
+        }
+        Poll::Pending
+    })
+    .await;
+}
