@@ -24,8 +24,9 @@ pub struct Strowger {
 }
 
 impl Strowger {
-    fn key(&self) -> String {
-        self.spawned.fetch_add(1, Ordering::Relaxed).to_string()
+    /// A number, as a program gives one to actors that it has many of.
+    fn key(&self) -> u64 {
+        self.spawned.fetch_add(1, Ordering::Relaxed)
     }
 }
 
