@@ -72,7 +72,7 @@ impl<A: Actor> Dynamic<A> {
     }
 
     /// Says how many restarts within a period the supervisor carries out; with one more it ends
-    /// its children and itself.
+    /// its children and itself. [`u32::MAX`] is no limit.
     pub const fn intensity(mut self, restarts: u32, period: Duration) -> Self {
         self.intensity = (restarts, period);
         self
@@ -465,7 +465,7 @@ impl<A: Actor> Overseer for Table<A> {
             return Answer::Tell;
         };
         // Without a pause there is nothing to draw.
-        let (now, seed) = (supervisor.shared.now(), 0);
+        let (now, seed) = (|| supervisor.shared.now(), 0);
         match state.policy.judge(&mut kept.fact, exit, now, seed) {
             Verdict::Restart { .. } => {
                 // Arguments are cloned, which is foreign code.
@@ -501,7 +501,7 @@ impl<A: Actor> DynamicActor<A> {
             return;
         }
         let exit = node.last_exit().unwrap_or(Exit::Shutdown);
-        let (now, seed) = (cx.now(), node.shared.next_seed());
+        let (now, seed) = (|| cx.now(), node.shared.next_seed());
         match state.policy.judge(&mut kept.fact, &exit, now, seed) {
             Verdict::Restart { after } if after.is_zero() => {
                 kept.relaunch();

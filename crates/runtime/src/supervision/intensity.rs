@@ -30,8 +30,16 @@ impl Intensity {
         }
     }
 
+    /// Whether a number of restarts is too many: more than can be counted is no limit.
+    pub(crate) const fn counts(&self) -> bool {
+        self.max_restarts < u32::MAX
+    }
+
     /// Counts a restart. `false` when it is one too many: it must not take place.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
+        if !self.counts() {
+            return true;
+        }
         while self.recent.front().is_some_and(|until| now > *until) {
             self.recent.pop_front();
         }
@@ -83,6 +91,15 @@ mod tests {
     #[test]
     fn an_intensity_of_zero_allows_no_restart() {
         assert!(!Intensity::new(0, ms(5000)).allows(Instant::now()));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_kept() {
+        let start = Instant::now();
+        let mut intensity = Intensity::new(u32::MAX, ms(5000));
+        assert!(!intensity.counts() && Intensity::new(u32::MAX - 1, ms(5000)).counts());
+        assert!((0..100).all(|_| intensity.allows(start)));
+        assert!(intensity.recent.is_empty());
     }
 
     #[test]

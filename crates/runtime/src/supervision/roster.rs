@@ -160,7 +160,7 @@ impl Overseer for Roster {
             return Answer::Tell;
         }
         // Without a pause there is nothing to draw.
-        let (now, seed) = (node.shared.now(), 0);
+        let (now, seed) = (|| node.shared.now(), 0);
         match entries.policy.judge(&mut kept.fact, exit, now, seed) {
             Verdict::Restart { .. } => {
                 restarted(node);

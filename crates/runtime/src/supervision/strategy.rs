@@ -82,11 +82,12 @@ impl Policy {
     }
 
     /// Decides about a child alone: all there is to do where children do not share their fate.
+    /// The time is asked for if the decision depends on it.
     pub(crate) fn judge(
         &mut self,
         child: &mut Child,
         exit: &Exit,
-        now: Instant,
+        now: impl FnOnce() -> Instant,
         seed: u64,
     ) -> Verdict {
         child.running = false;
@@ -94,6 +95,11 @@ impl Policy {
             Restart::Temporary => Verdict::Remove,
             Restart::Transient if exit.is_orderly() => Verdict::Nothing,
             Restart::Transient | Restart::Permanent => {
+                if !self.intensity.counts() && !self.pauses() {
+                    let after = Duration::ZERO;
+                    return Verdict::Restart { after };
+                }
+                let now = now();
                 if !self.intensity.allows(now) {
                     return Verdict::Escalate;
                 }
@@ -115,7 +121,7 @@ impl Policy {
         now: Instant,
         seed: u64,
     ) -> Decision {
-        match self.judge(&mut children[failed], exit, now, seed) {
+        match self.judge(&mut children[failed], exit, || now, seed) {
             Verdict::Nothing => Decision::Nothing,
             Verdict::Remove => Decision::Remove,
             Verdict::Escalate => Decision::Escalate {

@@ -57,7 +57,7 @@ impl Supervisor {
     }
 
     /// Says how many restarts within a period the supervisor carries out; with one more it ends
-    /// its children and itself.
+    /// its children and itself. [`u32::MAX`] is no limit.
     pub const fn intensity(mut self, restarts: u32, period: Duration) -> Self {
         self.intensity = (restarts, period);
         self

@@ -206,7 +206,8 @@ fn each_child_has_its_own_row_of_restarts() {
     policy.backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
     let mut children = running(&PERMANENT);
     let now = Instant::now();
-    let mut after = |place: usize| match policy.judge(&mut children[place], &panicked(), now, 0) {
+    let mut after = |place: usize| match policy.judge(&mut children[place], &panicked(), || now, 0)
+    {
         Verdict::Restart { after } => after.as_millis(),
         other => panic!("{other:?}"),
     };
