@@ -1,6 +1,7 @@
 //! The children of a node of the tree, by key and in the order of their start.
 //!
-//! A child knows its key and its place, so the table holds nothing but its address.
+//! A child knows its key and its place, and the table of the system holds it: this one keeps
+//! identifiers, with as much of the hash of a key as saves a look at the child.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,8 +10,9 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use parking_lot::Mutex;
 
-use crate::cell::{AnyCell, Node};
+use crate::cell::{ActorId, AnyCell, Node};
 use crate::path::Key;
+use crate::system::Cells;
 
 /// The table of children of one node.
 #[derive(Default)]
@@ -30,8 +32,24 @@ const TOGETHER: u8 = 4;
 
 #[derive(Default)]
 struct Children {
-    by_key: HashTable<Arc<dyn AnyCell>>,
+    by_key: HashTable<Child>,
     next: u64,
+}
+
+/// What is kept of a child.
+struct Child {
+    id: ActorId,
+    code: u32,
+}
+
+/// Half of the hash of a key.
+fn code(key: &Key) -> u32 {
+    (key.hash_code() >> 32) as u32
+}
+
+/// That half, spread over all the bits that a table looks at.
+fn spread(code: u32) -> u64 {
+    u64::from(code).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Why a child was not put in the table.
@@ -61,6 +79,7 @@ impl Branch {
     /// free and the table is open.
     pub(crate) fn insert<C: AnyCell + 'static>(
         &self,
+        cells: &Cells,
         key: &Key,
         limit: usize,
         place: Option<u64>,
@@ -74,10 +93,11 @@ impl Branch {
         let full = children.by_key.len() >= limit;
         // A place that a refused child does not need leaves a gap, which no order minds.
         let place = place.unwrap_or_else(|| children.take_place());
+        let code = code(key);
         let entry = children.by_key.entry(
-            key.hash_code(),
-            |cell| cell.node().key == *key,
-            |cell| cell.node().key.hash_code(),
+            spread(code),
+            |child| child.code == code && cells.has_key(child.id, key),
+            |child| spread(child.code),
         );
         let Entry::Vacant(vacant) = entry else {
             return Err(Unfit::Taken);
@@ -86,8 +106,8 @@ impl Branch {
             return Err(Unfit::TooMany);
         }
         let cell = make(place);
-        let erased: Arc<dyn AnyCell> = Arc::<C>::clone(&cell);
-        vacant.insert(erased);
+        let id = cell.node().id;
+        vacant.insert(Child { id, code });
         Ok(cell)
     }
 
@@ -96,25 +116,27 @@ impl Branch {
         let Some(children) = &mut *guard else {
             return;
         };
+        let hash = spread(code(&node.key));
         let found = children
             .by_key
-            .find_entry(node.key.hash_code(), |cell| cell.node().id == node.id);
+            .find_entry(hash, |child| child.id == node.id);
         if let Ok(found) = found {
-            let (removed, _) = found.remove();
-            drop(guard);
-            drop(removed);
+            found.remove();
         }
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn get(&self, cells: &Cells, key: &Key) -> Option<Arc<dyn AnyCell>> {
         let guard = self.children.lock();
         let by_key = &guard.as_ref()?.by_key;
-        let found = by_key.find(key.hash_code(), |cell| cell.node().key == *key);
-        found.cloned()
+        let code = code(key);
+        let found = by_key.find(spread(code), |child| {
+            child.code == code && cells.has_key(child.id, key)
+        });
+        cells.get(found?.id)
     }
 
     /// The children in the order of their start.
-    pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
+    pub(crate) fn all(&self, cells: &Cells) -> Vec<Arc<dyn AnyCell>> {
         if !self.has(USED) {
             return Vec::new();
         }
@@ -122,11 +144,11 @@ impl Branch {
         let Some(children) = &*guard else {
             return Vec::new();
         };
-        let numbered = |cell: &Arc<dyn AnyCell>| (cell.node().place, Arc::clone(cell));
-        let mut all: Vec<_> = children.by_key.iter().map(numbered).collect();
+        let ids: Vec<_> = children.by_key.iter().map(|child| child.id).collect();
         drop(guard);
-        all.sort_unstable_by_key(|(place, _)| *place);
-        all.into_iter().map(|(_, cell)| cell).collect()
+        let mut all = cells.each(&ids);
+        all.sort_by_cached_key(|cell| cell.node().place);
+        all
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -174,11 +196,11 @@ impl Branch {
     }
 
     /// Takes no more children; returns those there are, in the order of their start.
-    pub(crate) fn shut(&self) -> Vec<Arc<dyn AnyCell>> {
+    pub(crate) fn shut(&self, cells: &Cells) -> Vec<Arc<dyn AnyCell>> {
         let guard = self.children.lock();
         self.state.fetch_or(SHUT, Ordering::AcqRel);
         drop(guard);
-        self.all()
+        self.all(cells)
     }
 
     /// Says that the children stop all at once, not one after the other.
@@ -194,5 +216,65 @@ impl Branch {
         if self.is_shut() {
             self.state.fetch_and(!SHUT, Ordering::AcqRel);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use rustc_hash::FxHashMap;
+
+    use super::*;
+    use crate::actor::Actor;
+    use crate::context::Context;
+    use crate::system::{ActorSystem, StartError};
+
+    struct Idle;
+
+    impl Actor for Idle {
+        type Msg = ();
+        type Args = ();
+        type Error = Infallible;
+
+        async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+            Ok(Self)
+        }
+
+        async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Infallible> {
+            Ok(())
+        }
+    }
+
+    /// Two keys of which the half of the hash that is kept is the same.
+    fn alike() -> (String, String) {
+        let mut seen = FxHashMap::default();
+        let mut keys = (0..).map(|number| format!("key {number}"));
+        let alike = keys.find_map(|key| {
+            let before = seen.insert(code(&Key::from(key.as_str())), key.clone());
+            before.map(|before| (before, key))
+        });
+        alike.expect("there are more keys than halves")
+    }
+
+    #[tokio::test]
+    async fn keys_of_the_same_hash_are_told_apart() {
+        let (one, other) = alike();
+        let system = ActorSystem::new("alike").expect("tests run in tokio");
+        let start = |key: &str| system.spawn::<Idle>(key, ());
+        let first = start(&one).expect("the key is free");
+        let second = start(&other).expect("the key is free");
+        for (key, actor) in [(&one, &first), (&other, &second)] {
+            assert!(matches!(start(key), Err(StartError::Taken { .. })));
+            let found = system
+                .find(format!("/{key}").as_str())
+                .map(|found| found.id());
+            assert_eq!(found, Some(actor.id()));
+        }
+        first.stop();
+        first.stopped().await;
+        assert!(system.find(format!("/{one}").as_str()).is_none());
+        assert!(system.find(format!("/{other}").as_str()).is_some());
+        start(&one).expect("the key is free again");
     }
 }

@@ -268,6 +268,16 @@ impl Node {
         Path::from_keys_upward(&keys)
     }
 
+    /// The child with this key.
+    pub(crate) fn child(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
+        self.children.get(&self.shared.cells, key)
+    }
+
+    /// The children in the order of their start.
+    pub(crate) fn children(&self) -> Vec<Arc<dyn AnyCell>> {
+        self.children.all(&self.shared.cells)
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         self.stand.phase()
     }

@@ -1,5 +1,6 @@
 //! The system: the root of the tree and what all actors share.
 
+mod cells;
 mod shared;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::top::{Observer, pass_on};
 use crate::topic::{Exchanges, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 use crate::trace::{TraceLimits, Tracer};
+pub(crate) use cells::Cells;
 pub use shared::StartError;
 pub(crate) use shared::{CellSettings, Shared};
 
@@ -110,7 +112,7 @@ struct Up(Arc<Shared>);
 
 impl Drop for Up {
     fn drop(&mut self) {
-        for cell in self.0.root.shut() {
+        for cell in self.0.root.shut(&self.0.cells) {
             cell.kill();
         }
         self.0.alarms.close();
@@ -254,9 +256,10 @@ impl ActorSystem {
     pub fn find(&self, path: impl Into<Path>) -> Option<AnyRef> {
         let path = path.into();
         let mut keys = path.keys();
-        let mut cell = self.shared.root.get(&Key::from(keys.next()?))?;
+        let cells = &self.shared.cells;
+        let mut cell = self.shared.root.get(cells, &Key::from(keys.next()?))?;
         for key in keys {
-            cell = cell.node().children.get(&Key::from(key))?;
+            cell = cell.node().children.get(cells, &Key::from(key))?;
         }
         Some(AnyRef(cell))
     }
@@ -271,10 +274,10 @@ impl ActorSystem {
     #[must_use]
     pub fn actors(&self) -> Vec<ActorInfo> {
         let mut list = Vec::new();
-        let mut left = self.shared.root.all();
+        let mut left = self.shared.root.all(&self.shared.cells);
         left.reverse();
         while let Some(cell) = left.pop() {
-            left.extend(cell.node().children.all().into_iter().rev());
+            left.extend(cell.node().children().into_iter().rev());
             list.push(AnyRef(cell).info());
         }
         list
@@ -283,7 +286,8 @@ impl ActorSystem {
     /// The tree of all actors.
     #[must_use]
     pub fn tree(&self) -> Vec<TreeNode> {
-        self.shared.root.all().into_iter().map(branch).collect()
+        let all = self.shared.root.all(&self.shared.cells);
+        all.into_iter().map(branch).collect()
     }
 
     /// The topic of this name for messages of type `T`; it is made when first asked for. The
@@ -401,7 +405,7 @@ impl ActorSystem {
 }
 
 fn branch(cell: Arc<dyn AnyCell>) -> TreeNode {
-    let children = cell.node().children.all().into_iter().map(branch).collect();
+    let children = cell.node().children().into_iter().map(branch).collect();
     TreeNode {
         info: AnyRef(cell).info(),
         children,

@@ -65,6 +65,11 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, los
     }
     let lost = lost.unwrap_or_else(|| cell.close());
     let shared = &node.shared;
+    // Its parent's table leads to that of the system.
+    match node.owner.cell() {
+        Some(parent) => parent.node().children.remove(node),
+        None => shared.root.remove(node),
+    }
     let names = more.as_ref().map_or(&[][..], |more| &more.names);
     shared.forget(node.id, names);
     let mut monitors = Vec::new();
@@ -81,10 +86,6 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, los
         for tie in ties.iter().filter_map(Weak::upgrade) {
             tie.leave(node.id);
         }
-    }
-    match node.owner.cell() {
-        Some(parent) => parent.node().children.remove(node),
-        None => shared.root.remove(node),
     }
     if lost > 0 {
         shared

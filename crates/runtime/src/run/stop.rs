@@ -13,7 +13,7 @@ use crate::planted::{Bug, planted};
 
 /// Ends all children of a node, each within its limit: the last started first, or all at once.
 pub(super) async fn end_children(node: &Node) {
-    let mut children = node.children.shut();
+    let mut children = node.children.shut(&node.shared.cells);
     if node.is_killed() && planted(Bug::ChildrenOutliveTheirParent) {
         children.clear();
     }

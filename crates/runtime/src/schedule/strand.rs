@@ -35,6 +35,7 @@
     reason = "the one module where ownership is handed over by state"
 )]
 
+mod berth;
 mod body;
 mod current;
 mod kept;
@@ -56,6 +57,7 @@ use crate::exit::Exit;
 use crate::path::Path;
 use crate::schedule::wake;
 use crate::sync::UnsafeCell;
+pub(crate) use berth::Berth;
 use body::Body;
 use body::Stand;
 pub(crate) use body::{Life, Step, apart};

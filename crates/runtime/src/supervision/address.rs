@@ -156,7 +156,7 @@ impl SupervisorRef {
     /// The child with this key, of any type.
     #[must_use]
     pub fn any_child(&self, key: &str) -> Option<AnyRef> {
-        self.0.0.node.children.get(&Key::from(key)).map(AnyRef)
+        self.0.0.node.child(&Key::from(key)).map(AnyRef)
     }
 
     /// Asks the supervisor to stop, and so all below it.

@@ -312,13 +312,13 @@ impl<A: Actor> DynamicRef<A> {
     /// The child with this key.
     #[must_use]
     pub fn child(&self, key: &str) -> Option<ActorRef<A::Msg>> {
-        AnyRef(self.cell.node.children.get(&Key::from(key))?).downcast()
+        AnyRef(self.cell.node.child(&Key::from(key))?).downcast()
     }
 
     /// All children, in the order of their start.
     #[must_use]
     pub fn children(&self) -> Vec<ActorRef<A::Msg>> {
-        let all = self.cell.node.children.all();
+        let all = self.cell.node.children();
         all.into_iter()
             .filter_map(|cell| AnyRef(cell).downcast())
             .collect()
@@ -326,7 +326,7 @@ impl<A: Actor> DynamicRef<A> {
 
     /// Ends a child for good and waits for its end; false if there is none with this key.
     pub async fn terminate_child(&self, key: &str) -> bool {
-        let Some(cell) = self.cell.node.children.get(&Key::from(key)) else {
+        let Some(cell) = self.cell.node.child(&Key::from(key)) else {
             return false;
         };
         self.end_child(cell).await;

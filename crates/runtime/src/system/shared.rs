@@ -1,7 +1,6 @@
 //! What all actors of a system share.
 
 use std::any::{Any, TypeId};
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
+use super::cells::Cells;
 use super::{Builder, ShutdownReport};
 use crate::actor::Actor;
 use crate::address::ActorRef;
@@ -26,7 +26,7 @@ use crate::ring::Waits;
 use crate::run;
 use crate::schedule::Scheduler;
 use crate::schedule::pool::Residents;
-use crate::schedule::strand::Lock;
+use crate::schedule::strand::Berth;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
 use crate::timer::Alarms;
 use crate::topic::{Exchange, Exchanges, TopicLimits};
@@ -83,7 +83,8 @@ pub(crate) struct Shared {
     pub(crate) events: Arc<Events>,
     topic_limits: TopicLimits,
     pub(super) registry: Registry,
-    table: Lock<Table>,
+    /// All that have not ended.
+    pub(crate) cells: Cells,
     monitors: AtomicU64,
     seed: AtomicU64,
     extensions: Mutex<FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -107,7 +108,7 @@ impl Shared {
             events: Arc::default(),
             topic_limits: settings.topic_limits,
             registry: Registry::default(),
-            table: Lock::new(Table::default()),
+            cells: Cells::new(),
             monitors: AtomicU64::new(0),
             seed: AtomicU64::new(settings.seed),
             extensions: Mutex::default(),
@@ -163,20 +164,20 @@ impl Shared {
             limit,
             place,
         } = settings;
-        let made = branch.insert(key, limit, place, |place| {
-            self.table.lock().put(|id| {
-                Arc::new(Cell {
-                    node: Node::new(NodeParts {
-                        id,
-                        key: key.clone(),
-                        place,
-                        kind: run::kind::<A>,
-                        owner,
-                        shared: Arc::clone(self),
-                        shutdown,
-                    }),
-                    mailbox: Mailbox::new(mailbox),
-                })
+        // Before anything is locked: asking for memory may take its time.
+        let berth = Berth::new();
+        let made = branch.insert(&self.cells, key, limit, place, |place| {
+            self.cells.put(berth, |id| Cell {
+                node: Node::new(NodeParts {
+                    id,
+                    key: key.clone(),
+                    place,
+                    kind: run::kind::<A>,
+                    owner,
+                    shared: Arc::clone(self),
+                    shutdown,
+                }),
+                mailbox: Mailbox::new(mailbox),
             })
         });
         if let Ok(cell) = &made
@@ -248,30 +249,30 @@ impl Shared {
     }
 
     pub(crate) fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
-        self.table.lock().get(id)
+        self.cells.get(id)
     }
 
     /// The actors in some slots from `slot` on, and where the next of them are.
     pub(crate) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
-        self.table.lock().page(slot, into)
+        self.cells.page(slot, into)
     }
 
     /// Frees what an actor held that has ended.
     pub(crate) fn forget(&self, id: ActorId, names: &[Arc<str>]) {
         self.registry.free(id, names);
-        let removed = self.table.lock().remove(id);
+        let removed = self.cells.remove(id);
         drop(removed);
     }
 
     pub(super) async fn shutdown(&self, limit: Duration) -> ShutdownReport {
-        let before = self.table.lock().len();
+        let before = self.cells.len();
         let ordered = async {
-            for cell in self.root.shut().iter().rev() {
+            for cell in self.root.shut(&self.cells).iter().rev() {
                 run::end_top(cell).await;
             }
         };
         if self.alarms.within(limit, ordered).await.is_none() {
-            let cells = self.root.shut();
+            let cells = self.root.shut(&self.cells);
             cells.iter().for_each(|cell| cell.kill());
             let killed = async {
                 for cell in &cells {
@@ -282,7 +283,7 @@ impl Shared {
         }
         self.alarms.close();
         self.alarms.ended().await;
-        let left = self.table.lock().all();
+        let left = self.cells.all();
         let not_stopped: Vec<Path> = left.iter().map(|cell| cell.node().path()).collect();
         self.scheduler.close();
         self.events.close();
@@ -295,7 +296,7 @@ impl Shared {
 
 impl Residents for Shared {
     fn abandon(&self) {
-        let all = self.table.lock().all();
+        let all = self.cells.all();
         for cell in &all {
             cell.abandon();
             // Between two incarnations there is none to drop, and nobody will start the next.
@@ -330,104 +331,4 @@ pub(crate) struct CellSettings {
     pub(crate) limit: usize,
     /// The child's reserved place among its siblings.
     pub(crate) place: Option<u64>,
-}
-
-/// So many slots are read under one lock.
-const PAGE: usize = 256;
-
-/// All actors by identifier.
-#[derive(Default)]
-struct Table {
-    /// In pieces, so that growing copies nothing and leaves no half empty.
-    pieces: Vec<Box<[Slot]>>,
-    used: u32,
-    free: Vec<u32>,
-}
-
-/// A place in the table. The generation of an actor in it stands in its cell.
-#[derive(Clone)]
-enum Slot {
-    Free { generation: u32 },
-    Taken(Arc<dyn AnyCell>),
-}
-
-/// How many places a piece has.
-const PIECE: usize = 256;
-
-impl Table {
-    fn slot(&mut self, slot: u32) -> Option<&mut Slot> {
-        let slot = slot as usize;
-        self.pieces.get_mut(slot / PIECE)?.get_mut(slot % PIECE)
-    }
-
-    /// Finds a place for the cell that is made with its identifier.
-    fn put<C: AnyCell + 'static>(&mut self, make: impl FnOnce(ActorId) -> Arc<C>) -> Arc<C> {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            if self.used as usize == self.pieces.len() * PIECE {
-                self.pieces
-                    .push(vec![Slot::Free { generation: 0 }; PIECE].into());
-            }
-            let slot = self.used;
-            self.used = slot
-                .checked_add(1)
-                .expect("fewer than 2^32 actors fit into memory");
-            slot
-        });
-        let place = self.slot(slot).expect("every place up to `used` exists");
-        let generation = match place {
-            Slot::Free { generation } => *generation,
-            Slot::Taken(_) => unreachable!("a place is given to one actor at a time"),
-        };
-        let cell = make(ActorId { slot, generation });
-        *place = Slot::Taken(Arc::<C>::clone(&cell));
-        cell
-    }
-
-    fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
-        let slot = id.slot as usize;
-        match self.pieces.get(slot / PIECE)?.get(slot % PIECE)? {
-            Slot::Taken(cell) if cell.node().id == id => Some(Arc::clone(cell)),
-            Slot::Taken(_) | Slot::Free { .. } => None,
-        }
-    }
-
-    fn remove(&mut self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
-        let place = self.slot(id.slot)?;
-        match place {
-            Slot::Taken(cell) if cell.node().id == id => {}
-            Slot::Taken(_) | Slot::Free { .. } => return None,
-        }
-        let generation = id.generation.wrapping_add(1);
-        let removed = mem::replace(place, Slot::Free { generation });
-        self.free.push(id.slot);
-        match removed {
-            Slot::Taken(cell) => Some(cell),
-            Slot::Free { .. } => None,
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.used as usize - self.free.len()
-    }
-
-    fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
-        let used = self.used as usize;
-        let end = used.min(slot.saturating_add(PAGE));
-        into.extend((slot..end).filter_map(|slot| {
-            match &self.pieces[slot / PIECE][slot % PIECE] {
-                Slot::Taken(cell) => Some(Arc::clone(cell)),
-                Slot::Free { .. } => None,
-            }
-        }));
-        (end < used).then_some(end)
-    }
-
-    fn all(&self) -> Vec<Arc<dyn AnyCell>> {
-        let slots = self.pieces.iter().flatten();
-        let taken = slots.filter_map(|slot| match slot {
-            Slot::Taken(cell) => Some(Arc::clone(cell)),
-            Slot::Free { .. } => None,
-        });
-        taken.collect()
-    }
 }

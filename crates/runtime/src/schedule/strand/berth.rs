@@ -1,0 +1,23 @@
+//! Room for a value that will be shared, made before the value.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// A place on the heap into which a value is put, instead of being made elsewhere and copied.
+pub(crate) struct Berth<T>(Arc<MaybeUninit<T>>);
+
+impl<T> Berth<T> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self(Arc::new_uninit())
+    }
+
+    #[inline(always)]
+    pub(crate) fn fill(self, make: impl FnOnce() -> T) -> Arc<T> {
+        let place = Arc::as_ptr(&self.0).cast::<T>().cast_mut();
+        // SAFETY: nobody else has the place, and no reference to it is in use.
+        unsafe { place.write(make()) };
+        // SAFETY: the value was just written.
+        unsafe { self.0.assume_init() }
+    }
+}
