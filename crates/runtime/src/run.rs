@@ -168,14 +168,18 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         // The last one was.
         self.cx.handling = false;
         let mut more = lanes;
-        if !self.is_special(cell) && matches!(self.stage, Stage::Grown(_)) {
-            match self.cx.look(more, message) {
-                Look::Message => {
-                    self.cx.handling = true;
-                    return Step::Message;
-                }
-                Look::Rest => return Step::Rest,
-                Look::More(lanes) => more = lanes,
+        if !self.is_special(cell) {
+            match self.stage {
+                Stage::Grown(_) => match self.cx.look(more, message) {
+                    Look::Message => {
+                        self.cx.handling = true;
+                        return Step::Message;
+                    }
+                    Look::Rest => return Step::Rest,
+                    Look::More(lanes) => more = lanes,
+                },
+                Stage::Fresh(_) => return Step::Grow,
+                Stage::Gone => {}
             }
         }
         let step = self.decide(cell, more, task, message);
@@ -263,8 +267,15 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
 
     async fn last(&mut self, cell: &Cell<A::Msg>, mut exit: Exit) -> Result<(), Exit> {
         let (Self { stage, cx }, node) = (self, &cell.node);
+        if matches!(stage, Stage::Grown(_)) && !is_shown::<A>(node, &exit).await {
+            discard([mem::replace(stage, Stage::Gone)]);
+        }
         if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
-            post_stop(value, node, &exit, cx).await;
+            {
+                // Made where it is worked on: the value is copied once.
+                let hook = pin!(Some(value.post_stop(&exit, cx)));
+                is_whole(node, &guard(node, hook).await);
+            }
             // It may have started some.
             if cx.has_tasks() {
                 Box::pin(cx.end_tasks()).await;
@@ -362,20 +373,26 @@ async fn hear<A: Actor>(
     actor.signal(signal, cx).await.map_err(Into::into)
 }
 
-/// Gives the value to `post_stop`, or drops it after a kill or a panic. Panics are logged.
-async fn post_stop<A: Actor>(value: A, node: &Node, exit: &Exit, cx: &mut Context<A>) {
+/// Whether `post_stop` gets the value: not after a kill, and after a panic if the actor says so.
+async fn is_shown<A: Actor>(node: &Node, exit: &Exit) -> bool {
     let lost = matches!(exit, Exit::Panicked(_)) && !A::SURVIVES_PANIC;
     if lost || node.is_killed() {
-        discard([value]);
-        return;
+        return false;
     }
-    let last = pin!(Some(async {
-        let _ignored = strike(node, Hook::PostStop).suffer(node).await;
-        value.post_stop(exit, cx).await;
-    }));
-    if let Err(Exit::Panicked(message)) = guard(node, last).await {
+    let strike = strike(node, Hook::PostStop);
+    if !strike.is_due() {
+        return true;
+    }
+    let struck = pin!(Some(strike.suffer(node)));
+    is_whole(node, &guard(node, struck).await)
+}
+
+/// Whether the last hook came to its end. A panic is logged.
+fn is_whole<T>(node: &Node, done: &Result<T, Exit>) -> bool {
+    if let Err(Exit::Panicked(message)) = done {
         tracing::error!(path = %node.path(), panic = %message, "panic in post_stop");
     }
+    done.is_ok()
 }
 
 /// Drives the last hook: a panic becomes an exit, and a kill ends it at its next await.

@@ -2,12 +2,23 @@
 
 use std::sync::atomic::Ordering;
 
+use tracing::level_filters::LevelFilter;
+
 use super::{Node, SPANNED};
 
 impl Node {
     /// Makes the span of an incarnation, if somebody listens: a root, or spans would nest for as
     /// long as actors start actors.
+    #[inline]
     pub(crate) fn open_span(&self) {
+        // Asked first: with no listener, this is all there is to do.
+        if LevelFilter::current() >= LevelFilter::DEBUG {
+            self.make_span();
+        }
+    }
+
+    #[cold]
+    fn make_span(&self) {
         let span = tracing::debug_span!(
             target: "strowger",
             parent: None,

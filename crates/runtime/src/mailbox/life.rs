@@ -86,6 +86,13 @@ impl<M> Mailbox<M> {
         lanes.gate = Gate::Closed;
         self.attention.store(true, Ordering::Relaxed);
         let user = mem::take(&mut lanes.user);
+        if lanes.rare.is_none() && user.is_empty() {
+            // Nothing waits, and nobody.
+            lanes.stop = false;
+            drop(lanes);
+            drop(user);
+            return 0;
+        }
         let own = lanes.take_own();
         let waiting = lanes.take_waiting();
         let count = user.len() as u64;
