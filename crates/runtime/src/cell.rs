@@ -352,6 +352,16 @@ impl Node {
         Some(restarts)
     }
 
+    /// Makes the node ready for the incarnation that follows at once, without having been down: a
+    /// kill from now on is meant for that one.
+    pub(crate) fn succeed(&self) {
+        let mut life = self.life.lock();
+        life.more().restarts += 1;
+        self.stand.enter(Phase::Starting);
+        drop(life);
+        self.children.open();
+    }
+
     /// Who runs the incarnation says where it stands, and wakes those who wait for that.
     pub(crate) fn enter(&self, phase: Phase) {
         if phase == Phase::Stopping && self.phase() == Phase::Running {

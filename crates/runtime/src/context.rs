@@ -107,6 +107,19 @@ impl<A: Actor> Context<A> {
         }
     }
 
+    /// Whether what belonged to the incarnation was given back.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.held.is_none() && self.receiver.get_mut().has_ended()
+    }
+
+    /// Makes this the context of the next incarnation, once the last one has ended.
+    pub(crate) fn renew(&mut self, incarnation: u32) {
+        self.incarnation = incarnation;
+        self.receiver.get_mut().renew();
+        self.leaving = false;
+        self.handling = false;
+    }
+
     fn held(&mut self) -> &mut Held<A::Msg> {
         self.held.get_or_insert_default()
     }

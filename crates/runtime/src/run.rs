@@ -2,6 +2,7 @@
 
 mod stop;
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -290,6 +291,42 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         }
         Err(exit)
     }
+
+    fn renew(&mut self, cell: &Cell<A::Msg>, exit: &Exit) -> bool {
+        let node = &cell.node;
+        let Owner::Supervisor { cell: parent, .. } = &node.owner else {
+            return false;
+        };
+        let scheduler = &node.shared.scheduler;
+        // A thread of its own ends with the incarnation, and so does a span.
+        let bound = A::BLOCKING || node.has_span() || node.is_killed();
+        if bound || !self.cx.has_ended() || scheduler.is_down() || !scheduler.may_visit() {
+            return false;
+        }
+        let Some(overseer) = parent.node().overseer() else {
+            return false;
+        };
+        // What it is told from here on is meant for the next one.
+        cell.mailbox.part();
+        cell::part(node, node.fall(exit), exit);
+        let mut args = None;
+        let mut take = |known: &dyn Any| {
+            args = known.downcast_ref::<A::Args>().cloned();
+            args.is_some()
+        };
+        if !overseer.succeeds(parent.node(), node, exit, &mut take) {
+            return false;
+        }
+        let Some(args) = args else { return false };
+        node.succeed();
+        self.cx.renew(cell.mailbox.renew());
+        self.stage = Stage::Fresh(args);
+        // It may have been asked to stop just before it was there again.
+        if parent.node().children.is_shut() {
+            ask_to_stop(cell, parent.node().is_killed());
+        }
+        true
+    }
 }
 
 impl<A: Actor> Incarnation<A> {
@@ -452,7 +489,7 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
                     node.shared.scheduler.begin(ready, place);
                     // It may have been asked to stop just before it was there again.
                     if parent.node().children.is_shut() {
-                        ask_to_stop(cell, parent.node().is_killed());
+                        ask_to_stop(&**cell, parent.node().is_killed());
                     }
                 }
                 Some(Answer::Done) => {}

@@ -33,6 +33,11 @@ impl Node {
         }
     }
 
+    /// Whether the incarnation has a span.
+    pub(crate) fn has_span(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & SPANNED != 0
+    }
+
     /// The span to be in while the incarnation runs; with no listener it costs a look at a word
     /// that is read anyway.
     #[inline(always)]

@@ -54,6 +54,16 @@ impl<M> Mailbox<M> {
         rouse(lanes);
     }
 
+    /// Ends an incarnation that may have a successor at once.
+    pub(crate) fn part(&self) {
+        self.ended(self.lanes.lock(), false);
+    }
+
+    /// Begins another incarnation, where the last one ended.
+    pub(crate) fn renew(&self) -> u32 {
+        self.lanes.lock().begin()
+    }
+
     /// Ends an incarnation: what was meant for it alone is dropped. If nothing more is taken in,
     /// what waited is dropped as well, and counted.
     pub(crate) fn ended(&self, mut lanes: Held<'_, Lanes<M>>, closes: bool) -> Option<u64> {

@@ -23,7 +23,7 @@ pub(super) async fn end_children(node: &Node) {
     }
     if node.children.stops_together() {
         for child in &children {
-            ask_to_stop(child, node.is_killed());
+            ask_to_stop(&**child, node.is_killed());
         }
     }
     let since = node.shared.now();
@@ -54,17 +54,17 @@ async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
 
 /// Ends the incarnation of a child, and leaves its cell to its owner.
 pub(crate) async fn down_child(parent: &Node, child: &Arc<dyn AnyCell>) {
-    ask_to_stop(child, parent.is_killed());
+    ask_to_stop(&**child, parent.is_killed());
     await_down(child, parent.shared.now(), || parent.is_killed()).await;
 }
 
 /// Ends an actor at the top of the tree.
 pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
-    ask_to_stop(cell, false);
+    ask_to_stop(&**cell, false);
     await_down(cell, cell.node().shared.now(), || false).await;
 }
 
-pub(super) fn ask_to_stop(cell: &Arc<dyn AnyCell>, hurry: bool) {
+pub(super) fn ask_to_stop(cell: &dyn AnyCell, hurry: bool) {
     let node = cell.node();
     if hurry || node.limit.get().is_some_and(|limit| limit.is_zero()) {
         cell.kill();

@@ -17,7 +17,8 @@
 //!
 //! 1. Who moves the state to `Running` owns the body until it moves it away from `Running` or
 //!    `Woken`; who moves it from `Off` to `Queued` owns it until it queues. Nobody else touches it.
-//!    The body stays where it is; the life in it is put there from `Off`, and is gone at `Off`.
+//!    The body stays where it is; the life in it is put there from `Off`, and is gone at `Off`. A
+//!    life that is over may begin anew in its place, as another incarnation: the state stays.
 //! 2. Who moves the state to `Queued` makes the one [`Ready`]; it ends where the state is moved to
 //!    `Running`. A `Ready` that is dropped ends the incarnation.
 //! 3. From `start` until the state is `Off` again the strand holds a reference to its own owner. So
@@ -47,7 +48,7 @@ mod slot;
 mod sole;
 
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -401,6 +402,8 @@ impl<C: Host> Turn for C {
         let mut cx = Context::from_waker(&waker);
         // The lock that began the turn is the one under which it looks for something to do.
         let mut held = Some(Held(run));
+        // One in a turn: others wait for theirs.
+        let mut heir = true;
         let came = self.during(|| {
             loop {
                 let stand = strand.body.get_mut().with(|body| {
@@ -408,6 +411,11 @@ impl<C: Host> Turn for C {
                     unsafe { Body::turn(body, self, &mut held, &mut cx) }
                 });
                 if let Stand::Over(exit) = stand {
+                    // SAFETY: as above.
+                    let renew = |body| unsafe { Body::renew(body, self, &exit) };
+                    if mem::take(&mut heir) && strand.body.get_mut().with(renew) {
+                        continue;
+                    }
                     return Ok(Some(exit));
                 }
                 let mut run = strand.run.lock();

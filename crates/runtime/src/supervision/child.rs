@@ -1,5 +1,6 @@
 //! What a supervisor keeps of a child.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -91,6 +92,11 @@ impl ChildSpec {
         self.make.cell(shared, owner, self, place)
     }
 
+    /// What every incarnation is made from.
+    pub(crate) fn args(&self) -> &dyn Any {
+        self.make.args()
+    }
+
     /// Makes an incarnation at the child's cell ready to run.
     pub(crate) fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {
         self.make.prepare(cell)
@@ -115,6 +121,7 @@ trait Make: Send + Sync {
         spec: &ChildSpec,
         place: u64,
     ) -> Result<Arc<dyn AnyCell>, StartError>;
+    fn args(&self) -> &dyn Any;
     fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle>;
 }
 
@@ -135,6 +142,10 @@ impl<A: Actor> Make for Maker<A> {
             place: Some(place),
         };
         Ok(shared.cell::<A>(owner, &Key::from(Arc::clone(&spec.key)), &settings)?)
+    }
+
+    fn args(&self) -> &dyn Any {
+        &self.0
     }
 
     fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {

@@ -3,6 +3,7 @@
 //! Its table of children is shared with those who hold its address: starting a child is a call on
 //! the table, not a message. Children are restarted one for one, and stop all at once.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +26,7 @@ use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
 use crate::supervision::intensity::Intensity;
-use crate::supervision::roster::{Answer, Overseer, restarted};
+use crate::supervision::roster::{Answer, Overseer, restarted, taken};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
 use crate::supervision::strategy::{Child, Policy, Verdict};
 use crate::system::{CellSettings, Shared, StartError};
@@ -454,6 +455,25 @@ impl<A: Actor> Drop for DynamicActor<A> {
 }
 
 impl<A: Actor> Overseer for Table<A> {
+    fn succeeds(
+        &self,
+        supervisor: &Node,
+        child: &Node,
+        exit: &Exit,
+        take: &mut dyn FnMut(&dyn Any) -> bool,
+    ) -> bool {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
+        if state.policy.pauses() || supervisor.children.is_shut() {
+            return false;
+        }
+        let Some(kept) = state.children.get_mut(&child.id) else {
+            return false;
+        };
+        taken(&kept.args, take) && state.policy.succeeds(&mut kept.fact, exit, child)
+    }
+
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {
         let mut guard = self.state.lock();
         let state = &mut *guard;

@@ -5,6 +5,7 @@
 //! on the spot: the child starts again where it ended, and no message goes to and fro. In all
 //! other cases the supervisor is told.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,6 +24,17 @@ use crate::supervision::strategy::{Child, Policy, Verdict};
 
 /// Decides about a child at the place where it ended.
 pub(crate) trait Overseer: Send + Sync {
+    /// Decides about a child that is about to be down: whether another incarnation begins at once
+    /// where the last one ended. It is made from what `take` is shown, unless that says no. A
+    /// child for which there is no such incarnation goes down, and its supervisor answers to that.
+    fn succeeds(
+        &self,
+        supervisor: &Node,
+        child: &Node,
+        exit: &Exit,
+        take: &mut dyn FnMut(&dyn Any) -> bool,
+    ) -> bool;
+
     /// Answers to the end of a child's incarnation.
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer;
 }
@@ -116,6 +128,13 @@ impl Entries {
         self.by_place.len()
     }
 
+    /// Whether a decision may be carried out where a child ends: a pause is the supervisor's to
+    /// wait for, and one that ends its children wants no new ones.
+    fn decides(&self, supervisor: &Node) -> bool {
+        let alone = self.policy.strategy == Strategy::OneForOne;
+        !self.busy && alone && !self.policy.pauses() && !supervisor.children.is_shut()
+    }
+
     /// The children in their order, with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Kept)> {
         self.by_place.iter().map(|(place, kept)| (*place, kept))
@@ -128,6 +147,26 @@ impl Kept {
         let ready = self.spec.prepare(cell);
         self.fact.running = true;
         ready
+    }
+}
+
+/// Shows arguments to one who clones them, which is foreign code; whether that went well.
+pub(crate) fn taken(args: &dyn Any, take: &mut dyn FnMut(&dyn Any) -> bool) -> bool {
+    catch_unwind(AssertUnwindSafe(|| take(args))).unwrap_or(false)
+}
+
+impl Policy {
+    /// Whether a child is started again without a pause; where it is not, nothing has changed.
+    pub(crate) fn succeeds(&mut self, fact: &mut Child, exit: &Exit, child: &Node) -> bool {
+        // Without a pause there is nothing to draw.
+        let (now, seed) = (|| child.shared.now(), 0);
+        let verdict = self.judge(fact, exit, now, seed);
+        fact.running = true;
+        let again = matches!(verdict, Verdict::Restart { .. });
+        if again {
+            restarted(child);
+        }
+        again
     }
 }
 
@@ -144,12 +183,30 @@ pub(crate) fn restarted(node: &Node) {
 }
 
 impl Overseer for Roster {
+    fn succeeds(
+        &self,
+        supervisor: &Node,
+        child: &Node,
+        exit: &Exit,
+        take: &mut dyn FnMut(&dyn Any) -> bool,
+    ) -> bool {
+        let mut guard = self.lock();
+        let entries = &mut *guard;
+        if !entries.decides(supervisor) {
+            return false;
+        }
+        let Some(kept) = entries.by_place.get_mut(&child.place) else {
+            return false;
+        };
+        kept.fact.running
+            && taken(kept.spec.args(), take)
+            && entries.policy.succeeds(&mut kept.fact, exit, child)
+    }
+
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {
         let mut guard = self.lock();
         let entries = &mut *guard;
-        let alone = entries.policy.strategy == Strategy::OneForOne;
-        // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
-        if entries.busy || !alone || entries.policy.pauses() || supervisor.children.is_shut() {
+        if !entries.decides(supervisor) {
             return Answer::Tell;
         }
         let node = child.node();

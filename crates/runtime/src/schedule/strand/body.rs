@@ -76,6 +76,12 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
         host: &'a C,
         exit: Exit,
     ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+
+    /// After its end: whether it begins anew, as the life of another incarnation in the same place.
+    fn renew(&mut self, host: &C, exit: &Exit) -> bool {
+        let _ = (host, exit);
+        false
+    }
 }
 
 /// What a life does next.
@@ -115,6 +121,8 @@ type Room = [u64; 19];
 struct Table {
     /// Takes the body, the host and an `Option<Held>` of its data.
     turn: unsafe fn(*mut Body, *const (), *mut (), &mut Context<'_>) -> Stand,
+    /// Takes the body and the host.
+    renew: unsafe fn(*mut Body, *const (), &Exit) -> bool,
     /// Takes the address of the room.
     drop: unsafe fn(*mut Room),
     /// That of a life of this type that is being wound up.
@@ -131,6 +139,7 @@ impl<C: Host, L: Life<C>> Known<C, L> {
 
     const END: Table = Table {
         end: None,
+        renew: Self::renew,
         turn: |body, host, held, cx| {
             // SAFETY: the host is of this type, and outlives the turn.
             let host = unsafe { &*host.cast::<C>() };
@@ -241,6 +250,25 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                 };
             }
         }
+    }
+
+    /// Has a life that is over begin anew, if it does.
+    ///
+    /// # Safety
+    /// As for `work`, with the host of the life; there is no work.
+    unsafe fn renew(body: *mut Body, host: *const (), exit: &Exit) -> bool {
+        // SAFETY: the host is of this type, and outlives the turn.
+        let host = unsafe { &*host.cast::<C>() };
+        // SAFETY: the body is the caller's, a life of this type is in it, and nothing borrows it.
+        let life = unsafe { &mut *Self::life((&raw mut (*body).room).cast()) };
+        // What its end left behind may be dropped by this, and panic.
+        let renewed = catch_unwind(AssertUnwindSafe(|| life.renew(host, exit)));
+        let renewed = renewed.unwrap_or(false);
+        if renewed {
+            // SAFETY: the body is the caller's.
+            unsafe { (*body).table = Some(const { &Self::TABLE }) };
+        }
+        renewed
     }
 
     /// Goes on with the work that waits, if there is some.
@@ -366,6 +394,19 @@ impl Body {
         let (host, held) = (ptr::from_ref(host).cast(), ptr::from_mut(held).cast());
         // SAFETY: the table was written with the life, for this type of host.
         unsafe { (table.turn)(this, host, held, cx) }
+    }
+
+    /// Has a life that is over begin anew, if it does.
+    ///
+    /// # Safety
+    /// As for `turn`, which said that the life is over.
+    pub(super) unsafe fn renew<C: Host>(this: *mut Self, host: &C, exit: &Exit) -> bool {
+        // SAFETY: the body is the caller's.
+        let Some(table) = (unsafe { (*this).table }) else {
+            return false;
+        };
+        // SAFETY: the table was written with the life, for this type of host.
+        unsafe { (table.renew)(this, ptr::from_ref(host).cast(), exit) }
     }
 
     /// Whether the life is being wound up.
