@@ -9,6 +9,7 @@ mod roster;
 mod spec;
 mod strategy;
 mod supervisor;
+mod ward;
 
 pub use address::{ChildError, ChildInfo, SupervisorRef};
 pub use backoff::Backoff;

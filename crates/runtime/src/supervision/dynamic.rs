@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use crate::actor::Actor;
 use crate::address::{ActorRef, AnyRef};
@@ -29,6 +28,7 @@ use crate::supervision::intensity::Intensity;
 use crate::supervision::roster::{Answer, Overseer, restarted, taken};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
 use crate::supervision::strategy::{Child, Policy, Verdict};
+use crate::supervision::ward::{self, Ward};
 use crate::system::{CellSettings, Shared, StartError};
 
 /// What a dynamic supervisor does with children of type `A`.
@@ -116,7 +116,7 @@ impl<A: Actor> Dynamic<A> {
             fresh: policy.clone(),
             state: Mutex::new(State {
                 policy,
-                children: FxHashMap::default(),
+                children: Ward::default(),
             }),
         })
     }
@@ -148,13 +148,19 @@ pub(crate) struct Table<A: Actor> {
 struct State<A: Actor> {
     policy: Policy,
     /// Only children that may be restarted: of temporary ones nothing is kept.
-    children: FxHashMap<ActorId, Kept<A>>,
+    children: Ward<Kept<A>>,
 }
 
 struct Kept<A: Actor> {
     cell: Arc<Cell<A::Msg>>,
     args: A::Args,
     fact: Child,
+}
+
+impl<A: Actor> ward::Kept for Kept<A> {
+    fn id(&self) -> ActorId {
+        self.cell.node.id
+    }
 }
 
 impl<A: Actor> Kept<A> {
@@ -304,7 +310,7 @@ impl<A: Actor> DynamicRef<A> {
                 fact,
             };
             // In the table before it can end, so that its exit finds it.
-            table.state.lock().children.insert(child.node.id, kept);
+            table.state.lock().children.insert(kept);
             run::launch_here::<A>(&child, first);
         }
         Ok(ActorRef(child))
@@ -335,7 +341,7 @@ impl<A: Actor> DynamicRef<A> {
     }
 
     async fn end_child(&self, cell: Arc<dyn AnyCell>) {
-        let kept = self.table.state.lock().children.remove(&cell.node().id);
+        let kept = self.table.state.lock().children.remove(cell.node().id);
         drop(kept);
         run::end_child(&self.cell.node, &cell).await;
     }
@@ -412,11 +418,8 @@ impl<A: Actor> Actor for DynamicActor<A> {
         _: &mut Context<Self>,
     ) -> Result<(), Infallible> {
         let mut state = self.0.state.lock();
-        if let Some(kept) = state
-            .children
-            .get_mut(&id)
-            .filter(|kept| !kept.fact.running)
-        {
+        let kept = state.children.get_mut(id);
+        if let Some(kept) = kept.filter(|kept| !kept.fact.running) {
             kept.relaunch();
         }
         Ok(())
@@ -440,8 +443,7 @@ impl<A: Actor> Table<A> {
     /// stay.
     fn forget(&self) {
         let mut state = self.state.lock();
-        let over = |_: &ActorId, kept: &mut Kept<A>| kept.cell.node.is_over();
-        let ended: Vec<_> = state.children.extract_if(over).collect();
+        let ended = state.children.extract(|kept| kept.cell.node.is_over());
         drop(state);
         drop(ended);
     }
@@ -481,7 +483,7 @@ impl<A: Actor> Overseer for Table<A> {
         if state.policy.pauses() || supervisor.children.is_shut() {
             return Answer::Tell;
         }
-        let Some(kept) = state.children.get_mut(&child.node().id) else {
+        let Some(kept) = state.children.get_mut(child.node().id) else {
             return Answer::Tell;
         };
         // Without a pause there is nothing to draw.
@@ -499,7 +501,7 @@ impl<A: Actor> Overseer for Table<A> {
                 Answer::Tell
             }
             Verdict::Nothing | Verdict::Remove => {
-                let kept = state.children.remove(&child.node().id);
+                let kept = state.children.remove(child.node().id);
                 drop(guard);
                 drop(kept);
                 cell::finish(child, exit, None);
@@ -513,7 +515,7 @@ impl<A: Actor> DynamicActor<A> {
     fn child_ended(&self, id: ActorId, cx: &mut Context<Self>) {
         let mut guard = self.0.state.lock();
         let state = &mut *guard;
-        let Some(kept) = state.children.get_mut(&id) else {
+        let Some(kept) = state.children.get_mut(id) else {
             return;
         };
         let node = &kept.cell.node;
@@ -530,7 +532,7 @@ impl<A: Actor> DynamicActor<A> {
                 cx.send_after(after, DynamicMsg(id));
             }
             Verdict::Nothing | Verdict::Remove => {
-                let kept = state.children.remove(&id);
+                let kept = state.children.remove(id);
                 drop(guard);
                 if let Some(kept) = kept {
                     let cell: Arc<dyn AnyCell> = kept.cell;

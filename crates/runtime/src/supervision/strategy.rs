@@ -20,7 +20,8 @@ pub(crate) struct Child {
     pub(crate) restart: Restart,
     /// Whether it has an incarnation that must be stopped before it can be started.
     pub(crate) running: bool,
-    pub(crate) row: Row,
+    /// Absent until the first restart that might have waited.
+    pub(crate) row: Option<Box<Row>>,
 }
 
 impl Child {
@@ -28,7 +29,7 @@ impl Child {
         Self {
             restart,
             running: false,
-            row: Row::default(),
+            row: None,
         }
     }
 }
@@ -104,7 +105,10 @@ impl Policy {
                     return Verdict::Escalate;
                 }
                 let after = match self.pauses() {
-                    true => child.row.extend(&self.backoff, now, seed),
+                    true => {
+                        let row = child.row.get_or_insert_default();
+                        row.extend(&self.backoff, now, seed)
+                    }
                     false => Duration::ZERO,
                 };
                 Verdict::Restart { after }
