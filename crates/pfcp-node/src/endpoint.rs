@@ -36,7 +36,7 @@ use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
 pub(crate) use report::Outgoing;
 
 use crate::association::Members;
-use crate::seid_map::SeidMap;
+use crate::page_map::SeidMap;
 use crate::session::{Done, SessionMsg};
 use crate::shared::{Shared, add};
 use crate::socket::Batch;

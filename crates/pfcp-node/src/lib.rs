@@ -12,12 +12,12 @@ mod endpoint;
 mod ledger;
 mod load;
 mod node;
+mod page_map;
 mod pfd;
 mod planted;
 mod policy;
 mod pool;
 mod scenario;
-mod seid_map;
 mod session;
 mod shared;
 #[cfg(test)]

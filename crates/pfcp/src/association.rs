@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
 /// Identifies an association; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AssociationId(pub(crate) u64);
+pub struct AssociationId(NonZeroU64);
 
 impl fmt::Display for AssociationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -250,7 +251,7 @@ impl Setup {
 pub struct Associations {
     limit: usize,
     heartbeat: Option<Duration>,
-    next_id: u64,
+    next_id: NonZeroU64,
     all: BTreeMap<AssociationId, Association>,
     by_node: FxHashMap<NodeName, AssociationId>,
     by_address: FxHashMap<SocketAddr, AssociationId>,
@@ -264,7 +265,7 @@ impl Associations {
         Self {
             limit,
             heartbeat,
-            next_id: 1,
+            next_id: NonZeroU64::MIN,
             all: BTreeMap::new(),
             by_node: FxHashMap::default(),
             by_address: FxHashMap::default(),
@@ -290,7 +291,7 @@ impl Associations {
                 return Err(SetupRefused::Full { limit: self.limit });
             }
             let id = AssociationId(self.next_id);
-            self.next_id += 1;
+            self.next_id = self.next_id.saturating_add(1);
             self.by_node.insert(node.clone(), id);
             self.by_address.insert(address, id);
             let since = now;

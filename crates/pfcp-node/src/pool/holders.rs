@@ -4,17 +4,18 @@
 //! kept packed, the others as they are.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU64;
 
 use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 
 use super::Claim;
-use crate::seid_map::SeidMap;
+use crate::page_map::{PageMap, SeidMap};
 
 /// A claim as it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
-    /// A TEID, and an IPv4 address.
+    /// An IPv4 address, and a TEID: those at one address follow one another.
     Tunnel(u64),
     /// An IPv4 address of a UE.
     User(u32),
@@ -27,7 +28,7 @@ impl Packed {
             Claim::Teid {
                 teid,
                 address: IpAddr::V4(address),
-            } => Self::Tunnel(u64::from(teid) << 32 | u64::from(address.to_bits())),
+            } => Self::Tunnel(u64::from(address.to_bits()) << 32 | u64::from(teid)),
             Claim::Ue(IpAddr::V4(address)) => Self::User(address.to_bits()),
             Claim::Teid { .. } | Claim::Ue(_) => Self::Other,
         }
@@ -35,7 +36,7 @@ impl Packed {
 }
 
 fn tunnel(key: u64) -> Claim {
-    let [t0, t1, t2, t3, a0, a1, a2, a3] = key.to_be_bytes();
+    let [a0, a1, a2, a3, t0, t1, t2, t3] = key.to_be_bytes();
     Claim::Teid {
         teid: u32::from_be_bytes([t0, t1, t2, t3]),
         address: Ipv4Addr::from([a0, a1, a2, a3]).into(),
@@ -46,11 +47,11 @@ fn user(key: u32) -> Claim {
     Claim::Ue(Ipv4Addr::from_bits(key).into())
 }
 
-/// The session that holds a claim.
+/// The session that holds a claim. No session has the identifier 0.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    tunnels: FxHashMap<u64, Seid>,
-    users: FxHashMap<u32, Seid>,
+    tunnels: PageMap<u64, NonZeroU64>,
+    users: PageMap<u64, NonZeroU64>,
     others: FxHashMap<Claim, Seid>,
 }
 
@@ -61,24 +62,27 @@ impl Holders {
 
     pub(super) fn get(&self, claim: Claim) -> Option<Seid> {
         match Packed::of(claim) {
-            Packed::Tunnel(key) => self.tunnels.get(&key).copied(),
-            Packed::User(key) => self.users.get(&key).copied(),
+            Packed::Tunnel(key) => self.tunnels.get(key).map(|seid| Seid(seid.get())),
+            Packed::User(key) => self.users.get(key.into()).map(|seid| Seid(seid.get())),
             Packed::Other => self.others.get(&claim).copied(),
         }
     }
 
     pub(super) fn insert(&mut self, claim: Claim, session: Seid) {
+        let Some(seid) = NonZeroU64::new(session.0) else {
+            return;
+        };
         match Packed::of(claim) {
-            Packed::Tunnel(key) => _ = self.tunnels.insert(key, session),
-            Packed::User(key) => _ = self.users.insert(key, session),
+            Packed::Tunnel(key) => _ = self.tunnels.insert(key, seid),
+            Packed::User(key) => _ = self.users.insert(key.into(), seid),
             Packed::Other => _ = self.others.insert(claim, session),
         }
     }
 
     pub(super) fn remove(&mut self, claim: Claim) {
         match Packed::of(claim) {
-            Packed::Tunnel(key) => _ = self.tunnels.remove(&key),
-            Packed::User(key) => _ = self.users.remove(&key),
+            Packed::Tunnel(key) => _ = self.tunnels.remove(key),
+            Packed::User(key) => _ = self.users.remove(key.into()),
             Packed::Other => _ = self.others.remove(&claim),
         }
     }

@@ -9,7 +9,7 @@ use strowger_pfcp::association::NodeName;
 use strowger_pfcp::transaction::AnswerKey;
 
 use super::{Answer, Change, Described, Owner, SessionRecord, Store, StoreHealth, Ticket};
-use crate::seid_map::SeidMap;
+use crate::page_map::SeidMap;
 
 /// Tables in memory; the form on disk has one as well, for reading.
 #[derive(Debug)]
