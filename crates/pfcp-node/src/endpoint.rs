@@ -29,7 +29,7 @@ use strowger::{
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::endpoint::{
-    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
+    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role, Transmit,
 };
 use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
 
@@ -104,6 +104,9 @@ pub(crate) struct Endpoint {
     unstarted: Vec<Seid>,
     /// What the store is to be told before anything is sent.
     news: Vec<Change>,
+    /// What leaves together, and how many messages it has waited for.
+    leaving: Vec<Transmit>,
+    waited: usize,
     told: (EndpointStats, [u64; Discard::ALL.len()]),
 }
 
@@ -141,6 +144,8 @@ impl Actor for Endpoint {
             timer: None,
             unstarted: Vec::new(),
             news: Vec::new(),
+            leaving: Vec::new(),
+            waited: 0,
             told: (EndpointStats::default(), [0; Discard::ALL.len()]),
             shared,
         };
@@ -209,8 +214,8 @@ impl Actor for Endpoint {
         Ok(())
     }
 
-    async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
-        self.shared.tap.flush();
+    async fn post_stop(mut self, _: &Exit, _: &mut Context<Self>) {
+        self.send().await;
     }
 }
 
@@ -232,15 +237,30 @@ impl Endpoint {
         }
     }
 
-    /// Does all that the protocol asks for, until it asks for nothing.
+    /// Does all that the protocol asks for, until it asks for nothing. What there is to send waits
+    /// for the messages that wait already, so that it leaves together.
     async fn settle(&mut self, cx: &mut Context<Self>) {
         let now = cx.now().into_std();
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event, cx);
         }
+        let leaving = std::iter::from_fn(|| self.protocol.poll_transmit());
+        self.leaving.extend(leaving);
+        self.waited += 1;
+        if cx.depth() > 0 && self.leaving.len().max(self.waited) < TOGETHER {
+            return;
+        }
+        self.send().await;
+        self.tell_counters();
+        self.arm(now, cx);
+    }
+
+    /// Sends what is to leave, after the store was told what is to be told before.
+    async fn send(&mut self) {
+        self.waited = 0;
         self.write_news().await;
-        while let Some(transmit) = self.protocol.poll_transmit() {
-            let sockets = &self.shared.sockets;
+        let sockets = &self.shared.sockets;
+        for transmit in self.leaving.drain(..) {
             let socket = match transmit.local {
                 Some(local) => usize::from(local),
                 None => sockets.for_peer(transmit.peer),
@@ -253,8 +273,6 @@ impl Endpoint {
             }
         }
         self.shared.tap.flush();
-        self.tell_counters();
-        self.arm(now, cx);
     }
 
     /// Writes what happened to associations before a peer is told.
@@ -370,6 +388,9 @@ impl Endpoint {
         self.timer = Some((wanted, timer));
     }
 }
+
+/// So many datagrams, or what so many messages came to, leave at once though others wait.
+const TOGETHER: usize = 64;
 
 const READER: &str = "reader ";
 
