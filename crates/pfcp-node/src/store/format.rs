@@ -57,6 +57,20 @@ impl Place {
         };
         [&[kind][..], &name].concat()
     }
+
+    /// Reads its key.
+    fn of(key: &[u8]) -> Option<Self> {
+        let (kind, name) = key.split_first()?;
+        let mut input = In(name);
+        Some(match kind {
+            1 => Self::Session(Seid(input.u64()?)),
+            2 => Self::Association(NodeName::from_value(name)?),
+            3 => Self::Answer(input.u32()?),
+            4 => Self::Head,
+            5 => Self::Application(name.to_vec()),
+            _ => return None,
+        })
+    }
 }
 
 /// What a record says.
@@ -88,9 +102,9 @@ pub(super) struct Head {
     pub(super) probe: u64,
     /// The next place in the ring of answers.
     pub(super) slot: u32,
-    /// The sessions that the group removed. A record that is found without the database around it
-    /// may be one of theirs.
-    pub(super) removed: Vec<Seid>,
+    /// What the group removed, but for answers. A record that is found without the database around
+    /// it may be one of these.
+    pub(super) removed: Vec<Place>,
 }
 
 /// A record that was read.
@@ -155,9 +169,7 @@ impl Record {
                 out.u64(head.seed);
                 out.u64(head.probe);
                 out.u32(head.slot);
-                for seid in &head.removed {
-                    out.u64(seid.0);
-                }
+                out.removed(&head.removed);
             }
             Self::Application(one) => {
                 out.short(&one.application);
@@ -219,7 +231,7 @@ impl Record {
                 seed: input.u64()?,
                 probe: input.u64()?,
                 slot: input.u32()?,
-                removed: std::iter::from_fn(|| input.u64().map(Seid)).collect(),
+                removed: input.removed()?,
             }),
             5 => Self::Application(Arc::new(Described {
                 application: input.short()?.to_vec(),
@@ -262,6 +274,23 @@ impl Out {
 
     fn u64(&mut self, value: u64) {
         self.octets(&value.to_be_bytes());
+    }
+
+    /// The sessions, and behind the number that no session has the keys of what else there is.
+    fn removed(&mut self, places: &[Place]) {
+        let mut others = Vec::new();
+        for place in places {
+            match place {
+                Place::Session(seid) => self.u64(seid.0),
+                other => others.push(other.key()),
+            }
+        }
+        if !others.is_empty() {
+            self.u64(0);
+        }
+        for key in others {
+            self.short(&key);
+        }
     }
 
     fn ip(&mut self, address: IpAddr) {
@@ -320,6 +349,20 @@ impl<'a> In<'a> {
 
     fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    fn removed(&mut self) -> Option<Vec<Place>> {
+        let mut places = Vec::new();
+        while !self.0.is_empty() {
+            match self.u64()? {
+                0 => break,
+                seid => places.push(Place::Session(Seid(seid))),
+            }
+        }
+        while !self.0.is_empty() {
+            places.push(Place::of(self.short()?)?);
+        }
+        Some(places)
     }
 
     fn ip(&mut self) -> Option<IpAddr> {

@@ -313,6 +313,50 @@ fn torn_tail_is_noticed_and_what_is_before_it_is_there() {
     assert!(told > 10, "{told}");
 }
 
+#[test]
+fn torn_removal_is_done_whole_or_is_missing_and_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let life = begin(folder.path()).expect("it opens");
+    fill(&*life.store);
+    let before = listed(&*life.store);
+    let removal = vec![
+        Change::Undescribe(b"games".to_vec()),
+        Change::Release(owner().node.clone()),
+        Change::Remove(Seid(1)),
+        Change::Remove(Seid(2)),
+        Change::Remove(Seid(4)),
+        Change::Remove(Seid(5)),
+        Change::Remove(Seid(6)),
+    ];
+    write(&*life.store, removal);
+    let files = files(folder.path());
+    drop(life);
+    let whole = journal(&mut files.clone()).len();
+    let (mut done, mut missing) = (0, 0);
+    for cut in (1..200).step_by(7) {
+        let next = tempfile::tempdir().expect("a folder");
+        let mut files = files.clone();
+        journal(&mut files).truncate(whole - cut);
+        put(next.path(), &files);
+        let life = begin(next.path()).expect("it opens");
+        match life.store.health().loss {
+            None => {
+                done += 1;
+                assert_eq!(life.store.descriptions(), described()[1..], "{cut}");
+                assert_eq!((life.store.associations(), life.store.len()), (vec![], 0));
+                assert_eq!(life.recovery, NOW, "{cut}: nothing is lost");
+            }
+            Some(loss) => {
+                missing += 1;
+                assert_eq!(loss.groups_missing, 1, "{cut}: {loss}");
+                assert_eq!(listed(&*life.store), before, "{cut}: {loss}");
+                assert_ne!(life.recovery, NOW, "{cut}: peers are told");
+            }
+        }
+    }
+    assert!(done > 0 && missing > 0, "{done} done, {missing} missing");
+}
+
 /// What a flipped bit did.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {

@@ -93,8 +93,8 @@ impl Contents {
         for octets in files {
             for read in found_in(octets) {
                 if let Record::Head(head) = &read.record {
-                    for &seid in &head.removed {
-                        let commit = removed.entry(Place::Session(seid)).or_default();
+                    for place in &head.removed {
+                        let commit = removed.entry(place.clone()).or_default();
                         *commit = read.commit.max(*commit);
                     }
                 }

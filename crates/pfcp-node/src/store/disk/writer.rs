@@ -387,12 +387,12 @@ impl Writer {
             head.sum = head.sum.wrapping_sub(before.unwrap_or_default());
             let (octets, sum) = record.as_ref().map(|record| record.encode(commit)).unzip();
             head.sum = head.sum.wrapping_add(sum.unwrap_or_default());
-            if let Place::Session(seid) = place {
+            if matches!(place, Place::Session(_)) {
                 head.sessions += u64::from(sum.is_some());
                 head.sessions -= u64::from(before.is_some());
-                if sum.is_none() {
-                    head.removed.push(*seid);
-                }
+            }
+            if sum.is_none() && !matches!(place, Place::Answer(_)) {
+                head.removed.push(place.clone());
             }
             group.push((place.key(), octets));
             sums.push((place.clone(), sum));
