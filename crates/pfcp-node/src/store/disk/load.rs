@@ -5,7 +5,8 @@
 //! looked for in the files themselves, each by its magic, length and checksum.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
 use std::panic::{catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -249,16 +250,43 @@ pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>
             if path.is_dir() {
                 folders.push(path);
             } else if wanted(&path)
-                && let Ok(mut octets) = fs::read(&path)
+                && let Ok(octets) = without_empty_end(&path)
             {
-                let end = octets.iter().rposition(|&octet| octet != 0);
-                octets.truncate(end.map_or(0, |last| last + 1));
                 found.push(octets);
             }
         }
     }
     found
 }
+
+/// Reads a file up to its last octet that is not zero. Journals are made long, and stay nearly
+/// empty: a start does not look at each octet of that, nor keeps it.
+fn without_empty_end(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let (mut piece, zeros) = (vec![0; PIECE], vec![0; PIECE]);
+    let (mut octets, mut skipped) = (Vec::new(), 0);
+    loop {
+        let length = match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if piece[..length] == zeros[..length] {
+            skipped += length;
+            continue;
+        }
+        octets.resize(octets.len() + skipped, 0);
+        octets.extend_from_slice(&piece[..length]);
+        skipped = 0;
+    }
+    let end = octets.iter().rposition(|&octet| octet != 0);
+    octets.truncate(end.map_or(0, |last| last + 1));
+    Ok(octets)
+}
+
+/// Octets of a file that are read at a time.
+const PIECE: usize = 1 << 16;
 
 /// Says that a file is a journal of the database, which it changes when it is opened.
 pub(super) fn is_journal(path: &Path) -> bool {
