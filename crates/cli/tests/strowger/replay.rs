@@ -133,7 +133,7 @@ fn captures_of_others_are_replayed_whole() {
 fn node_answers_captures_of_others_as_they_were_answered_or_for_a_listed_reason() {
     let captures = captures();
     for capture in &captures {
-        // One node for each: an older capture after a newer one is a peer of an earlier life.
+        // One node for each: they name the same tunnels and users.
         let node = Running::start("");
         let path = capture.to_str().expect("the path is text");
         let ran = strowger(["pfcp", "replay", path, "--to", &node.n4, "--json"]);

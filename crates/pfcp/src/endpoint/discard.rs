@@ -23,17 +23,20 @@ pub enum Discard {
     Unexpected,
     /// As many requests are being worked on as may be.
     Busy,
+    /// A setup of an earlier life of its sender, overtaken by that of a later one.
+    Late,
 }
 
 impl Discard {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::UnknownPeer,
         Self::Oversized,
         Self::Malformed,
         Self::UnknownMessage,
         Self::Unexpected,
         Self::Busy,
+        Self::Late,
     ];
 
     /// Returns the name of the kind.
@@ -46,6 +49,7 @@ impl Discard {
             Self::UnknownMessage => "unknown message",
             Self::Unexpected => "unexpected answer",
             Self::Busy => "busy",
+            Self::Late => "late setup",
         }
     }
 }

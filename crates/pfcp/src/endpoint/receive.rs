@@ -15,18 +15,19 @@ use crate::transaction::{Admission, TransactionId};
 use crate::validate::older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
-/// A request of a node that cannot be answered: no answer has a place for what is wrong.
-struct Unanswerable(String);
+/// A request of a node that is not answered: no answer has a place for what is wrong, or nobody
+/// waits for one.
+struct Unanswerable(Discard, String);
 
 impl From<Error> for Unanswerable {
     fn from(error: Error) -> Self {
-        Self(error.to_string())
+        Self(Discard::Malformed, error.to_string())
     }
 }
 
 impl From<ErrorKind> for Unanswerable {
     fn from(kind: ErrorKind) -> Self {
-        Self(kind.to_string())
+        Self(Discard::Malformed, kind.to_string())
     }
 }
 
@@ -204,9 +205,9 @@ impl Endpoint {
                 association,
                 octets: Arc::from(frame.octets),
             }),
-            Err(Unanswerable(detail)) => {
+            Err(Unanswerable(kind, detail)) => {
                 self.forget(id);
-                self.discard(now, Discard::Malformed, peer, || detail);
+                self.discard(now, kind, peer, || detail);
             }
         }
     }
@@ -329,6 +330,7 @@ impl Endpoint {
                 return Ok(Deed::Answer(body));
             }
             MessageType::ASSOCIATION_SETUP_REQUEST => {
+                self.check_late(now, peer, top)?;
                 return Ok(Deed::Answer(self.set_up(now, from, top)));
             }
             MessageType::ASSOCIATION_UPDATE_REQUEST | MessageType::ASSOCIATION_RELEASE_REQUEST => {
@@ -431,9 +433,6 @@ impl Endpoint {
         let cause = match (top.node(), top.recovery()) {
             (Err(kind), _) | (_, Err(kind)) => cause_of(kind),
             (Ok(node), Ok(_)) if self.is_one_too_many(&node, peer) => Cause::NO_RESOURCES_AVAILABLE,
-            (Ok(node), Ok(recovery)) if self.is_late(now, &node, peer, recovery) => {
-                Cause::REQUEST_REJECTED
-            }
             (Ok(node), Ok(recovery)) => match self.associations.set_up(now, node, peer, recovery) {
                 Ok(setup) => {
                     self.associations.note(setup.id(), top.features, from.local);
@@ -464,15 +463,30 @@ impl Endpoint {
         self.associations.with(node).is_none() && self.associations.of_host(peer.ip()) >= limit
     }
 
-    /// Says that a setup is of an earlier life of its peer: its time stamp is older than that of
-    /// the last setup, and this is not so long ago that it cannot have been on its way since.
-    /// Later, the clock of the peer was set back.
-    fn is_late(&self, now: Instant, node: &NodeName, peer: SocketAddr, recovery: Recovery) -> bool {
-        let span = self.config.retransmission.span();
-        self.associations.with(node).is_some_and(|known| {
+    /// Lets a setup of an earlier life of its peer have no effect, nor an answer: its time stamp is
+    /// older than that of the last setup, which is not so long ago that it cannot have been on its
+    /// way since. A peer whose clock was set back asks again after T1, and then the setup is taken
+    /// whatever it says, TS 29.244 §6.2.6.2.2.
+    fn check_late(
+        &self,
+        now: Instant,
+        peer: SocketAddr,
+        top: &Top<'_>,
+    ) -> Result<(), Unanswerable> {
+        let (Ok(node), Ok(recovery)) = (top.node(), top.recovery()) else {
+            // The answer says what is wrong.
+            return Ok(());
+        };
+        let longest = self.config.retransmission.t1;
+        let late = self.associations.with(&node).filter(|known| {
             known.address.ip() == peer.ip()
                 && known.set_up_with.is_after(recovery)
-                && now < known.since + span
+                && now < known.since + longest
+        });
+        late.map_or(Ok(()), |known| {
+            let (old, new) = (recovery.0, known.set_up_with.0);
+            let detail = format!("Recovery Time Stamp {old} after {new}");
+            Err(Unanswerable(Discard::Late, detail))
         })
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
     /// How often to ask before a request counts as lost.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
     /// Prints one object for each difference, and one at the end.
