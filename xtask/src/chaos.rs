@@ -8,7 +8,11 @@
 //!
 //! The load is a process of its own and goes on over the kills. It is held while the next life of
 //! the node is audited, so that what is compared is what was recovered and nothing else.
+//!
+//! In some rounds the store is damaged between two lives as well. Then the node may miss something,
+//! if it says so: what is missing without a word counts as lost.
 
+mod damage;
 mod life;
 
 use std::ffi::OsString;
@@ -17,6 +21,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use self::damage::Damage;
 use self::life::{Load, Node, Place};
 use crate::project::Project;
 use crate::step::{self, Step};
@@ -43,6 +48,9 @@ struct Tally {
     in_recovery: u64,
     acknowledged: u64,
     audits: u64,
+    /// Stores that were damaged, and nodes that said that something is missing since.
+    damaged: u64,
+    told: u64,
     lost: u64,
     wrong: u64,
 }
@@ -115,6 +123,8 @@ impl Tally {
             "in_recovery": self.in_recovery,
             "acknowledged": self.acknowledged,
             "audits": self.audits,
+            "damaged": self.damaged,
+            "told": self.told,
             "lost": self.lost,
             "wrong": self.wrong,
         })
@@ -128,16 +138,28 @@ impl Tally {
             in_recovery: number("in_recovery")?,
             acknowledged: number("acknowledged")?,
             audits: number("audits")?,
+            damaged: number("damaged")?,
+            told: number("told")?,
             lost: number("lost")?,
             wrong: number("wrong")?,
         })
     }
 
     fn text(self) -> String {
+        let Self {
+            kills,
+            in_recovery,
+            acknowledged,
+            audits,
+            damaged,
+            told,
+            lost,
+            wrong,
+        } = self;
         format!(
-            "{} kills, {} of them in recovery; {} sessions acknowledged, compared {} times; \
-             {} lost, {} wrong",
-            self.kills, self.in_recovery, self.acknowledged, self.audits, self.lost, self.wrong
+            "{kills} kills, {in_recovery} of them in recovery; {acknowledged} sessions \
+             acknowledged, compared {audits} times; {damaged} stores damaged, of which {told} \
+             missed something and said so; {lost} lost, {wrong} wrong"
         )
     }
 
@@ -210,39 +232,76 @@ fn resumed(kept: &str, mark: &str) -> Tally {
     }
 }
 
-/// One store, one load, one ledger, and so many kills.
+/// What is done in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Process,
+    Disk,
+    /// As `Disk`, and the files are damaged.
+    Damage,
+}
+
+/// The trials of the rounds, over and over.
+const TRIALS: [Trial; 4] = [Trial::Process, Trial::Damage, Trial::Process, Trial::Disk];
+
+/// So many kills of one trial; with another store after each that missed something and said so.
 fn round(place: &Place, kills: u64, random: &mut Random, tally: &mut Tally) -> Outcome {
-    let disk = random.below(4) == 0;
-    place.clean(if disk { "disk" } else { "process" })?;
+    let round = usize::try_from(tally.kills / ROUND).unwrap_or_default();
+    let trial = TRIALS[round % TRIALS.len()];
+    let end = tally.kills + kills;
+    while tally.kills < end && tally.lost + tally.wrong == 0 {
+        stretch(place, trial, end, random, tally)?;
+    }
+    Ok(())
+}
+
+/// One store, one load, one ledger.
+fn stretch(
+    place: &Place,
+    trial: Trial,
+    end: u64,
+    random: &mut Random,
+    tally: &mut Tally,
+) -> Outcome {
+    place.clean(match trial {
+        Trial::Process => "process",
+        Trial::Disk | Trial::Damage => "disk",
+    })?;
     let mut node = Node::start(place)?;
     node.wait()?;
     let load = Load::start(place)?;
     let mut acknowledged = 0;
-    let end = tally.kills + kills;
     while tally.kills < end {
         std::thread::sleep(Duration::from_millis(20 + random.below(230)));
         node.kill()?;
         tally.kills += 1;
         load.hold()?;
-        node = Node::start(place)?;
-        // A start is killed as well, now and then more than once.
-        while tally.kills < end && random.below(3) == 0 {
-            std::thread::sleep(Duration::from_millis(random.below(60)));
-            node.kill()?;
-            tally.kills += 1;
-            tally.in_recovery += 1;
-            node = Node::start(place)?;
+        let said = place.log()?.len();
+        let damage = match trial {
+            Trial::Damage => Some(Damage::inflict(&place.store(), random)?),
+            Trial::Process | Trial::Disk => None,
+        };
+        tally.damaged += u64::from(damage.is_some());
+        node = start_again(place, end, random, tally)?;
+        let told = damage.is_some() && place.log()?[said..].contains(MOVES);
+        if told && damage != Some(Damage::Torn) {
+            tally.told += 1;
+            tally.acknowledged += acknowledged;
+            return node.end();
         }
-        node.wait()?;
         let audit = place.audit()?;
         let number = |key: &str| audit[key].as_u64().unwrap_or(u64::MAX);
         acknowledged = number("acknowledged");
         tally.audits += 1;
         tally.lost += number("lost");
-        tally.wrong += number("wrong");
+        // Who was never answered misses nothing.
+        tally.wrong += number("wrong") + u64::from(told);
         if tally.lost + tally.wrong > 0 {
             term::note(&format!("{audit}"));
-            term::note(&format!("the store is in {}", place.folder().display()));
+            term::note(&format!(
+                "{damage:?}; the store is in {}",
+                place.folder().display()
+            ));
             tally.acknowledged += acknowledged;
             return Ok(());
         }
@@ -256,12 +315,36 @@ fn round(place: &Place, kills: u64, random: &mut Random, tally: &mut Tally) -> O
     tally.acknowledged += acknowledged.max(left["acknowledged"].as_u64().unwrap_or_default());
     node.end()?;
     let said = place.log()?;
-    if said.contains("Recovery Time Stamp moves") || said.contains("panicked") {
+    // A database that meets damage may panic, and is caught.
+    let panicked = said.contains("panicked") && trial != Trial::Damage;
+    if said.contains(MOVES) || panicked {
         tally.wrong += 1;
         term::note(&format!("the node said:\n{said}"));
     }
     Ok(())
 }
+
+/// Starts the node until it is there: a start is killed as well, now and then more than once.
+fn start_again(
+    place: &Place,
+    end: u64,
+    random: &mut Random,
+    tally: &mut Tally,
+) -> Result<Node, String> {
+    let mut node = Node::start(place)?;
+    while tally.kills < end && random.below(3) == 0 {
+        std::thread::sleep(Duration::from_millis(random.below(60)));
+        node.kill()?;
+        tally.kills += 1;
+        tally.in_recovery += 1;
+        node = Node::start(place)?;
+    }
+    node.wait()?;
+    Ok(node)
+}
+
+/// What a node writes to its log when its store misses something.
+const MOVES: &str = "Recovery Time Stamp moves";
 
 /// A stream of numbers from a seed.
 struct Random(u64);

@@ -1,7 +1,7 @@
 //! The processes of a round: lives of the node, a load, an audit.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -38,7 +38,7 @@ impl Place {
     /// Makes an empty store, and a configuration that makes it write tables all the time. Answers
     /// are kept for as long as the load repeats its requests.
     pub(super) fn clean(&self, durability: &str) -> Outcome {
-        let store = self.folder.join("store");
+        let store = self.store();
         if store.exists() {
             fs::remove_dir_all(&store).map_err(|error| failed(&store, &error))?;
         }
@@ -52,7 +52,15 @@ impl Place {
         fs::write(&config, text).map_err(|error| failed(&config, &error))?;
         let log = self.folder.join("node.log");
         File::create(&log).map_err(|error| failed(&log, &error))?;
-        Ok(())
+        let ledger = self.ledger();
+        match fs::remove_file(&ledger) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&ledger, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn store(&self) -> PathBuf {
+        self.folder.join("store")
     }
 
     fn config(&self) -> PathBuf {
@@ -166,6 +174,7 @@ impl Drop for Node {
 pub(super) struct Load(Option<Child>);
 
 impl Load {
+    /// Starts it, and waits until it has asked for something.
     pub(super) fn start(place: &Place) -> Result<Self, String> {
         let to = format!("127.0.0.1:{}", place.port);
         // It asks again for as long as a life may take to come.
@@ -180,7 +189,14 @@ impl Load {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let spawned = command.spawn();
-        let child = spawned.map_err(|error| failed(&place.binary, &error))?;
+        let mut child = spawned.map_err(|error| failed(&place.binary, &error))?;
+        let ledger = place.ledger();
+        while fs::metadata(&ledger).map_or(0, |data| data.len()) < A_REQUEST {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("the load ended with {status}"));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         Ok(Self(Some(child)))
     }
 
@@ -190,7 +206,6 @@ impl Load {
             .ok_or_else(|| "the load has ended".to_owned())
     }
 
-    /// Keeps it from asking.
     /// Stops it, and waits until it has: its threads go on until each is told, which takes a while
     /// where many others want to run.
     pub(super) fn hold(&self) -> Outcome {
@@ -228,6 +243,9 @@ impl Drop for Load {
         }
     }
 }
+
+/// A ledger of more octets than this has a request in it.
+const A_REQUEST: u64 = 64;
 
 /// Sends a signal, such as `STOP`.
 fn signal(name: &str, to: &Child) -> Outcome {

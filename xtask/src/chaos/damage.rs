@@ -1,0 +1,136 @@
+//! What happens to the files of a store between two lives of its node.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::Random;
+
+/// What was done to a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// The journal ends in a part of a group, as when the power fails while it is written. Nobody
+    /// was answered for that one.
+    Torn,
+    /// The end of the journal is missing.
+    Cut,
+    /// One bit of one file is another.
+    Flipped,
+}
+
+impl Damage {
+    /// Damages a store, and says how.
+    pub(super) fn inflict(store: &Path, random: &mut Random) -> Result<Self, String> {
+        let files = files(store)?;
+        let newest = files
+            .iter()
+            .filter(|file| file.is_journal())
+            .max_by_key(|file| file.changed);
+        match (newest, random.below(3)) {
+            (Some(journal), 0) => journal.tear(random).map(|()| Self::Torn),
+            (Some(journal), 1) => journal.cut(random).map(|()| Self::Cut),
+            _ => {
+                let at = random.below(files.len() as u64);
+                let at = usize::try_from(at).map_err(|error| error.to_string())?;
+                let file = files.get(at).ok_or("the store has no files")?;
+                file.flip(random).map(|()| Self::Flipped)
+            }
+        }
+    }
+}
+
+/// A file of a store that has octets.
+struct Octets {
+    path: PathBuf,
+    changed: std::time::SystemTime,
+    /// Without the empty end that journals have.
+    octets: Vec<u8>,
+}
+
+impl Octets {
+    fn is_journal(&self) -> bool {
+        self.path.extension().is_some_and(|it| it == "jnl")
+    }
+
+    fn open(&self) -> Result<File, String> {
+        let opened = OpenOptions::new().write(true).open(&self.path);
+        opened.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> String {
+        format!("cannot damage {}: {error}", self.path.display())
+    }
+
+    /// A number of octets, at least one and at most as many as there are.
+    fn some(&self, random: &mut Random) -> usize {
+        let most = (self.octets.len() as u64).min(MOST);
+        usize::try_from(1 + random.below(most)).unwrap_or(1)
+    }
+
+    fn tear(&self, random: &mut Random) -> Result<(), String> {
+        let from = self.octets.len() - self.some(random);
+        let last = &self.octets[from..];
+        let half = &last[..last.len().div_ceil(2)];
+        let written = self.open()?.write_all_at(half, self.octets.len() as u64);
+        written.map_err(|error| self.failed(&error))
+    }
+
+    fn cut(&self, random: &mut Random) -> Result<(), String> {
+        let left = self.octets.len() - self.some(random);
+        let cut = self.open()?.set_len(left as u64);
+        cut.map_err(|error| self.failed(&error))
+    }
+
+    fn flip(&self, random: &mut Random) -> Result<(), String> {
+        let at = random.below(self.octets.len() as u64);
+        let place = usize::try_from(at).map_err(|error| error.to_string())?;
+        let flipped = self.octets[place] ^ 1 << random.below(8);
+        let written = self.open()?.write_all_at(&[flipped], at);
+        written.map_err(|error| self.failed(&error))
+    }
+}
+
+/// The most octets of a journal that are cut off or doubled.
+const MOST: u64 = 600;
+
+/// The files of a store that it reads at a start.
+fn files(store: &Path) -> Result<Vec<Octets>, String> {
+    let mut found = Vec::new();
+    let mut folders = vec![store.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let failed = |error| format!("{}: {error}", folder.display());
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default();
+            if UNREAD.iter().any(|one| name == *one) {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mut octets = fs::read(&path).map_err(failed)?;
+            let empty = [0; 4096];
+            while octets.ends_with(&empty) {
+                octets.truncate(octets.len() - empty.len());
+            }
+            let end = octets.iter().rposition(|&octet| octet != 0);
+            octets.truncate(end.map_or(0, |last| last + 1));
+            let changed = fs::metadata(&path)
+                .and_then(|data| data.modified())
+                .map_err(failed)?;
+            if !octets.is_empty() {
+                found.push(Octets {
+                    path,
+                    changed,
+                    octets,
+                });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// What a store has beside what it reads: a lock, room, what it was before it was damaged.
+const UNREAD: [&str; 3] = ["lock", "reserve", "damaged"];
