@@ -1,13 +1,17 @@
 //! `strowger pfcp serve`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Lines};
+use std::net::Ipv4Addr;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use strowger_pfcp::ie::Cause;
+use strowger_pfcp::message::{HeartbeatRequest, SessionModificationRequest};
+use strowger_pfcp::{IeType, Message};
 
 use crate::binary::strowger;
-use crate::peer::Peer;
+use crate::peer::{Peer, STARTED, value};
 
 #[test]
 fn a_wrong_scenario_is_told_with_its_line_and_key() {
@@ -28,38 +32,149 @@ fn a_scenario_that_is_not_there_is_something_outside() {
     assert_eq!(ran.code, 3, "{}", ran.err);
 }
 
+/// A running `strowger pfcp serve`; killed if it is dropped.
+struct Serving {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    n4: String,
+    recovery: u64,
+}
+
+impl Serving {
+    fn start(listen: &str, args: &[&OsStr]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+            .args(["pfcp", "serve", "--json", "--listen", listen])
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary is built");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut serving = Self {
+            child,
+            lines,
+            n4: String::new(),
+            recovery: 0,
+        };
+        serving.starts();
+        serving
+    }
+
+    /// Starts with a scenario on a port that the system chooses.
+    fn by(scenario: &str) -> Self {
+        let file = tempfile::NamedTempFile::new().expect("a file of our own");
+        std::fs::write(file.path(), scenario).expect("room");
+        let args = [OsStr::new("--scenario"), file.path().as_os_str()];
+        Self::start("127.0.0.1:0", &args)
+    }
+
+    fn object(&mut self) -> Value {
+        let line = self.lines.next().expect("it says more");
+        serde_json::from_str(&line.expect("output is text")).expect("an object")
+    }
+
+    /// Waits until it says that it is there.
+    fn starts(&mut self) {
+        let said = self.object();
+        self.n4 = said["n4"].as_str().expect("an address").to_owned();
+        self.recovery = said["recovery"].as_u64().expect("a time stamp");
+    }
+
+    /// Ends it in order; how often its rules struck.
+    fn struck(mut self) -> Value {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.expect("there is a kill command").success());
+        let last = self.object();
+        assert!(self.child.wait().expect("it ends").success());
+        last["struck"].clone()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_node_that_is_killed_keeps_its_sessions() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let store = [OsStr::new("--store"), folder.path().as_os_str()];
+    let serving = Serving::start("127.0.0.1:0", &store);
+    let mut peer = Peer::associated(62, &serving.n4);
+    let establish = |number| peer.establish(Ipv4Addr::new(10, 62, 0, number));
+    let sessions: Vec<_> = (1..=5).map(establish).collect();
+    let (n4, recovery) = (serving.n4.clone(), serving.recovery);
+    // As kill -9 does it.
+    drop(serving);
+
+    let again = Serving::start(&n4, &store);
+    assert_eq!(again.recovery, recovery, "nothing is lost");
+    for seid in sessions {
+        let seid = seid.expect("it was accepted");
+        assert_eq!(peer.modify(seid), Cause::REQUEST_ACCEPTED);
+        assert_eq!(peer.delete(seid), Cause::REQUEST_ACCEPTED);
+    }
+}
+
 #[test]
 fn a_node_refuses_as_its_scenario_says_and_tells_what_struck() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
-    let path = folder.path().join("refuse.toml");
-    let rules = "[[rule]]\non = \"association setup\"\ncount = 1\nrefuse = 72\n";
-    std::fs::write(&path, rules).expect("room");
-    let mut serving = Command::new(env!("CARGO_BIN_EXE_strowger"))
-        .args([
-            "pfcp",
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--json",
-            "--scenario",
-        ])
-        .arg(&path)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary is built");
-    let lines = BufReader::new(serving.stdout.take().expect("piped")).lines();
-    let mut objects = lines.map(|line| -> Value {
-        serde_json::from_str(&line.expect("output is text")).expect("an object")
-    });
-    let first = objects.next().expect("it starts");
-    let mut peer = Peer::bind(61, first["n4"].as_str().expect("an address"));
+    let serving = Serving::by("[[rule]]\non = \"association setup\"\ncount = 1\nrefuse = 72\n");
+    let mut peer = Peer::bind(61, &serving.n4);
     assert_eq!(peer.associate(7), Cause::NO_ESTABLISHED_ASSOCIATION);
     assert_eq!(peer.associate(7), Cause::REQUEST_ACCEPTED);
-    let id = serving.id().to_string();
-    let sent = Command::new("kill").args(["-TERM", &id]).status();
-    assert!(sent.expect("there is a kill command").success());
-    let last = objects.next().expect("it says what struck");
-    assert_eq!(last["struck"], serde_json::json!([1]));
-    assert!(serving.wait().expect("it ends").success());
+    assert_eq!(serving.struck(), json!([1]));
+}
+
+#[test]
+fn what_a_scenario_drops_or_delays_is_answered_when_it_is_asked_again_or_later() {
+    let serving = Serving::by(
+        "[[rule]]\non = \"session establishment\"\nafter = 1\ncount = 1\ndrop = true\n\
+         [[rule]]\non = \"session deletion\"\ncount = 1\ndelay = \"30ms\"\n",
+    );
+    let mut peer = Peer::associated(63, &serving.n4);
+    let ue = |number| Ipv4Addr::new(10, 63, 0, number);
+    let passed = peer.establish(ue(1)).expect("the first one passes");
+    let dropped = peer.establish(ue(2)).expect("it is asked for again");
+    for seid in [passed, dropped] {
+        assert_eq!(peer.delete(seid), Cause::REQUEST_ACCEPTED);
+    }
+    assert_eq!(serving.struck(), json!([1, 1]));
+}
+
+#[test]
+fn a_scenario_restarts_the_node_which_forgets_its_sessions_and_says_so() {
+    let mut serving =
+        Serving::by("[[rule]]\non = \"session modification\"\ncount = 1\nrestart = true\n");
+    let before = serving.recovery;
+    let mut peer = Peer::associated(64, &serving.n4);
+    let seid = peer
+        .establish(Ipv4Addr::new(10, 64, 0, 1))
+        .expect("accepted");
+    let sequence = peer.next_sequence();
+    let strikes = Message::session(seid, sequence, SessionModificationRequest::new());
+    peer.send(&strikes.encode().expect("it fits"));
+    serving.starts();
+    assert!(serving.recovery > before, "peers are told");
+    assert_eq!(peer.modify(seid), Cause::SESSION_CONTEXT_NOT_FOUND);
+    assert_eq!(serving.struck(), json!([1]));
+}
+
+#[test]
+fn a_scenario_changes_the_time_stamp_that_peers_are_told() {
+    let serving = Serving::by("[[rule]]\non = \"heartbeat\"\nafter = 1\ntime_stamp = 60\n");
+    let mut peer = Peer::bind(65, &serving.n4);
+    let mut told = || {
+        let request = Message::node(peer.next_sequence(), HeartbeatRequest::new(STARTED));
+        let answer = peer.ask(&request);
+        let value = value(&answer, IeType::RECOVERY_TIME_STAMP).expect("mandatory");
+        u64::from(u32::from_be_bytes(
+            *value.first_chunk().expect("four octets"),
+        ))
+    };
+    assert_eq!(told(), serving.recovery);
+    assert_eq!(told(), serving.recovery + 60);
 }

@@ -26,7 +26,8 @@ A scenario is a list of rules; the first one that strikes decides about a messag
   after = 10                    # lets so many pass first
   count = 5                     # strikes so often at most
   probability = 0.5             # and then by chance
-  refuse = 75                   # or delay = \"200ms\", drop = true, restart = true
+  refuse = 75                   # or delay = \"200ms\", drop = true, restart = true,
+                                # time_stamp = 60: told so many seconds later from then on
 
 A restart ends all sessions and moves the Recovery Time Stamp; with --store it keeps both.";
 
