@@ -231,11 +231,12 @@ pub(super) const IDS: &[(&str, &str)] = &[
     ),
     (
         "resident",
-        "resident memory of the node for each of so many live sessions",
+        "resident memory of the node for each of so many live sessions, beside that of as many kept \
+         answers as there may be",
     ),
     (
         "bytes_per_session",
-        "resident memory of the node for each of a million live sessions",
+        "the same for each of a million live sessions",
     ),
 ];
 

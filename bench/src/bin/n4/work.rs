@@ -191,9 +191,10 @@ impl Lab {
     /// What sessions cost when there are many: memory of each, and time of a request.
     pub(crate) fn many(&self, live: usize, length: Duration) -> Vec<Figure> {
         let mut node = Remote::start("127.0.0.1:0", None);
-        let before = node.figure("resident");
-        let (resident, requests, each) = self.runtime.block_on(async {
+        let (before, resident, requests, each) = self.runtime.block_on(async {
             let system = system();
+            self.fill_answers(&system, node.address).await;
+            let before = node.figure("resident");
             let load = hold(&system, self.plan(node.address), live).await;
             probe(&load).await;
             let resident = node.figure("resident");
@@ -203,7 +204,8 @@ impl Lab {
             let (to, took) = (load.snapshot(), began.elapsed());
             load.stop();
             let requests = to.answered - from.answered;
-            (resident, requests, took.as_nanos() as f64 / requests as f64)
+            let each = took.as_nanos() as f64 / requests as f64;
+            (before, resident, requests, each)
         });
         let bytes = resident.saturating_sub(before) as f64 / live as f64;
         let figure = |id: String, unit, value, done: u64| Figure {
@@ -226,6 +228,19 @@ impl Lab {
             ));
         }
         figures
+    }
+
+    /// Asks until the node keeps as many answers as it may: they are no session's memory.
+    async fn fill_answers(&self, system: &ActorSystem, to: SocketAddr) {
+        let mut plan = self.plan(to);
+        plan.keep = false;
+        let answers = node::settings().limits.response_cache as u64;
+        let load = hold(system, plan, IN_FLIGHT).await;
+        while load.snapshot().answered < answers {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        load.stop();
+        checked(&load.finished().await);
     }
 
     fn plan(&self, to: SocketAddr) -> LoadPlan {
