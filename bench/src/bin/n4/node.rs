@@ -25,7 +25,7 @@ pub(crate) fn serve() {
         };
         config.store.path = Some(args.next().expect("the folder of the store").into());
     }
-    let runtime = runtime();
+    let runtime = runtime(2);
     let (system, node) = runtime.block_on(async {
         let system = ActorSystem::new("bench").expect("a runtime is here");
         let node = Node::start(&system, config).await;
@@ -51,9 +51,9 @@ pub(crate) fn settings() -> NodeConfig {
     config
 }
 
-pub(crate) fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime(workers: usize) -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(workers)
         .enable_all()
         .build()
         .expect("tokio starts its workers")

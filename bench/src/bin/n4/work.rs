@@ -38,7 +38,8 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) fn new() -> Self {
         Self {
-            runtime: node::runtime(),
+            // A load is one actor: a second thread would only be in the node's way.
+            runtime: node::runtime(1),
         }
     }
 
@@ -117,7 +118,7 @@ impl Lab {
     /// From a panic in a session to the answer of its next incarnation, while others are served.
     pub(crate) fn panics(&self, count: usize) -> Vec<Figure> {
         be_silent_about_drills();
-        let mut took: Vec<Duration> = self.runtime.block_on(async {
+        let mut took: Vec<Duration> = node::runtime(2).block_on(async {
             let system = system();
             let mut config = node::settings();
             config.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
