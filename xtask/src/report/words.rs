@@ -231,8 +231,8 @@ pub(super) const IDS: &[(&str, &str)] = &[
     ),
     (
         "resident",
-        "resident memory of the node for each of so many live sessions, beside that of as many kept \
-         answers as there may be",
+        "resident memory of the node for each of so many live sessions, without that of as many \
+         kept answers as there may be",
     ),
     (
         "bytes_per_session",
