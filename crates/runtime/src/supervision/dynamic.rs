@@ -470,7 +470,7 @@ impl<A: Actor> Overseer for Table<A> {
         if state.policy.pauses() || supervisor.children.is_shut() {
             return false;
         }
-        let Some(kept) = state.children.get_mut(&child.id) else {
+        let Some(kept) = state.children.get_mut(child.id) else {
             return false;
         };
         taken(&kept.args, take) && state.policy.succeeds(&mut kept.fact, exit, child)
