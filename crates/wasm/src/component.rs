@@ -58,11 +58,16 @@ impl Actor for ComponentActor {
             lane: cx.lane(),
             directory: seat.directory().clone(),
         };
-        let (image, start, tokens) = seat.next_life();
+        let (image, mut start, tokens) = seat.next_life();
         let now = cx.now();
         let failed = |fault: &Fault| {
             seat.ended(fault, now, Stake::default(), Vec::new());
         };
+        if start.reason == Reason::Fresh
+            && let Some(kept) = seat.recall().inspect_err(failed)?
+        {
+            (start.reason, start.kept) = (Reason::Restart, Some(kept));
+        }
         let mut life = Life::begin(seat.host(), image, ties, tokens)
             .await
             .inspect_err(failed)?;
@@ -277,7 +282,7 @@ impl ComponentActor {
 
     async fn save(&mut self) -> Result<(), Fault> {
         let kept = self.life.snapshot().await?;
-        self.seat.keep(kept);
+        self.seat.keep(kept)?;
         self.unsaved = 0;
         Ok(())
     }
@@ -345,13 +350,26 @@ impl ComponentActor {
         let upgraded = next.map(|(mut life, permit)| {
             life.guest_mut().succeed(self.life.guest_mut());
             self.life = life;
-            self.seat.upgraded(image, permit, kept);
+            self.seat.upgraded(image, permit);
             self.unsaved = 0;
+            kept
         });
+        let upgraded = upgraded.map(|kept| self.hand_over(kept));
         if upgraded.is_err() {
             self.life.guest_mut().subscribe_again();
         }
         Ok(upgraded)
+    }
+
+    /// Keeps what the version before handed over: the new one has it, and may fail before it gives
+    /// a state of its own.
+    fn hand_over(&self, kept: Option<Kept>) {
+        let Some(kept) = kept else {
+            return self.seat.forget();
+        };
+        if let Err(fault) = self.seat.keep(kept) {
+            tracing::warn!(component = self.seat.name(), %fault, "did not keep its state");
+        }
     }
 
     /// A life of another version that is well, beside this one.
@@ -373,7 +391,7 @@ impl ComponentActor {
 
     async fn finish(&mut self) -> Result<(), Fault> {
         self.flush().await?;
-        if self.life.image().manifest().state.mode == StateMode::Snapshot {
+        if self.life.image().manifest().state.mode != StateMode::None {
             self.save().await?;
         }
         self.life.stop().await

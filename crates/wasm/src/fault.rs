@@ -100,6 +100,12 @@ pub enum FaultKind {
         /// What it said, cut to 256 octets.
         text: String,
     },
+    /// The state that it gave to be kept is longer than `grant.kv` has room for.
+    #[error("gave {octets} octets of state, more than grant.kv has room for")]
+    Quota {
+        /// The octets of its state.
+        octets: usize,
+    },
     /// The host could not do its part.
     #[error("the host failed: {text}")]
     Host {
@@ -121,6 +127,7 @@ impl FaultKind {
             Self::Bug { .. } => "bug",
             Self::Abi { .. } => "abi",
             Self::Refused { .. } => "refused",
+            Self::Quota { .. } => "quota",
             Self::Host { .. } => "host",
         }
     }

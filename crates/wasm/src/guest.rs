@@ -20,6 +20,7 @@ use self::memory::Memory;
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::host::Host;
+use crate::kv::Space;
 use crate::load::Image;
 use crate::message::{Answer, ComponentMsg, Due, Event, Tagged};
 
@@ -33,6 +34,9 @@ pub(crate) struct Guest {
     sends: Bucket,
     lines: Bucket,
     lines_dropped: u64,
+    /// What it keeps by key, once it looked.
+    space: Option<Space>,
+    writes: Bucket,
     /// When the call under way began, once somebody wanted to know.
     now: Option<Instant>,
     /// The tick at which the call under way is cut off.
@@ -73,6 +77,8 @@ impl Guest {
             sends: Bucket::new(limits.send_rate),
             lines: Bucket::new(limits.log_rate),
             lines_dropped: 0,
+            space: None,
+            writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
             cut: 0,
             timers: Vec::new(),

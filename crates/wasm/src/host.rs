@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::component::ComponentArgs;
 use crate::directory::Directory;
 use crate::engine::{Class, Engines, HostLimits, MAPS, Ticks, WAITING_MAPS};
+use crate::kv::KvStore;
 use crate::load::{self, Cache, Compiled, Image, Inspection, LoadError};
 use crate::manifest::Manifest;
 
@@ -22,6 +23,7 @@ pub struct Host(Arc<Inner>);
 struct Inner {
     limits: HostLimits,
     engines: Engines,
+    kv: KvStore,
     cache: Mutex<Cache>,
     compilations: Arc<Semaphore>,
     start: Instant,
@@ -54,15 +56,24 @@ pub struct Full {
 }
 
 impl Host {
-    /// Makes a host.
+    /// Makes a host. What its components keep is gone with the process.
     ///
     /// # Errors
     /// When the system has no thread for its deadlines.
     pub fn new(limits: HostLimits) -> Result<Self, HostError> {
+        Self::with_store(limits, KvStore::memory())
+    }
+
+    /// Makes a host whose components keep what outlives them in this store.
+    ///
+    /// # Errors
+    /// When the system has no thread for its deadlines.
+    pub fn with_store(limits: HostLimits, kv: KvStore) -> Result<Self, HostError> {
         let engines = Engines::new(&limits).map_err(HostError)?;
         Ok(Self(Arc::new(Inner {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,
+            kv,
             limits,
             cache: Mutex::new(Cache::default()),
             start: Instant::now(),
@@ -84,6 +95,10 @@ impl Host {
 
     pub(crate) fn engines(&self) -> &Engines {
         &self.0.engines
+    }
+
+    pub(crate) fn kv(&self) -> &KvStore {
+        &self.0.kv
     }
 
     pub(crate) fn ticks(&self) -> &Ticks {

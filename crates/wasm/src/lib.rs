@@ -33,6 +33,7 @@ mod engine;
 mod fault;
 mod guest;
 mod host;
+mod kv;
 mod load;
 mod manifest;
 mod message;
@@ -45,10 +46,11 @@ pub use directory::{Directory, Door};
 pub use engine::HostLimits;
 pub use fault::{Fault, FaultKind, Phase};
 pub use host::{Full, Host, HostError};
+pub use kv::{KvError, KvStore};
 pub use load::{Denied, Image, Inspection, LoadError};
 pub use manifest::{
-    Grant, Identity, Limits, Manifest, ManifestError, Pattern, RestartKind, RestartRule, RunRule,
-    StateMode, StateRule,
+    Grant, Identity, KvGrant, Limits, Manifest, ManifestError, Pattern, RestartKind, RestartRule,
+    RunRule, StateMode, StateRule,
 };
 pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Upgrade};
 pub use registry::{ComponentRegistry, Deployed, RegistryError};

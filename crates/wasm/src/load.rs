@@ -100,6 +100,8 @@ pub struct Inspection {
     pub octets: usize,
     /// Its imports; with what would grant each that is refused.
     pub imports: Vec<(String, Option<&'static str>)>,
+    /// What its manifest grants, whether it is wanted or not.
+    pub grants: Vec<(&'static str, String)>,
     /// Its exports.
     pub exports: Vec<String>,
     /// The engine on which it runs.
@@ -224,6 +226,7 @@ impl Compiled {
             digest: Digest::of(octets),
             octets: octets.len(),
             imports: self.imports(manifest),
+            grants: manifest.grant.list(),
             exports: self.exports.clone(),
             engine: class.name(),
             waits: self.waits(),
@@ -247,7 +250,7 @@ impl Compiled {
         let exports = Exports::find(&self.component);
         let exports = exports.map_err(|missing| LoadError::Export { missing })?;
         let unfit = |key, interface| Err(LoadError::Unfit { key, interface });
-        if manifest.state.mode == StateMode::Snapshot && !exports.is_stateful() {
+        if manifest.state.mode != StateMode::None && !exports.is_stateful() {
             return unfit("state.mode", "stateful");
         }
         if manifest.run.batch > 1 && !exports.takes_batches() {

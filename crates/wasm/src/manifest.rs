@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger::{Backoff, Restart};
 
-pub use self::grant::{Grant, Pattern};
+pub use self::grant::{Grant, KvGrant, Pattern};
 use crate::digest::Digest;
 
 /// The manifest of a component.
@@ -173,6 +173,8 @@ pub enum StateMode {
     None,
     /// By what `stateful.snapshot` gives.
     Snapshot,
+    /// By the same, written to the host's store: for its next run, too.
+    Kv,
 }
 
 /// How a component is run.
@@ -328,10 +330,20 @@ impl Manifest {
             ("limits.mailbox", limits.mailbox),
             ("run.batch", self.run.batch),
             ("state.interval", self.state.interval as usize),
+            ("grant.kv.keys", self.grant.kv.unwrap_or_default().keys),
         ] {
             if !(1..=1_000_000).contains(&value) {
                 return fault(key, value.to_string(), "1 to 1000000");
             }
+        }
+        if let Some(kv) = self.grant.kv
+            && !(1..=1 << 30).contains(&kv.size)
+        {
+            return fault("grant.kv.size", kv.size.to_string(), "1 to 1GiB");
+        }
+        if self.state.mode == StateMode::Kv && self.grant.kv.is_none() {
+            let range = "`none` or `snapshot` without [grant.kv]";
+            return fault("state.mode", "\"kv\"".to_owned(), range);
         }
         let RestartRule {
             poison, intensity, ..
@@ -396,6 +408,9 @@ mod tests {
         assert!(with("[limits]\ndeadline = \"0ms\"").contains("limits.deadline"));
         assert!(with("[limits]\nmailbox = 0").contains("limits.mailbox"));
         assert!(with("[run]\nbatch = 0").contains("run.batch"));
+        assert!(with("[grant.kv]\nkeys = 0").contains("grant.kv.keys"));
+        assert!(with("[grant.kv]\nsize = \"2GiB\"").contains("grant.kv.size"));
+        assert!(with("[state]\nmode = \"kv\"").contains("[grant.kv]"));
         assert!(with("[restart]\npoison = 0").contains("restart.poison"));
         assert!(with("[restart]\npoison = 4\nintensity = 3").contains("restart.intensity"));
         assert!(with("[limits]\nmemory = \"16 apples\"").contains("16 apples"));

@@ -12,12 +12,13 @@ use tokio::time::Instant;
 use super::ComponentActor;
 use super::left::{Ended, Left, Leftovers, Stake};
 use super::life::{Kept, Start};
-use crate::contract::Reason;
+use crate::contract::{Reason, Refusal};
 use crate::digest::Digest;
 use crate::directory::Directory;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind, Phase};
 use crate::host::{Full, Host, Permit};
 use crate::load::Image;
+use crate::manifest::StateMode;
 use crate::message::{ComponentMsg, Inside};
 
 /// Where a component is in its life; told to [`ComponentArgs::on_stage`] in this order.
@@ -201,6 +202,12 @@ const GUEST: &str = "guest";
 /// How much longer than its calls may take a component has to end.
 const GRACE: Duration = Duration::from_secs(1);
 
+fn store_failed() -> FaultKind {
+    FaultKind::Host {
+        text: "its store does not work".to_owned(),
+    }
+}
+
 impl Seat {
     pub(super) const fn host(&self) -> &Host {
         &self.host
@@ -251,17 +258,52 @@ impl Seat {
         }
     }
 
-    pub(super) fn keep(&self, kept: Kept) {
+    /// What lives of an earlier run of the host kept, if the manifest says so.
+    pub(super) fn recall(&self) -> Result<Option<Kept>, Fault> {
+        let image = self.image();
+        if image.manifest().state.mode != StateMode::Kv {
+            return Ok(None);
+        }
+        let state = self.host.kv().space(&self.name).state();
+        state.map_err(|_| Fault {
+            phase: Phase::Init,
+            kind: store_failed(),
+        })
+    }
+
+    /// Keeps the state for the lives to come.
+    pub(super) fn keep(&self, kept: Kept) -> Result<(), Fault> {
+        let image = self.image();
+        let manifest = image.manifest();
+        let (version, state) = &kept;
+        if let (StateMode::Kv, Some(quota)) = (manifest.state.mode, &manifest.grant.kv) {
+            let space = self.host.kv().space(&self.name);
+            let written = space.keep(*version, state, quota);
+            written.map_err(|refusal| Fault {
+                phase: Phase::Snapshot,
+                kind: match refusal {
+                    Refusal::Limit => FaultKind::Quota {
+                        octets: state.len(),
+                    },
+                    _ => store_failed(),
+                },
+            })?;
+        }
         self.now.lock().kept = Some(kept);
+        Ok(())
     }
 
     /// Another version runs from now on.
-    pub(super) fn upgraded(&self, image: Arc<Image>, permit: Permit, kept: Option<Kept>) {
+    pub(super) fn upgraded(&self, image: Arc<Image>, permit: Permit) {
         let mut now = self.now.lock();
         now.image = image;
         now.permit = permit;
         now.lives = now.lives.saturating_add(1);
-        now.kept = kept;
+    }
+
+    /// Nothing is kept any more.
+    pub(super) fn forget(&self) {
+        self.now.lock().kept = None;
     }
 
     /// The fault ends a life. What it ended over is kept for the next one as far as the manifest

@@ -1,5 +1,6 @@
 //! What components may import.
 
+mod kv;
 mod messaging;
 mod plain;
 
@@ -15,6 +16,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<
     if waits {
         messaging::link_rpc(&mut linker.instance(&interface("rpc"))?)?;
     }
+    kv::link(&mut linker.instance(&interface("kv"))?)?;
     plain::link_log(&mut linker.instance(&interface("log"))?)?;
     plain::link_clock(&mut linker.instance(&interface("clock"))?)?;
     plain::link_random(&mut linker.instance(&interface("random"))?)?;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Deserializer};
 
+use super::quantity;
+
 /// What a component may reach. Empty is denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +25,31 @@ pub struct Grant {
     pub clock: bool,
     /// Whether it may have random octets.
     pub random: bool,
+    /// How much it may keep by key; nothing unless it is said.
+    pub kv: Option<KvGrant>,
+}
+
+/// How much a component may keep by key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KvGrant {
+    /// The octets of keys and values, and 64 for each entry.
+    #[serde(deserialize_with = "quantity::size")]
+    pub size: usize,
+    /// The keys.
+    pub keys: usize,
+    /// The writes in a second; bursts of as many are allowed.
+    pub rate: u32,
+}
+
+impl Default for KvGrant {
+    fn default() -> Self {
+        Self {
+            size: 1 << 20,
+            keys: 1000,
+            rate: 1000,
+        }
+    }
 }
 
 /// A name, or with `*` at its end all names that begin so.
@@ -76,6 +103,47 @@ impl Grant {
         patterns.iter().any(|pattern| pattern.covers(name))
     }
 
+    /// What is granted, in the words of the manifest.
+    pub(crate) fn list(&self) -> Vec<(&'static str, String)> {
+        let Self {
+            send,
+            request,
+            publish,
+            subscribe,
+            timer,
+            log,
+            clock,
+            random,
+            kv,
+        } = self;
+        let patterns = [
+            ("send", send),
+            ("request", request),
+            ("publish", publish),
+            ("subscribe", subscribe),
+        ];
+        let patterns = patterns.into_iter().filter(|(_, list)| !list.is_empty());
+        let patterns = patterns.map(|(key, list)| {
+            let list: Vec<_> = list.iter().map(Pattern::as_str).collect();
+            (key, list.join(", "))
+        });
+        let flags = [
+            ("timer", timer),
+            ("log", log),
+            ("clock", clock),
+            ("random", random),
+        ];
+        let flags = flags.into_iter().filter(|(_, granted)| **granted);
+        let mut list: Vec<_> = patterns
+            .chain(flags.map(|(key, _)| (key, "yes".to_owned())))
+            .collect();
+        if let Some(KvGrant { size, keys, rate }) = kv {
+            let text = format!("{size} octets, {keys} keys, {rate} writes a second");
+            list.push(("kv", text));
+        }
+        list
+    }
+
     /// What an imported interface needs to be granted, if anything that it needs is missing.
     pub(crate) fn missing(&self, interface: &str, configured: bool) -> Option<&'static str> {
         let (granted, needs) = match interface {
@@ -90,6 +158,7 @@ impl Grant {
             "log" => (self.log, "`log = true` in [grant]"),
             "clock" => (self.clock, "`clock = true` in [grant]"),
             "random" => (self.random, "`random = true` in [grant]"),
+            "kv" => (self.kv.is_some(), "a section [grant.kv]"),
             "config" => (configured, "a section [config]"),
             "refusal" => (true, ""),
             _ => (false, "an interface that the host has"),

@@ -85,6 +85,10 @@ impl Guest {
     /// Imports a function of an interface, as `$function`.
     pub(crate) fn import(mut self, interface: &str, function: &str) -> Self {
         let kind = match function {
+            "set" => "(param i32 i32 i32 i32 i32)",
+            "swap" => "(param i32 i32 i32 i32 i32 i32 i32 i32 i32)",
+            "remove" => "(param i32 i32 i32)",
+            "list" => "(param i32 i32 i32 i32 i32 i32)",
             "resolve" | "topic" | "subscribe" | "get" | "write" => "(param i32 i32 i32)",
             "send" | "ask" | "publish" | "after" | "request" => "(param i64 i32 i32 i32)",
             "release" => "(param i64 i32)",

@@ -4,6 +4,7 @@
 
 mod fixtures;
 mod kit;
+mod kv;
 mod lifecycle;
 mod limits;
 mod loading;

@@ -1,5 +1,7 @@
 //! `strowger component inspect`: what a component wants, against what it is granted.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::{Which, host, refused};
@@ -40,6 +42,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
             "octets": seen.octets,
             "engine": seen.engine,
             "waits": seen.waits,
+            "grants": seen.grants.iter().map(|(key, value)| (*key, value.as_str())).collect::<BTreeMap<_, _>>(),
             "imports": imports.collect::<Vec<_>>(),
             "exports": seen.exports,
         }))?;
@@ -49,6 +52,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         output.line(format!("octets  {}", seen.octets))?;
         output.line(format!("engine  {}", seen.engine))?;
         output.line(format!("exports {}", seen.exports.join(", ")))?;
+        for (key, value) in &seen.grants {
+            output.line(format!("grants  {key}: {value}"))?;
+        }
         let mut table = Table::new(["IMPORT", "GRANTED", "NEEDS"]);
         for (import, needs) in &seen.imports {
             let granted = match needs {

@@ -1,0 +1,112 @@
+//! The form on disk: an embedded database.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+
+use super::{Broken, KvError, Table};
+
+pub(super) struct Disk {
+    path: PathBuf,
+    /// Held while its table is used; its end writes all that is left.
+    _database: Database,
+    table: Keyspace,
+    /// Whether it was said that it failed; components may try again and again.
+    failed: AtomicBool,
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())
+    }
+}
+
+/// The table; its name is the version of its form.
+const TABLE: &str = "components-1";
+/// Components keep little: what they keep is small enough to be read again.
+const CACHE: u64 = 8 << 20;
+/// How much is kept in memory before a table is written.
+const BUFFER: u64 = 8 << 20;
+/// The least that the database allows.
+const JOURNALS: u64 = 64 << 20;
+
+impl Disk {
+    pub(super) fn open(path: &Path) -> Result<Self, KvError> {
+        let unusable = |why: String| KvError::Unusable {
+            path: path.to_owned(),
+            why,
+        };
+        // What it reads is not trusted to keep it from panicking.
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let database = Database::builder(path)
+                .worker_threads(1)
+                .cache_size(CACHE)
+                .max_journaling_size(JOURNALS)
+                .open()?;
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(BUFFER);
+            let table = database.keyspace(TABLE, options)?;
+            Ok((database, table))
+        }));
+        match opened {
+            Ok(Ok((database, table))) => Ok(Self {
+                path: path.to_owned(),
+                _database: database,
+                table,
+                failed: AtomicBool::new(false),
+            }),
+            Ok(Err(fjall::Error::Locked)) => Err(KvError::Locked {
+                path: path.to_owned(),
+            }),
+            Ok(Err(error)) => Err(unusable(error.to_string())),
+            Err(_) => Err(unusable("opening it panicked".to_owned())),
+        }
+    }
+
+    fn done<T>(&self, result: fjall::Result<T>) -> Result<T, Broken> {
+        result.map_err(|error| {
+            if !self.failed.swap(true, Ordering::Relaxed) {
+                let store = self.path.display();
+                tracing::error!(%store, %error, "the store of components failed");
+            }
+            Broken
+        })
+    }
+}
+
+impl Table for Disk {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Broken> {
+        let value = self.done(self.table.get(key))?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn size(&self, key: &[u8]) -> Result<Option<usize>, Broken> {
+        let size = self.done(self.table.size_of(key))?;
+        Ok(size.map(|size| size as usize))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Broken> {
+        self.done(self.table.insert(key, value))
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Broken> {
+        self.done(self.table.remove(key))
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        show: &mut dyn FnMut(&[u8], usize) -> bool,
+    ) -> Result<(), Broken> {
+        for entry in self.table.range(from..) {
+            let (key, value) = self.done(entry.into_inner())?;
+            if !key.starts_with(prefix) || !show(&key, value.len()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! The form in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use parking_lot::RwLock;
+
+use super::{Broken, Table};
+
+#[derive(Debug, Default)]
+pub(super) struct Memory(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+impl Table for Memory {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Broken> {
+        Ok(self.0.read().get(key).cloned())
+    }
+
+    fn size(&self, key: &[u8]) -> Result<Option<usize>, Broken> {
+        Ok(self.0.read().get(key).map(Vec::len))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Broken> {
+        self.0.write().insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Broken> {
+        self.0.write().remove(key);
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        show: &mut dyn FnMut(&[u8], usize) -> bool,
+    ) -> Result<(), Broken> {
+        let table = self.0.read();
+        let keys = table.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
+        for (key, value) in keys {
+            if !key.starts_with(prefix) || !show(key, value.len()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

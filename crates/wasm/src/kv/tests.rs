@@ -1,0 +1,169 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn quota(size: usize, keys: usize) -> KvGrant {
+    KvGrant {
+        size,
+        keys,
+        ..KvGrant::default()
+    }
+}
+
+const WIDE: KvGrant = KvGrant {
+    size: 1 << 20,
+    keys: 1000,
+    rate: 1000,
+};
+
+/// Runs one suite on both forms.
+fn both(test: impl Fn(&KvStore)) {
+    test(&KvStore::memory());
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    test(&KvStore::open(folder.path().join("kv")).expect("it opens"));
+}
+
+#[test]
+fn what_is_written_is_read_until_it_is_removed() {
+    both(|store| {
+        let space = store.space("a");
+        assert_eq!(space.get("x"), Ok(None));
+        assert_eq!(space.set("x", b"1", &WIDE), Ok(()));
+        assert_eq!(space.get("x"), Ok(Some(b"1".to_vec())));
+        assert_eq!(space.remove("x", &WIDE), Ok(true));
+        assert_eq!(space.remove("x", &WIDE), Ok(false));
+        assert_eq!(space.get("x"), Ok(None));
+    });
+}
+
+#[test]
+fn names_share_nothing() {
+    both(|store| {
+        let (one, other) = (store.space("a"), store.space("a.b"));
+        assert_eq!(one.set("x", b"1", &WIDE), Ok(()));
+        assert_eq!(other.get("x"), Ok(None));
+        assert_eq!(other.list("", "", 10), Ok(vec![]));
+        assert_eq!(store.space("a").get("x"), Ok(Some(b"1".to_vec())));
+        assert_eq!(one.keep(1, b"state", &WIDE), Ok(()));
+        assert_eq!(one.list("", "", 10), Ok(vec!["x".to_owned()]));
+        assert_eq!(other.state(), Ok(None));
+        let kept = one.state().map(|kept| kept.map(|(version, _)| version));
+        assert_eq!(kept, Ok(Some(1)));
+    });
+}
+
+#[test]
+fn a_swap_writes_only_over_what_is_expected() {
+    both(|store| {
+        let space = store.space("a");
+        let swap =
+            |expected: Option<&[u8]>, value: Option<&[u8]>| space.swap("x", expected, value, &WIDE);
+        assert_eq!(swap(Some(b"0"), Some(b"1")), Ok(false));
+        assert_eq!(swap(None, Some(b"1")), Ok(true));
+        assert_eq!(swap(None, Some(b"2")), Ok(false));
+        assert_eq!(swap(Some(b"1"), Some(b"2")), Ok(true));
+        assert_eq!(swap(Some(b"2"), None), Ok(true));
+        assert_eq!(space.get("x"), Ok(None));
+    });
+}
+
+#[test]
+fn a_listing_goes_on_where_the_last_one_ended() {
+    both(|store| {
+        let space = store.space("a");
+        for key in ["a1", "a2", "a3", "b"] {
+            assert_eq!(space.set(key, b"", &WIDE), Ok(()));
+        }
+        let keys = |after, most| space.list("a", after, most).map(|keys| keys.join(" "));
+        assert_eq!(keys("", 2), Ok("a1 a2".to_owned()));
+        assert_eq!(keys("a2", 2), Ok("a3".to_owned()));
+        assert_eq!(keys("a3", 2), Ok(String::new()));
+        assert_eq!(keys("", 0), Ok(String::new()));
+    });
+}
+
+#[test]
+fn many_tiny_keys_are_no_way_around_the_quota() {
+    both(|store| {
+        let space = store.space("a");
+        let filled = |quota: &KvGrant| {
+            let set = |n: usize| space.set(&format!("{n:03}"), b"", quota).is_ok();
+            (0..900).take_while(|n| set(*n)).count()
+        };
+        assert_eq!(filled(&quota(10_000, 1000)), 10_000 / (3 + 1 + ENTRY));
+        assert_eq!(filled(&quota(10_000_000, 200)), 200);
+        assert_eq!(filled(&quota(10_000_000, 1000)), 900);
+    });
+}
+
+#[test]
+fn a_space_beyond_its_quota_can_still_be_emptied() {
+    both(|store| {
+        let space = store.space("a");
+        assert_eq!(space.set("x", &[0; 1000], &WIDE), Ok(()));
+        let tight = quota(100, 10);
+        assert_eq!(space.set("y", b"", &tight), Err(Refusal::Limit));
+        assert_eq!(space.set("x", &[0; 1001], &tight), Err(Refusal::Limit));
+        assert_eq!(space.set("x", &[0; 999], &tight), Ok(()));
+        assert_eq!(space.remove("x", &tight), Ok(true));
+        assert_eq!(space.set("y", b"", &tight), Ok(()));
+    });
+}
+
+#[test]
+fn a_key_has_an_end() {
+    both(|store| {
+        let space = store.space("a");
+        let (fits, long) = ("x".repeat(KEY), "x".repeat(KEY + 1));
+        assert_eq!(space.set(&fits, b"", &WIDE), Ok(()));
+        assert_eq!(space.set(&long, b"", &WIDE), Err(Refusal::Limit));
+        assert_eq!(space.get(&long), Err(Refusal::Limit));
+    });
+}
+
+#[test]
+fn a_folder_keeps_what_was_written_and_what_it_counts() {
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let tight = quota(200, 10);
+    let store = KvStore::open(folder.path()).expect("it opens");
+    assert_eq!(store.space("a").set("x", &[7; 50], &tight), Ok(()));
+    let second = KvStore::open(folder.path());
+    assert!(matches!(second, Err(KvError::Locked { .. })), "{second:?}");
+    drop(store);
+    let space = KvStore::open(folder.path()).expect("it opens").space("a");
+    assert_eq!(space.get("x"), Ok(Some(vec![7; 50])));
+    assert_eq!(space.set("y", &[7; 50], &tight), Err(Refusal::Limit));
+}
+
+#[test]
+fn a_folder_that_is_a_file_is_said_to_be_unusable() {
+    let file = tempfile::NamedTempFile::new().expect("there is room for a file");
+    let opened = KvStore::open(file.path());
+    let said = opened.expect_err("it is no folder").to_string();
+    assert!(said.contains(&file.path().display().to_string()), "{said}");
+}
+
+proptest! {
+    /// What is counted is what is there, whatever is written over what.
+    #[test]
+    fn the_count_is_that_of_what_is_there(
+        writes in proptest::collection::vec((0..6_u8, proptest::option::of(0..200_usize)), 0..60),
+    ) {
+        let store = KvStore::memory();
+        let space = store.space("a");
+        let tight = quota(600, 5);
+        for (key, value) in writes {
+            let key = key.to_string();
+            // What is beyond the quota is refused.
+            let _ = match value {
+                Some(octets) => space.set(&key, &vec![0; octets], &tight),
+                None => space.remove(&key, &tight).map(drop),
+            };
+            let measured = space.measure().expect("memory does not fail");
+            if let Some(used) = *space.place.lock() {
+                prop_assert_eq!((used.octets, used.keys), (measured.octets, measured.keys));
+            }
+            prop_assert!(measured.octets <= tight.size && measured.keys <= tight.keys);
+        }
+    }
+}

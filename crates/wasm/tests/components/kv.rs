@@ -1,0 +1,211 @@
+//! What components keep by key, and the state that their host keeps there for them.
+
+use strowger_wasm::{Call, Host, HostLimits, KvStore, LoadError};
+
+use crate::kit::{Guest, Stand, Started, counter, manifest, text};
+
+const KV: &str = "[grant.kv]\nsize = \"64KiB\"\n";
+
+/// A stand whose host keeps what it keeps in this store.
+fn stand(store: &KvStore) -> Stand {
+    let mut limits = HostLimits::default();
+    (limits.instances, limits.waiting) = (16, 8);
+    Stand {
+        host: Host::with_store(limits, store.clone()).expect("there is a thread to be had"),
+        ..Stand::new()
+    }
+}
+
+/// A guest that does what the first octet of a message says with the key `key`: `=` writes the
+/// rest, `?` reads, `-` removes, `+` writes the rest if there is nothing, `*` lists. It traps on
+/// others. A refusal is answered with its number as a digit.
+fn keeper() -> Guest {
+    let refused = "(if (i32.load8_u (i32.const 64)) (then
+        (i32.store8 (i32.const 80) (i32.add (i32.const 48) (i32.load8_u (i32.const 68))))
+        (i32.store8 (i32.const 81) (i32.add (i32.const 48) (i32.load8_u (i32.const 65))))
+        (return (call $fail (i32.add (i32.const 80) (local.get $small)) (i32.const 1)))))";
+    let rest = "(i32.add (local.get $ptr) (i32.const 1))
+        (i32.sub (local.get $len) (i32.const 1))";
+    let key = "(i32.const 1024) (i32.const 3)";
+    let code = format!(
+        "(local $small i32)
+         (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {set})) (then
+           (call $set {key} {rest} (i32.const 64))
+           (local.set $small (i32.const 1)) {refused} (return (call $ok))))
+         (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {swap})) (then
+           (call $swap {key} (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1) {rest}
+             (i32.const 64))
+           (local.set $small (i32.const 1)) {refused}
+           (i32.store8 (i32.const 80) (i32.add (i32.const 48) (i32.load8_u (i32.const 65))))
+           (return (call $answer (i32.const 80) (i32.const 1)))))
+         (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {remove})) (then
+           (call $remove {key} (i32.const 64))
+           (local.set $small (i32.const 1)) {refused}
+           (i32.store8 (i32.const 80) (i32.add (i32.const 48) (i32.load8_u (i32.const 65))))
+           (return (call $answer (i32.const 80) (i32.const 1)))))
+         (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {get})) (then
+           (call $get {key} (i32.const 64)) {refused}
+           (if (i32.eqz (i32.load8_u (i32.const 68))) (then
+             (return (call $fail (i32.const 0) (i32.const 0)))))
+           (return (call $answer (i32.load (i32.const 72)) (i32.load (i32.const 76))))))
+         (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {list})) (then
+           (call $list (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 5)
+             (i32.const 64)) {refused}
+           (return (call $answer (i32.load (i32.load (i32.const 68)))
+             (i32.load offset=4 (i32.load (i32.const 68)))))))
+         unreachable",
+        set = u32::from(b'='),
+        swap = u32::from(b'+'),
+        remove = u32::from(b'-'),
+        get = u32::from(b'?'),
+        list = u32::from(b'*'),
+    );
+    ["get", "set", "swap", "remove", "list"]
+        .into_iter()
+        .fold(Guest::new(), |guest, function| guest.import("kv", function))
+        .data("key")
+        .handle(&code)
+}
+
+#[test]
+fn a_component_keeps_what_it_writes_over_faults() {
+    let stand = Stand::new();
+    let keeper = stand.start(&keeper(), "keeper", KV);
+    assert!(stand.ask(&keeper, "?").is_err(), "there is nothing yet");
+    assert_eq!(text(stand.ask(&keeper, "+tea")), "1");
+    assert_eq!(text(stand.ask(&keeper, "+milk")), "0");
+    assert_eq!(text(stand.ask(&keeper, "?")), "tea");
+    assert!(stand.ask(&keeper, "!").is_err(), "it traps");
+    assert_eq!(text(stand.ask(&keeper, "?")), "tea");
+    assert_eq!(text(stand.ask(&keeper, "=milk")), "");
+    assert_eq!(text(stand.ask(&keeper, "?")), "milk");
+    assert_eq!(text(stand.ask(&keeper, "*")), "key");
+    assert_eq!(text(stand.ask(&keeper, "-")), "1");
+    assert_eq!(text(stand.ask(&keeper, "-")), "0");
+    assert_eq!(keeper.args.info().faults, 1);
+}
+
+#[test]
+fn another_component_does_not_see_it() {
+    let stand = Stand::new();
+    let one = stand.start(&keeper(), "one", KV);
+    let other = stand.start(&keeper(), "other", KV);
+    assert_eq!(text(stand.ask(&one, "=tea")), "");
+    assert!(stand.ask(&other, "?").is_err());
+    assert_eq!(text(stand.ask(&other, "+milk")), "1");
+    assert_eq!(text(stand.ask(&one, "?")), "tea");
+}
+
+#[test]
+fn without_a_grant_it_is_not_loaded() {
+    let stand = Stand::new();
+    let loaded = stand
+        .host
+        .load_blocking(&keeper().octets(), manifest("keeper", ""));
+    let refused = loaded.expect_err("it is not granted");
+    assert!(matches!(refused, LoadError::Denied(_)), "{refused}");
+    assert!(refused.to_string().contains("[grant.kv]"), "{refused}");
+}
+
+#[test]
+fn a_value_beyond_the_quota_is_refused_and_goes_through_with_more() {
+    let value = format!("={}", "x".repeat(2000));
+    for (size, fits) in [("1KiB", false), ("4KiB", true)] {
+        let stand = Stand::new();
+        let more = format!("[grant.kv]\nsize = {size:?}");
+        let keeper = stand.start(&keeper(), "keeper", &more);
+        let said = stand.ask(&keeper, &value);
+        assert_eq!(said.is_ok(), fits, "{said:?}");
+        if let Err(refused) = said {
+            assert_eq!(refused.to_string(), "refused: 5", "limit");
+        }
+        assert_eq!(keeper.args.info().faults, 0);
+    }
+}
+
+/// Writes under one new key of four octets after the other until it is refused, at most 100 times,
+/// and says how often.
+fn scatterer() -> Guest {
+    Guest::new().import("kv", "set").handle(
+        "(local $n i32)
+         (block $done (loop $again
+           (br_if $done (i32.eq (local.get $n) (i32.const 100)))
+           (i32.store (i32.const 512) (i32.add (i32.const 0x30303030) (local.get $n)))
+           (call $set (i32.const 512) (i32.const 4) (i32.const 0) (i32.const 0) (i32.const 64))
+           (br_if $done (i32.load8_u (i32.const 64)))
+           (local.set $n (i32.add (local.get $n) (i32.const 1)))
+           (br $again)))
+         (i32.store8 (i32.const 512) (local.get $n))
+         (call $answer (i32.const 512) (i32.const 1))",
+    )
+}
+
+fn scattered(more: &str) -> u8 {
+    let stand = Stand::new();
+    let guest = stand.start(&scatterer(), "guest", more);
+    let neighbour = stand.start(&keeper(), "neighbour", KV);
+    let count = stand.ask(&guest, "x").expect("it answers")[0];
+    assert_eq!(text(stand.ask(&neighbour, "+x")), "1", "others have room");
+    assert_eq!(guest.args.info().faults, 0, "a refusal is no fault");
+    count
+}
+
+#[test]
+fn a_quota_holds_against_many_tiny_keys() {
+    assert_eq!(scattered("[grant.kv]\nkeys = 10"), 10);
+    // Each counts its kind, its four octets and 64 more: 69 of 1024.
+    assert_eq!(scattered("[grant.kv]\nsize = \"1KiB\""), 14);
+    assert_eq!(scattered("[grant.kv]\nrate = 20"), 20);
+    assert_eq!(scattered("[grant.kv]"), 100);
+}
+
+fn count(stand: &Stand, counter: &Started) -> u8 {
+    stand.ask(counter, "x").expect("it counts")[0]
+}
+
+#[test]
+fn state_in_a_store_is_there_for_the_next_run_of_the_host() {
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let more = format!("{KV}[state]\nmode = \"kv\"");
+    for run in 0..3 {
+        let store = KvStore::open(folder.path()).expect("it opens");
+        let stand = stand(&store);
+        drop(store);
+        let counter = stand.start(&counter(), "counter", &more);
+        assert_eq!(count(&stand, &counter), run * 3 + 1);
+        assert_eq!(count(&stand, &counter), run * 3 + 2);
+        let fatal = Call([255].as_slice().into());
+        let asked = stand.system.run(counter.actor.ask(fatal));
+        assert!(asked.expect("it is answered").is_err());
+        assert_eq!(count(&stand, &counter), run * 3 + 3);
+    }
+}
+
+#[test]
+fn state_beyond_the_quota_is_a_fault_with_a_name() {
+    let more = |size: &str| format!("[grant.kv]\nsize = {size:?}\n[state]\nmode = \"kv\"");
+    let large = counter().snapshot(
+        "(i32.store (i32.const 16) (i32.const 1024))
+         (i32.store (i32.const 20) (i32.const 2000))
+         (i32.const 16)",
+    );
+    for (size, fault) in [("1KiB", Some("quota")), ("4KiB", None)] {
+        let stand = Stand::new();
+        let counter = stand.start(&large, "counter", &more(size));
+        stand.tell(&counter, "x");
+        let seen = counter.args.info().fault;
+        assert_eq!(seen.map(|fault| fault.kind.word()), fault, "{size}");
+    }
+}
+
+#[test]
+fn an_inspection_lists_what_is_granted() {
+    let more = format!("[grant]\nsend = [\"a\", \"b*\"]\nclock = true\n{KV}");
+    let host = crate::kit::host();
+    let seen = host.inspect(&keeper().octets(), &manifest("keeper", &more));
+    let granted = seen.expect("it is a component").grants;
+    let kv = "65536 octets, 1000 keys, 1000 writes a second";
+    let expected = [("send", "a, b*"), ("clock", "yes"), ("kv", kv)];
+    let expected = expected.map(|(key, text)| (key, text.to_owned()));
+    assert_eq!(granted, expected);
+}
