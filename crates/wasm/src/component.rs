@@ -2,6 +2,7 @@
 
 mod left;
 mod life;
+mod rest;
 mod seat;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use strowger::{Actor, Ask, Completion, Context, Exit};
 
 use self::left::{Left, Stake, Tried};
 use self::life::{Kept, Life};
+use self::rest::Rest;
 use self::seat::Seat;
 pub use self::seat::{ComponentArgs, ComponentInfo, Stage};
 use crate::contract::{Answered, Envelope, Kind, Payload, Reason};
@@ -41,6 +43,7 @@ pub struct ComponentActor {
     stake: Stake,
     /// Whether lives before this one left something to handle.
     behind: bool,
+    rest: Rest,
 }
 
 impl Actor for ComponentActor {
@@ -58,6 +61,7 @@ impl Actor for ComponentActor {
             lane: cx.lane(),
             directory: seat.directory().clone(),
         };
+        seat.take_room().await;
         let (image, mut start, tokens) = seat.next_life();
         let now = cx.now();
         let failed = |fault: &Fault| {
@@ -83,17 +87,29 @@ impl Actor for ComponentActor {
             batch: Vec::new(),
             stake: Stake::default(),
             behind,
+            rest: Rest::new(now),
         };
+        actor.watch_rest(cx);
         actor.set_timers(cx);
         actor.seat.stage(Stage::PostStart);
         Ok(actor)
     }
 
     async fn handle(&mut self, message: ComponentMsg, cx: &mut Context<Self>) -> Result<(), Fault> {
-        let mut waiting = Some(message.0);
+        let Some(message) = self.awaken_for(message.0, cx).await? else {
+            return Ok(());
+        };
+        let worked = message.is_work();
+        let mut waiting = Some(message);
         let outcome = self.turn(&mut waiting, cx).await;
         match &outcome {
-            Ok(()) => self.set_timers(cx),
+            Ok(()) => {
+                self.set_timers(cx);
+                if worked {
+                    self.rest.worked(cx.now());
+                    self.watch_rest(cx);
+                }
+            }
             Err(fault) => {
                 let stake = mem::take(&mut self.stake);
                 let unbegun = mem::take(&mut self.batch).into_iter();
@@ -116,7 +132,9 @@ impl Actor for ComponentActor {
         // After a fault the Store is not used again.
         if exit.is_orderly() {
             self.seat.stage(Stage::PreStop);
-            if let Err(fault) = self.finish().await {
+            if self.life.is_awake()
+                && let Err(fault) = self.finish().await
+            {
                 self.seat.failed(&fault);
                 tracing::warn!(component = %self.seat.name(), %fault, "failed while it stopped");
             }
@@ -176,6 +194,7 @@ impl ComponentActor {
     async fn take(&mut self, message: Inside, cx: &mut Context<Self>) -> Result<(), Fault> {
         match message {
             Inside::Rouse(_) => Ok(()),
+            Inside::Idle(_) => self.idle(cx).await,
             Inside::Message(message) => self.told(Kind::Message, 0, message.0, cx).await,
             Inside::Event(tagged) if self.life.guest().subscribes(tagged.token) => {
                 let payload = Arc::clone(&tagged.event.payload);

@@ -47,6 +47,8 @@ pub(crate) struct Guest {
     under_way: FxHashMap<u64, Option<TimerKey>>,
     next_token: u64,
     subscriptions: Vec<(u64, Subscription)>,
+    /// Those of the life before a sleep, until this one has said whether it wants them.
+    inherited: Vec<(u64, Subscription)>,
 }
 
 /// How a component is tied into the system.
@@ -85,6 +87,7 @@ impl Guest {
             under_way: FxHashMap::default(),
             next_token: tokens,
             subscriptions: Vec::new(),
+            inherited: Vec::new(),
             host,
             image,
             ties,
@@ -133,6 +136,29 @@ impl Guest {
             .retain(|(_, old)| !own.iter().any(|(_, own)| own.pattern() == old.pattern()));
     }
 
+    /// Whether it waits for nothing: no answer, no timer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Holds what another one subscribed to, while nobody handles it.
+    pub(crate) fn hold(&mut self, old: &mut Self) {
+        self.subscriptions = mem::take(&mut old.subscriptions);
+    }
+
+    /// Takes over what was held; what it subscribes to again keeps its token, so that what came
+    /// meanwhile is its own.
+    pub(crate) fn inherit(&mut self, held: &mut Self) {
+        self.inherited = mem::take(&mut held.subscriptions);
+    }
+
+    /// Lets go of what it did not subscribe to again.
+    pub(crate) fn settle(&mut self) {
+        for (_, subscription) in self.inherited.drain(..) {
+            subscription.unsubscribe();
+        }
+    }
+
     /// Subscribes again to what another version, that did not come to life, subscribed to.
     pub(crate) fn subscribe_again(&mut self) {
         for (token, subscription) in mem::take(&mut self.subscriptions) {
@@ -179,6 +205,7 @@ impl Guest {
 impl Drop for Guest {
     /// Subscriptions are those of a life; the actor that holds them may live on.
     fn drop(&mut self) {
+        self.settle();
         for (_, subscription) in self.subscriptions.drain(..) {
             subscription.unsubscribe();
         }

@@ -1,11 +1,12 @@
 //! What all components of a process share.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::component::ComponentArgs;
@@ -29,6 +30,8 @@ struct Inner {
     start: Instant,
     /// What is taken: components, stacks of their own, mappings.
     room: [AtomicUsize; 3],
+    /// Told each time that somebody gives room back.
+    freed: Notify,
 }
 
 impl fmt::Debug for Host {
@@ -78,6 +81,7 @@ impl Host {
             cache: Mutex::new(Cache::default()),
             start: Instant::now(),
             room: [const { AtomicUsize::new(0) }; 3],
+            freed: Notify::new(),
         })))
     }
 
@@ -87,7 +91,7 @@ impl Host {
         &self.0.limits
     }
 
-    /// How many components live.
+    /// How many components live, or have room to; those that are passivated do not count.
     #[must_use]
     pub fn live(&self) -> usize {
         self.0.room[0].load(Ordering::Relaxed)
@@ -186,6 +190,19 @@ impl Host {
         Ok(permit)
     }
 
+    /// Takes room for one component as soon as there is some.
+    pub(crate) async fn admitted(&self, waits: bool) -> Permit {
+        let mut freed = pin!(self.0.freed.notified());
+        loop {
+            freed.as_mut().enable();
+            if let Ok(permit) = self.admit(waits) {
+                return permit;
+            }
+            freed.as_mut().await;
+            freed.set(self.0.freed.notified());
+        }
+    }
+
     /// Makes a component that can be started, with room taken for it.
     ///
     /// # Errors
@@ -224,5 +241,6 @@ impl Drop for Permit {
         for (room, taken) in self.host.0.room.iter().zip(self.taken) {
             room.fetch_sub(taken, Ordering::Relaxed);
         }
+        self.host.0.freed.notify_waiters();
     }
 }

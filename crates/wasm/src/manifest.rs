@@ -162,6 +162,10 @@ pub struct StateRule {
     pub mode: StateMode,
     /// A snapshot is taken each time that so many messages were handled.
     pub interval: u32,
+    /// After so long without a message, and with nothing under way, only its state is kept until
+    /// the next message; never, unless it is said.
+    #[serde(deserialize_with = "quantity::perhaps")]
+    pub passivate: Option<Duration>,
 }
 
 /// How state is kept.
@@ -223,6 +227,7 @@ impl Default for StateRule {
         Self {
             mode: StateMode::None,
             interval: 1,
+            passivate: None,
         }
     }
 }
@@ -345,6 +350,15 @@ impl Manifest {
             let range = "`none` or `snapshot` without [grant.kv]";
             return fault("state.mode", "\"kv\"".to_owned(), range);
         }
+        if let Some(after) = self.state.passivate {
+            let key = "state.passivate";
+            if self.state.mode == StateMode::None {
+                return fault(key, format!("{after:?}"), "said only with a state.mode");
+            }
+            if !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&after) {
+                return fault(key, format!("{after:?}"), "1ms to 1440m");
+            }
+        }
         let RestartRule {
             poison, intensity, ..
         } = self.restart;
@@ -408,6 +422,10 @@ mod tests {
         assert!(with("[limits]\ndeadline = \"0ms\"").contains("limits.deadline"));
         assert!(with("[limits]\nmailbox = 0").contains("limits.mailbox"));
         assert!(with("[run]\nbatch = 0").contains("run.batch"));
+        let passivate = "[state]\npassivate = \"1s\"";
+        assert!(with(passivate).contains("only with a state.mode"));
+        let never = "[state]\nmode = \"snapshot\"\npassivate = \"0s\"";
+        assert!(with(never).contains("state.passivate"));
         assert!(with("[grant.kv]\nkeys = 0").contains("grant.kv.keys"));
         assert!(with("[grant.kv]\nsize = \"2GiB\"").contains("grant.kv.size"));
         assert!(with("[state]\nmode = \"kv\"").contains("[grant.kv]"));

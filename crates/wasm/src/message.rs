@@ -58,6 +58,7 @@ pub(crate) enum Inside {
     Health(Ask<Health>),
     Upgrade(Ask<Upgrade>),
     Rouse(Rouse),
+    Idle(Idle),
 }
 
 /// An event, with the subscription through which it came.
@@ -74,6 +75,9 @@ pub(crate) struct Due {
 
 /// Says that something of a life before this one is left to handle.
 pub(crate) struct Rouse;
+
+/// Says that it is time to see whether a component has had nothing to do.
+pub(crate) struct Idle;
 
 /// Asks a component whether it can do its work.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +127,8 @@ accepts! {
     Due => Timer,
     Ask<Health> => Health,
     Ask<Upgrade> => Upgrade,
-    Rouse => Rouse
+    Rouse => Rouse,
+    Idle => Idle
 }
 
 impl fmt::Debug for ComponentMsg {
@@ -144,6 +149,7 @@ impl Inside {
             Self::Health(_) => "health",
             Self::Upgrade(_) => "upgrade",
             Self::Rouse(_) => "rouse",
+            Self::Idle(_) => "idle",
         }
     }
 
@@ -151,15 +157,24 @@ impl Inside {
     pub(crate) const fn outlives(&self) -> bool {
         match self {
             Self::Message(_) | Self::Call(_) | Self::Health(_) | Self::Upgrade(_) => true,
-            Self::Answer(_) | Self::Event(_) | Self::Timer(_) | Self::Rouse(_) => false,
+            Self::Answer(_) | Self::Event(_) | Self::Timer(_) | Self::Rouse(_) | Self::Idle(_) => {
+                false
+            }
         }
+    }
+
+    /// Whether who has this to handle is not idle.
+    pub(crate) const fn is_work(&self) -> bool {
+        !matches!(self, Self::Idle(_) | Self::Health(_) | Self::Rouse(_))
     }
 
     /// Whether it may wait in a batch with others.
     pub(crate) const fn batches(&self) -> bool {
         match self {
             Self::Message(_) | Self::Answer(_) | Self::Event(_) | Self::Timer(_) => true,
-            Self::Call(_) | Self::Health(_) | Self::Upgrade(_) | Self::Rouse(_) => false,
+            Self::Call(_) | Self::Health(_) | Self::Upgrade(_) | Self::Rouse(_) | Self::Idle(_) => {
+                false
+            }
         }
     }
 }

@@ -25,12 +25,22 @@ pub(super) struct Start {
     pub(super) kept: Option<Kept>,
 }
 
-/// A component that runs. After an error of any call it must be dropped.
+/// A component that runs, or sleeps. After an error of any call it must be dropped.
 pub(super) struct Life {
-    store: Store<Guest>,
-    functions: Functions,
+    being: Being,
     host: Host,
     rule: Rule,
+}
+
+enum Being {
+    Awake(Awake),
+    /// Without a Store: what it is tied to, and nothing that runs.
+    Asleep(Box<Guest>),
+}
+
+struct Awake {
+    store: Store<Guest>,
+    functions: Functions,
 }
 
 /// What every call needs to know.
@@ -93,29 +103,55 @@ impl Life {
             },
         })?;
         Ok(Self {
-            store,
-            functions,
+            being: Being::Awake(Awake { store, functions }),
             host: host.clone(),
             rule,
         })
     }
 
+    pub(super) const fn is_awake(&self) -> bool {
+        matches!(self.being, Being::Awake(_))
+    }
+
+    /// Drops the Store. What was subscribed to stays.
+    pub(super) fn sleep(&mut self) {
+        let old = self.guest();
+        let (ties, tokens) = (old.ties.clone(), old.next_token());
+        let mut guest = Guest::new(self.host.clone(), Arc::clone(&old.image), ties, tokens);
+        guest.hold(self.guest_mut());
+        self.being = Being::Asleep(Box::new(guest));
+    }
+
     pub(super) fn guest(&self) -> &Guest {
-        self.store.data()
+        match &self.being {
+            Being::Awake(awake) => awake.store.data(),
+            Being::Asleep(guest) => guest,
+        }
     }
 
     pub(super) fn guest_mut(&mut self) -> &mut Guest {
-        self.store.data_mut()
+        match &mut self.being {
+            Being::Awake(awake) => awake.store.data_mut(),
+            Being::Asleep(guest) => guest,
+        }
     }
 
     pub(super) fn image(&self) -> &Image {
-        &self.store.data().image
+        &self.guest().image
+    }
+
+    /// The Store and the functions in it.
+    fn awake(&mut self, phase: Phase) -> Result<&mut Awake, Fault> {
+        match &mut self.being {
+            Being::Awake(awake) => Ok(awake),
+            Being::Asleep(_) => Err(asleep(phase)),
+        }
     }
 
     pub(super) async fn init(&mut self, start: Start) -> Result<(), Fault> {
         let (version, state) = start.kept.unzip();
         let params = (start.reason, start.attempt, version.unwrap_or(0), state);
-        let init = self.functions.init;
+        let init = self.awake(Phase::Init)?.functions.init;
         let (said,) = self.call(&init, params, Phase::Init).await?;
         said.map_err(|text| refused(Phase::Init, &text))
     }
@@ -126,7 +162,7 @@ impl Life {
         token: u64,
         payload: Payload,
     ) -> Result<Answered, Fault> {
-        let handle = self.functions.handle;
+        let handle = self.awake(Phase::Handle)?.functions.handle;
         let params = (kind, token, payload);
         let (answered,) = self.call(&handle, params, Phase::Handle).await?;
         Ok(answered)
@@ -136,7 +172,7 @@ impl Life {
         &mut self,
         batch: Vec<Envelope>,
     ) -> Result<Result<(), String>, Fault> {
-        let Some(function) = self.functions.batch else {
+        let Some(function) = self.awake(Phase::Batch)?.functions.batch else {
             return Ok(Ok(()));
         };
         let (answered,) = self.call(&function, (batch,), Phase::Batch).await?;
@@ -144,7 +180,7 @@ impl Life {
     }
 
     pub(super) async fn snapshot(&mut self) -> Result<Kept, Fault> {
-        let Some((snapshot, version)) = self.functions.stateful else {
+        let Some((snapshot, version)) = self.awake(Phase::Snapshot)?.functions.stateful else {
             return Ok((0, Payload::from([])));
         };
         let (state,) = self.call(&snapshot, (), Phase::Snapshot).await?;
@@ -154,13 +190,13 @@ impl Life {
 
     /// What the component says of its health; the outer error is one of the call.
     pub(super) async fn health(&mut self) -> Result<Result<(), Fault>, Fault> {
-        let health = self.functions.health;
+        let health = self.awake(Phase::Health)?.functions.health;
         let (said,) = self.call(&health, (), Phase::Health).await?;
         Ok(said.map_err(|text| refused(Phase::Health, &text)))
     }
 
     pub(super) async fn stop(&mut self) -> Result<(), Fault> {
-        let stop = self.functions.stop;
+        let stop = self.awake(Phase::Stop)?.functions.stop;
         self.call(&stop, (), Phase::Stop).await
     }
 
@@ -181,15 +217,19 @@ impl Life {
             waits,
         } = self.rule;
         let limit = if phase == Phase::Init { init } else { deadline };
-        let _busy = self.host.ticks().busy();
-        let called = match arm(&mut self.store, &self.host, limit, fuel) {
+        let Self { being, host, .. } = self;
+        let Being::Awake(Awake { store, .. }) = being else {
+            return Err(asleep(phase));
+        };
+        let _busy = host.ticks().busy();
+        let called = match arm(store, host, limit, fuel) {
             Err(error) => Err(error),
             // Only who waits pays for a future on the heap.
-            Ok(()) if waits => Box::pin(function.call_async(&mut self.store, params)).await,
-            Ok(()) => function.call(&mut self.store, params),
+            Ok(()) if waits => Box::pin(function.call_async(&mut *store, params)).await,
+            Ok(()) => function.call(&mut *store, params),
         };
         called.map_err(|error| {
-            let refused = self.store.data().memory.refused();
+            let refused = store.data().memory.refused();
             let called = Called {
                 phase,
                 limit,
@@ -197,6 +237,15 @@ impl Life {
             };
             called.fault(&error)
         })
+    }
+}
+
+fn asleep(phase: Phase) -> Fault {
+    Fault {
+        phase,
+        kind: FaultKind::Host {
+            text: "it was called in its sleep".to_owned(),
+        },
     }
 }
 

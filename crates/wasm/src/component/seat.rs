@@ -55,8 +55,8 @@ pub(super) struct Seat {
 /// What the next life begins with.
 struct Now {
     image: Arc<Image>,
-    /// The room that it has at its host.
-    permit: Permit,
+    /// The room that it has at its host; none while it sleeps.
+    permit: Option<Permit>,
     lives: u32,
     kept: Option<Kept>,
     fault: Option<Fault>,
@@ -91,6 +91,8 @@ pub struct ComponentInfo {
     pub lives: u32,
     /// The octets of its memories, after the latest call.
     pub memory: usize,
+    /// Whether it is passivated: only its state is kept until the next message.
+    pub passive: bool,
     /// The latest fault.
     pub fault: Option<Fault>,
 }
@@ -116,7 +118,7 @@ impl ComponentArgs {
             name: Arc::from(image.manifest().component.name.as_str()),
             now: Mutex::new(Now {
                 image,
-                permit,
+                permit: Some(permit),
                 lives: 0,
                 kept: None,
                 fault: None,
@@ -192,6 +194,7 @@ impl ComponentArgs {
             poison: poison.load(Ordering::Relaxed),
             lives: now.lives,
             memory: memory.load(Ordering::Relaxed),
+            passive: now.permit.is_none(),
             fault: now.fault.clone(),
         }
     }
@@ -229,6 +232,34 @@ impl Seat {
         if let Some(tell) = &self.on_stage {
             tell(stage);
         }
+    }
+
+    /// Takes room at the host, if it has none.
+    pub(super) async fn take_room(&self) {
+        let image = {
+            let now = self.now.lock();
+            if now.permit.is_some() {
+                return;
+            }
+            Arc::clone(&now.image)
+        };
+        let permit = match self.host.admit(image.waits()) {
+            Ok(permit) => permit,
+            Err(full) => {
+                tracing::warn!(component = self.name(), %full, "waits for room");
+                self.host.admitted(image.waits()).await
+            }
+        };
+        self.now.lock().permit = Some(permit);
+    }
+
+    /// Gives its room back.
+    pub(super) fn slept(&self) {
+        let permit = self.now.lock().permit.take();
+        drop(permit);
+        self.measured(0);
+        let label = [("component", self.name.to_string())];
+        metrics::counter!("strowger_component_passivated_total", &label).increment(1);
     }
 
     /// Begins a life; the last number is where its tokens begin, which are no other life's.
@@ -297,7 +328,7 @@ impl Seat {
     pub(super) fn upgraded(&self, image: Arc<Image>, permit: Permit) {
         let mut now = self.now.lock();
         now.image = image;
-        now.permit = permit;
+        now.permit = Some(permit);
         now.lives = now.lives.saturating_add(1);
     }
 

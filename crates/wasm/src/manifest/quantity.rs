@@ -29,6 +29,11 @@ pub(super) fn span<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::E
         })
 }
 
+/// A time that may be left out.
+pub(super) fn perhaps<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
+    span(input).map(Some)
+}
+
 fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);

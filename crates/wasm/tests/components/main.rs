@@ -9,6 +9,7 @@ mod lifecycle;
 mod limits;
 mod loading;
 mod messaging;
+mod passivation;
 mod poison;
 mod registry;
 mod schema;

@@ -201,6 +201,12 @@ impl Guest {
         if self.subscriptions.len() >= self.image.manifest().limits.handles {
             return Err(Refusal::Limit);
         }
+        let mut inherited = self.inherited.iter();
+        if let Some(at) = inherited.position(|(_, one)| one.pattern() == pattern) {
+            let (token, subscription) = self.inherited.swap_remove(at);
+            self.subscriptions.push((token, subscription));
+            return Ok(token);
+        }
         let token = self.token();
         let subscribed = self.ties.subscribe(pattern, token);
         let subscription = subscribed.map_err(|_| Refusal::Unknown)?;
