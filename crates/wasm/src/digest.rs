@@ -19,16 +19,21 @@ impl Digest {
     /// Reads 64 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        let mut octets = [0; 32];
-        for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let digits = std::str::from_utf8(digits).ok()?;
-            *octet = u8::from_str_radix(digits, 16).ok()?;
-        }
-        Some(Self(octets))
+        octets(text).map(Self)
     }
+}
+
+/// Reads hexadecimal digits, two for each octet.
+pub(crate) fn octets<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut octets = [0; N];
+    for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digits = std::str::from_utf8(digits).ok()?;
+        *octet = u8::from_str_radix(digits, 16).ok()?;
+    }
+    Some(octets)
 }
 
 impl fmt::Display for Digest {

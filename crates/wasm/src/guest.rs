@@ -19,10 +19,15 @@ pub(crate) use self::imports::link;
 use self::memory::Memory;
 use crate::contract::Refusal;
 use crate::directory::Directory;
+use crate::fault::cut;
 use crate::host::Host;
 use crate::kv::Space;
 use crate::load::Image;
 use crate::message::{Answer, ComponentMsg, Due, Event, Tagged};
+use crate::metric::{self, AUDIT};
+
+/// The lines about what was refused in a second.
+const AUDITS: u32 = 10;
 
 /// The data of a component's Store. One life, one Store.
 pub(crate) struct Guest {
@@ -34,6 +39,8 @@ pub(crate) struct Guest {
     sends: Bucket,
     lines: Bucket,
     lines_dropped: u64,
+    audits: Bucket,
+    audits_dropped: u64,
     /// What it keeps by key, once it looked.
     space: Option<Space>,
     writes: Bucket,
@@ -79,6 +86,8 @@ impl Guest {
             sends: Bucket::new(limits.send_rate),
             lines: Bucket::new(limits.log_rate),
             lines_dropped: 0,
+            audits: Bucket::new(AUDITS),
+            audits_dropped: 0,
             space: None,
             writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
@@ -173,6 +182,20 @@ impl Guest {
     fn now(&mut self) -> Instant {
         let system = &self.ties.system;
         *self.now.get_or_insert_with(|| system.now())
+    }
+
+    /// A line for those who look after the node: who wanted what. Each counts; the lines have a rate
+    /// of their own, so that a component that logs a lot does not hide what it tries.
+    fn refuse(&mut self, grant: &'static str, what: &str) {
+        metric::refused(&self.image.manifest().component.name, grant);
+        let now = self.now();
+        if !self.audits.take(now) {
+            self.audits_dropped += 1;
+            return;
+        }
+        let omitted = mem::take(&mut self.audits_dropped);
+        let (component, what) = (&self.ties.path, cut(what));
+        tracing::warn!(target: AUDIT, %component, grant, what, omitted, "refused");
     }
 
     /// Pays for one message out.

@@ -37,7 +37,9 @@ mod kv;
 mod load;
 mod manifest;
 mod message;
+mod metric;
 mod registry;
+mod signature;
 
 pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
 pub use contract::Payload;
@@ -54,3 +56,4 @@ pub use manifest::{
 };
 pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Upgrade};
 pub use registry::{ComponentRegistry, Deployed, RegistryError};
+pub use signature::{Signature, Signer};

@@ -11,7 +11,9 @@ use crate::digest::Digest;
 use crate::engine::Class;
 use crate::guest::{Guest, link};
 use crate::host::Host;
-use crate::manifest::{Manifest, ManifestError, StateMode};
+use crate::manifest::{Identity, Manifest, ManifestError, StateMode};
+use crate::metric::{self, AUDIT};
+use crate::signature::Signer;
 
 /// Why a component is not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,14 @@ pub enum LoadError {
         pinned: Digest,
         /// What it is.
         found: Digest,
+    },
+    /// It is not signed as its manifest says that it is.
+    #[error("the component is not signed by {signer}: {why}")]
+    Signature {
+        /// Who must have signed it.
+        signer: Signer,
+        /// What is wrong.
+        why: &'static str,
     },
     /// It is longer than the host takes.
     #[error("the component has {octets} octets, at most {max}")]
@@ -96,6 +106,8 @@ fn show(denied: &[Denied]) -> String {
 pub struct Inspection {
     /// The hash of its octets.
     pub digest: Digest,
+    /// Who signed them, if its manifest says who must have; it was checked.
+    pub signer: Option<Signer>,
     /// How many octets it has.
     pub octets: usize,
     /// Its imports; with what would grant each that is refused.
@@ -188,10 +200,31 @@ pub(crate) fn check(host: &Host, octets: &[u8], manifest: &Manifest) -> Result<D
         });
     }
     let found = Digest::of(octets);
-    match manifest.component.sha256 {
-        Some(pinned) if pinned != found => Err(LoadError::Digest { pinned, found }),
-        _ => Ok(found),
+    let Identity {
+        name,
+        sha256,
+        signer,
+        signature,
+        ..
+    } = &manifest.component;
+    if let Some(pinned) = sha256.filter(|pinned| *pinned != found) {
+        metric::refused(name, "sha256");
+        tracing::warn!(target: AUDIT, component = name, grant = "sha256", what = %found, "refused");
+        return Err(LoadError::Digest { pinned, found });
     }
+    if let Some(signer) = *signer {
+        let why = match signature {
+            None => Some("its manifest has no signature"),
+            Some(signature) if signer.vouches(octets, signature) => None,
+            Some(_) => Some("the signature is not one of these octets"),
+        };
+        if let Some(why) = why {
+            metric::refused(name, "signer");
+            tracing::warn!(target: AUDIT, component = name, grant = "signer", what = why, "refused");
+            return Err(LoadError::Signature { signer, why });
+        }
+    }
+    Ok(found)
 }
 
 impl Compiled {
@@ -225,6 +258,7 @@ impl Compiled {
         Inspection {
             digest: Digest::of(octets),
             octets: octets.len(),
+            signer: manifest.component.signer,
             imports: self.imports(manifest),
             grants: manifest.grant.list(),
             exports: self.exports.clone(),
@@ -243,7 +277,9 @@ impl Compiled {
         if !refused.is_empty() {
             for Denied { import, needs } in &refused {
                 let component = &manifest.component.name;
-                tracing::warn!(target: "strowger_wasm::audit", component, import, needs, "refused");
+                metric::refused(component, "import");
+                let (grant, what) = ("import", import);
+                tracing::warn!(target: AUDIT, component, grant, what, needs, "refused");
             }
             return Err(LoadError::Denied(refused));
         }

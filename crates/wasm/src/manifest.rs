@@ -15,6 +15,7 @@ use strowger::{Backoff, Restart};
 
 pub use self::grant::{Grant, KvGrant, Pattern};
 use crate::digest::Digest;
+use crate::signature::{Signature, Signer};
 
 /// The manifest of a component.
 ///
@@ -79,6 +80,12 @@ pub struct Identity {
     /// What its octets must hash to.
     #[serde(default)]
     pub sha256: Option<Digest>,
+    /// Who must have signed its octets.
+    #[serde(default)]
+    pub signer: Option<Signer>,
+    /// The signer's signature.
+    #[serde(default)]
+    pub signature: Option<Signature>,
 }
 
 /// What a component may use up. Sizes are in octets.
@@ -282,6 +289,8 @@ impl Manifest {
                 name: name.into(),
                 file: None,
                 sha256: None,
+                signer: None,
+                signature: None,
             },
             limits: Limits::default(),
             grant: Grant::default(),
@@ -313,6 +322,10 @@ impl Manifest {
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             let range = "1 to 64 letters, digits, `-`, `_` and `.`";
             return fault("component.name", format!("{name:?}"), range);
+        }
+        if let (None, Some(signature)) = (&self.component.signer, &self.component.signature) {
+            let range = "there only with component.signer";
+            return fault("component.signature", signature.to_string(), range);
         }
         let limits = &self.limits;
         if !(65_536..=1 << 32).contains(&limits.memory) {

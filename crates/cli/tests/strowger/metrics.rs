@@ -35,7 +35,9 @@ fn every_metric_of_a_node_is_in_the_document_and_no_other() {
         .collect();
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
     let document = std::fs::read_to_string(document).expect("it is there");
-    let rows = document.lines().filter_map(|line| {
+    // Components count only where there are some; their chapter has a test of its own.
+    let ours = document.split("\n## Components").next();
+    let rows = ours.expect("a first part").lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
         Some((name, rest.split(' ').next()?))
     });

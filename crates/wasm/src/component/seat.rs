@@ -20,6 +20,7 @@ use crate::host::{Full, Host, Permit};
 use crate::load::Image;
 use crate::manifest::StateMode;
 use crate::message::{ComponentMsg, Inside};
+use crate::metric;
 
 /// Where a component is in its life; told to [`ComponentArgs::on_stage`] in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -258,8 +259,7 @@ impl Seat {
         let permit = self.now.lock().permit.take();
         drop(permit);
         self.measured(0);
-        let label = [("component", self.name.to_string())];
-        metrics::counter!("strowger_component_passivated_total", &label).increment(1);
+        metric::passivated(&self.name);
     }
 
     /// Begins a life; the last number is where its tokens begin, which are no other life's.
@@ -365,8 +365,7 @@ impl Seat {
             }
             let count = poison.len() as u64;
             self.figures.poison.fetch_add(count, Ordering::Relaxed);
-            let label = [("component", self.name.to_string())];
-            metrics::counter!("strowger_component_poison_total", &label).increment(count);
+            metric::poison(&self.name, count);
         }
         lost
     }
@@ -387,11 +386,7 @@ impl Seat {
 
     pub(super) fn failed(&self, fault: &Fault) {
         self.figures.faults.fetch_add(1, Ordering::Relaxed);
-        let labels = [
-            ("component", self.name.to_string()),
-            ("kind", fault.kind.word().to_owned()),
-        ];
-        metrics::counter!("strowger_component_faults_total", &labels).increment(1);
+        metric::fault(&self.name, &fault.kind);
         self.now.lock().fault = Some(fault.clone());
     }
 

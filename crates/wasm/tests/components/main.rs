@@ -2,6 +2,7 @@
 //!
 //! The guests are text: see [`kit`].
 
+mod audit;
 mod fixtures;
 mod kit;
 mod kv;

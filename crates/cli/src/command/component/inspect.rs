@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         output.json(&json!({
             "name": manifest.component.name,
             "sha256": seen.digest.to_string(),
+            "signer": seen.signer.map(|signer| signer.to_string()),
             "octets": seen.octets,
             "engine": seen.engine,
             "waits": seen.waits,
@@ -49,6 +50,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     } else {
         output.line(format!("name    {}", manifest.component.name))?;
         output.line(format!("sha256  {}", seen.digest))?;
+        if let Some(signer) = seen.signer {
+            output.line(format!("signer  {signer}, checked"))?;
+        }
         output.line(format!("octets  {}", seen.octets))?;
         output.line(format!("engine  {}", seen.engine))?;
         output.line(format!("exports {}", seen.exports.join(", ")))?;

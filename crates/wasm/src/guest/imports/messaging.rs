@@ -16,6 +16,9 @@ use crate::message::{Call, Due, Event, Message};
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
 type Context<'a> = StoreContextMut<'a, Guest>;
 
+/// What was wanted, where only a handle is known.
+const OTHER: &str = "by a handle that is for something else";
+
 pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
     instance.func_wrap("resolve", |mut cx: Context<'_>, (name,): (String,)| {
         Ok((cx.data_mut().resolve(&name),)) as Outcome<u64>
@@ -77,6 +80,7 @@ async fn request(cx: &mut Context<'_>, target: u64, payload: Payload) -> Result<
         ..
     } = guest.handles.get(target)?
     else {
+        guest.refuse("request", OTHER);
         return Err(Refusal::Denied);
     };
     let within = guest.image.manifest().limits.answer;
@@ -136,7 +140,10 @@ impl Guest {
                 .tell
                 .try_tell(Message(payload))
                 .map_err(|error| refused(&error)),
-            _ => Err(Refusal::Denied),
+            _ => {
+                self.refuse("send", OTHER);
+                Err(Refusal::Denied)
+            }
         }
     }
 
@@ -146,7 +153,10 @@ impl Guest {
             Held::Actor {
                 door, send: true, ..
             } => door.ask.clone(),
-            _ => return Err(Refusal::Denied),
+            _ => {
+                self.refuse("send", OTHER);
+                return Err(Refusal::Denied);
+            }
         };
         let token = self.launch()?;
         let reply = self.ties.lane.reply(token);
@@ -184,6 +194,7 @@ impl Guest {
     fn publish(&mut self, topic: u64, payload: Payload) -> Result<u32, Refusal> {
         self.pay()?;
         let Held::Topic(topic) = self.handles.get(topic)? else {
+            self.refuse("publish", OTHER);
             return Err(Refusal::Denied);
         };
         let published = topic.publish(Event {
@@ -226,15 +237,5 @@ impl Guest {
         };
         self.timers.push((Duration::from_millis(milliseconds), due));
         Ok(token)
-    }
-
-    /// A line for those who look after the node: who wanted what.
-    fn refuse(&mut self, grant: &'static str, what: &str) {
-        let now = self.now();
-        if self.lines.take(now) {
-            let component = &self.ties.path;
-            let what = crate::fault::cut(what);
-            tracing::warn!(target: "strowger_wasm::audit", %component, grant, what, "refused");
-        }
     }
 }
