@@ -89,7 +89,7 @@ impl Actor for ComponentActor {
             behind,
             rest: Rest::new(now),
         };
-        actor.watch_rest(cx);
+        actor.worked(cx);
         actor.set_timers(cx);
         actor.seat.stage(Stage::PostStart);
         Ok(actor)
@@ -106,8 +106,7 @@ impl Actor for ComponentActor {
             Ok(()) => {
                 self.set_timers(cx);
                 if worked {
-                    self.rest.worked(cx.now());
-                    self.watch_rest(cx);
+                    self.worked(cx);
                 }
             }
             Err(fault) => {

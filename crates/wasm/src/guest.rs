@@ -20,6 +20,8 @@ use self::memory::Memory;
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::fault::cut;
+#[cfg(unix)]
+use crate::files::Root;
 use crate::host::Host;
 use crate::kv::Space;
 use crate::load::Image;
@@ -43,6 +45,9 @@ pub(crate) struct Guest {
     audits_dropped: u64,
     /// What it keeps by key, once it looked.
     space: Option<Space>,
+    /// The folders that it looked into.
+    #[cfg(unix)]
+    roots: FxHashMap<String, Root>,
     writes: Bucket,
     /// When the call under way began, once somebody wanted to know.
     now: Option<Instant>,
@@ -89,6 +94,8 @@ impl Guest {
             audits: Bucket::new(AUDITS),
             audits_dropped: 0,
             space: None,
+            #[cfg(unix)]
+            roots: FxHashMap::default(),
             writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
             cut: 0,

@@ -183,10 +183,12 @@ impl Host {
         let mut permit = Permit {
             host: self.clone(),
             taken: [0; 3],
+            whole: false,
         };
         permit.take(0, 1, "instances", limits.instances)?;
         permit.take(1, usize::from(waits), "waiting", limits.waiting)?;
         permit.take(2, maps, "maps", limits.maps)?;
+        permit.whole = true;
         Ok(permit)
     }
 
@@ -217,6 +219,8 @@ impl Host {
 pub(crate) struct Permit {
     host: Host,
     taken: [usize; 3],
+    /// Whether it was admitted; who is refused frees nothing for others.
+    whole: bool,
 }
 
 impl Permit {
@@ -241,6 +245,8 @@ impl Drop for Permit {
         for (room, taken) in self.host.0.room.iter().zip(self.taken) {
             room.fetch_sub(taken, Ordering::Relaxed);
         }
-        self.host.0.freed.notify_waiters();
+        if self.whole {
+            self.host.0.freed.notify_waiters();
+        }
     }
 }

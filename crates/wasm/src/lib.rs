@@ -31,6 +31,8 @@ mod digest;
 mod directory;
 mod engine;
 mod fault;
+#[cfg(unix)]
+mod files;
 mod guest;
 mod host;
 mod kv;
@@ -51,8 +53,8 @@ pub use host::{Full, Host, HostError};
 pub use kv::{KvError, KvStore};
 pub use load::{Denied, Image, Inspection, LoadError};
 pub use manifest::{
-    Grant, Identity, KvGrant, Limits, Manifest, ManifestError, Pattern, RestartKind, RestartRule,
-    RunRule, StateMode, StateRule,
+    FilesGrant, Grant, Identity, KvGrant, Limits, Manifest, ManifestError, Pattern, RestartKind,
+    RestartRule, RunRule, StateMode, StateRule,
 };
 pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Upgrade};
 pub use registry::{ComponentRegistry, Deployed, RegistryError};

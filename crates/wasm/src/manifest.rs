@@ -7,13 +7,13 @@ mod grant;
 mod quantity;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 use strowger::{Backoff, Restart};
 
-pub use self::grant::{Grant, KvGrant, Pattern};
+pub use self::grant::{FilesGrant, Grant, KvGrant, Pattern};
 use crate::digest::Digest;
 use crate::signature::{Signature, Signer};
 
@@ -311,6 +311,19 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The manifest as one that was read in a folder: paths in it begin there.
+    #[must_use]
+    pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
+        let folder = folder.as_ref();
+        if let Some(file) = &mut self.component.file {
+            *file = folder.join(&*file);
+        }
+        for files in self.grant.files.values_mut() {
+            files.path = folder.join(&files.path);
+        }
+        self
+    }
+
     /// Checks that every value is within its range.
     ///
     /// # Errors
@@ -358,6 +371,15 @@ impl Manifest {
             && !(1..=1 << 30).contains(&kv.size)
         {
             return fault("grant.kv.size", kv.size.to_string(), "1 to 1GiB");
+        }
+        for (name, files) in &self.grant.files {
+            if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+                let range = "named with 1 to 64 letters, digits, `-`, `_` and `.`";
+                return fault("grant.files", format!("{name:?}"), range);
+            }
+            if !(1..=10_000).contains(&files.files) {
+                return fault("grant.files.files", files.files.to_string(), "1 to 10000");
+            }
         }
         if self.state.mode == StateMode::Kv && self.grant.kv.is_none() {
             let range = "`none` or `snapshot` without [grant.kv]";
@@ -435,6 +457,10 @@ mod tests {
         assert!(with("[limits]\ndeadline = \"0ms\"").contains("limits.deadline"));
         assert!(with("[limits]\nmailbox = 0").contains("limits.mailbox"));
         assert!(with("[run]\nbatch = 0").contains("run.batch"));
+        let files = "[grant.files.data]\npath = \"data\"\nfiles = 0";
+        assert!(with(files).contains("grant.files.files"));
+        assert!(with("[grant.files.\"a b\"]\npath = \"data\"").contains("grant.files"));
+        assert!(with("[grant.files.data]\nwrite = true").contains("path"));
         let passivate = "[state]\npassivate = \"1s\"";
         assert!(with(passivate).contains("only with a state.mode"));
         let never = "[state]\nmode = \"snapshot\"\npassivate = \"0s\"";
@@ -446,6 +472,17 @@ mod tests {
         assert!(with("[restart]\npoison = 4\nintensity = 3").contains("restart.intensity"));
         assert!(with("[limits]\nmemory = \"16 apples\"").contains("16 apples"));
         assert!(problem("[component]\nname = \"a b\"").contains("component.name"));
+    }
+
+    #[test]
+    fn paths_begin_in_the_folder_of_the_manifest() {
+        let text = "[component]\nname = \"a\"\nfile = \"a.wasm\"\n\
+                    [grant.files]\none = { path = \"one\" }\ntwo = { path = \"/two\" }";
+        let manifest = Manifest::parse(text).expect("it parses").within("/etc/a");
+        let path = |name: &str| manifest.grant.files[name].path.clone();
+        assert_eq!(manifest.component.file, Some("/etc/a/a.wasm".into()));
+        assert_eq!(path("one"), PathBuf::from("/etc/a/one"));
+        assert_eq!(path("two"), PathBuf::from("/two"));
     }
 
     #[test]

@@ -53,8 +53,7 @@ impl Which {
                 let text = format!("{}: does not say `component.file`", self.file.display());
                 return Err(Failure::input(text).hint("say where the component is"));
             };
-            let folder = self.file.parent().unwrap_or_else(|| Path::new(""));
-            return Ok((octets(&folder.join(file))?, manifest));
+            return Ok((octets(file)?, manifest));
         }
         let manifest = match &self.manifest {
             Some(path) => manifest(path)?,
@@ -70,7 +69,9 @@ fn octets(path: &Path) -> Done<Vec<u8>> {
 
 fn manifest(path: &Path) -> Done<Manifest> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
-    Manifest::parse(&text).map_err(|error| {
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let manifest = Manifest::parse(&text).map(|manifest| manifest.within(folder));
+    manifest.map_err(|error| {
         let what = match error {
             ManifestError::Parse(error) => error.to_string(),
             error => error.to_string(),

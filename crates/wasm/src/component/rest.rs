@@ -30,10 +30,6 @@ impl Rest {
             watched: false,
         }
     }
-
-    pub(super) const fn worked(&mut self, now: Instant) {
-        self.worked = now;
-    }
 }
 
 impl ComponentActor {
@@ -41,12 +37,14 @@ impl ComponentActor {
         self.life.image().manifest().state.passivate
     }
 
-    /// Sees to it that somebody looks, if its manifest says that it may sleep.
-    pub(super) fn watch_rest(&mut self, cx: &mut Context<Self>) {
-        if self.rest.watched {
+    /// Notes that it had work; sees to it that somebody looks, if its manifest says that it may
+    /// sleep.
+    pub(super) fn worked(&mut self, cx: &mut Context<Self>) {
+        let Some(after) = self.passivates() else {
             return;
-        }
-        if let Some(after) = self.passivates() {
+        };
+        self.rest.worked = cx.now();
+        if !self.rest.watched {
             cx.send_after(after, Idle);
             self.rest.watched = true;
         }
@@ -112,7 +110,7 @@ impl ComponentActor {
         life.guest_mut().settle();
         self.life = life;
         self.set_timers(cx);
-        self.watch_rest(cx);
+        self.worked(cx);
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! What components may import.
 
+#[cfg(unix)]
+mod files;
 mod kv;
 mod messaging;
 mod plain;
@@ -16,6 +18,8 @@ pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<
     if waits {
         messaging::link_rpc(&mut linker.instance(&interface("rpc"))?)?;
     }
+    #[cfg(unix)]
+    files::link(&mut linker.instance(&interface("files"))?)?;
     kv::link(&mut linker.instance(&interface("kv"))?)?;
     plain::link_log(&mut linker.instance(&interface("log"))?)?;
     plain::link_clock(&mut linker.instance(&interface("clock"))?)?;

@@ -1,5 +1,8 @@
 //! What a component may reach.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Deserializer};
 
 use super::quantity;
@@ -27,6 +30,33 @@ pub struct Grant {
     pub random: bool,
     /// How much it may keep by key; nothing unless it is said.
     pub kv: Option<KvGrant>,
+    /// The folders below which it may reach files, by the names by which it knows them.
+    pub files: BTreeMap<String, FilesGrant>,
+}
+
+/// What a component may do below a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesGrant {
+    /// The folder, from that of the manifest.
+    pub path: PathBuf,
+    /// Whether it may write and remove files, not only read them.
+    #[serde(default)]
+    pub write: bool,
+    /// The octets of all files below the folder, beyond which it may not write.
+    #[serde(default = "room", deserialize_with = "quantity::size")]
+    pub size: usize,
+    /// The files below the folder, beyond which it may make no more.
+    #[serde(default = "count")]
+    pub files: usize,
+}
+
+const fn room() -> usize {
+    16 << 20
+}
+
+const fn count() -> usize {
+    1000
 }
 
 /// How much a component may keep by key.
@@ -115,6 +145,7 @@ impl Grant {
             clock,
             random,
             kv,
+            files,
         } = self;
         let patterns = [
             ("send", send),
@@ -141,6 +172,15 @@ impl Grant {
             let text = format!("{size} octets, {keys} keys, {rate} writes a second");
             list.push(("kv", text));
         }
+        for (name, grant) in files {
+            let path = grant.path.display();
+            let FilesGrant { size, files, .. } = grant;
+            let may = match grant.write {
+                true => format!("read and write, {size} octets, {files} files"),
+                false => "read".to_owned(),
+            };
+            list.push(("files", format!("{name} at {path}: {may}")));
+        }
         list
     }
 
@@ -158,6 +198,7 @@ impl Grant {
             "log" => (self.log, "`log = true` in [grant]"),
             "clock" => (self.clock, "`clock = true` in [grant]"),
             "random" => (self.random, "`random = true` in [grant]"),
+            "files" if cfg!(unix) => (!self.files.is_empty(), "a section [grant.files.NAME]"),
             "kv" => (self.kv.is_some(), "a section [grant.kv]"),
             "config" => (configured, "a section [config]"),
             "refusal" => (true, ""),
@@ -200,6 +241,7 @@ mod tests {
             "random",
             "config",
             "kv",
+            "files",
             "x",
         ] {
             assert!(

@@ -84,17 +84,21 @@ impl Guest {
 
     /// Imports a function of an interface, as `$function`.
     pub(crate) fn import(mut self, interface: &str, function: &str) -> Self {
-        let kind = match function {
-            "set" => "(param i32 i32 i32 i32 i32)",
-            "swap" => "(param i32 i32 i32 i32 i32 i32 i32 i32 i32)",
-            "remove" => "(param i32 i32 i32)",
-            "list" => "(param i32 i32 i32 i32 i32 i32)",
-            "resolve" | "topic" | "subscribe" | "get" | "write" => "(param i32 i32 i32)",
-            "send" | "ask" | "publish" | "after" | "request" => "(param i64 i32 i32 i32)",
-            "release" => "(param i64 i32)",
-            "bytes" => "(param i32 i32)",
-            "now" | "wall" => "(result i64)",
-            other => panic!("no such import: {other}"),
+        let kind = match (interface, function) {
+            ("kv", "set") => "(param i32 i32 i32 i32 i32)",
+            ("kv", "swap") => "(param i32 i32 i32 i32 i32 i32 i32 i32 i32)",
+            ("kv", "keys") => "(param i32 i32 i32 i32 i32 i32)",
+            ("kv", "get" | "remove") => "(param i32 i32 i32)",
+            ("files", "read") => "(param i32 i32 i32 i32 i64 i32 i32)",
+            ("files", "write") => "(param i32 i32 i32 i32 i64 i32 i32 i32)",
+            ("files", "remove") => "(param i32 i32 i32 i32 i32)",
+            ("files", "names") => "(param i32 i32 i32 i32 i32 i32 i32 i32)",
+            (_, "resolve" | "topic" | "subscribe" | "get" | "write") => "(param i32 i32 i32)",
+            (_, "send" | "ask" | "publish" | "after" | "request") => "(param i64 i32 i32 i32)",
+            (_, "release") => "(param i64 i32)",
+            (_, "bytes") => "(param i32 i32)",
+            (_, "now" | "wall") => "(result i64)",
+            other => panic!("no such import: {other:?}"),
         };
         let module = format!("strowger:component/{interface}@0.1.0");
         writeln!(

@@ -49,7 +49,7 @@ fn keeper() -> Guest {
              (return (call $fail (i32.const 0) (i32.const 0)))))
            (return (call $answer (i32.load (i32.const 72)) (i32.load (i32.const 76))))))
          (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {list})) (then
-           (call $list (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 5)
+           (call $keys (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 5)
              (i32.const 64)) {refused}
            (return (call $answer (i32.load (i32.load (i32.const 68)))
              (i32.load offset=4 (i32.load (i32.const 68)))))))
@@ -60,7 +60,7 @@ fn keeper() -> Guest {
         get = u32::from(b'?'),
         list = u32::from(b'*'),
     );
-    ["get", "set", "swap", "remove", "list"]
+    ["get", "set", "swap", "remove", "keys"]
         .into_iter()
         .fold(Guest::new(), |guest, function| guest.import("kv", function))
         .data("key")

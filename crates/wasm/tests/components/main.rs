@@ -3,6 +3,8 @@
 //! The guests are text: see [`kit`].
 
 mod audit;
+#[cfg(unix)]
+mod files;
 mod fixtures;
 mod kit;
 mod kv;

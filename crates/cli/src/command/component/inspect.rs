@@ -1,7 +1,5 @@
 //! `strowger component inspect`: what a component wants, against what it is granted.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::{Which, host, refused};
@@ -36,6 +34,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         let imports = seen.imports.iter().map(|(import, needs)| {
             json!({ "import": import, "granted": needs.is_none(), "needs": needs })
         });
+        let grants = seen.grants.iter();
+        let grants = grants.map(|(key, value)| json!({ "grant": key, "value": value }));
         output.json(&json!({
             "name": manifest.component.name,
             "sha256": seen.digest.to_string(),
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
             "octets": seen.octets,
             "engine": seen.engine,
             "waits": seen.waits,
-            "grants": seen.grants.iter().map(|(key, value)| (*key, value.as_str())).collect::<BTreeMap<_, _>>(),
+            "grants": grants.collect::<Vec<_>>(),
             "imports": imports.collect::<Vec<_>>(),
             "exports": seen.exports,
         }))?;

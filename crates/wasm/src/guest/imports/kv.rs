@@ -43,7 +43,7 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
         Ok((written,)) as Outcome<bool>
     })?;
     instance.func_wrap(
-        "list",
+        "keys",
         |mut cx: Context<'_>, (prefix, after, most): (String, String, u32)| {
             let keys = cx.data_mut().space().list(&prefix, &after, most);
             Ok((keys,)) as Outcome<Vec<String>>

@@ -1,0 +1,265 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+/// A folder that is granted, beside a file that is not.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("there is room for a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("data/in/ner")).expect("it is made");
+        fs::create_dir(at("data-secret")).expect("it is made");
+        fs::write(at("secret"), "secret").expect("it is written");
+        fs::write(at("data-secret/file"), "secret").expect("it is written");
+        fs::write(at("data/file"), "0123456789").expect("it is written");
+        fs::write(at("data/in/ner/file"), "inner").expect("it is written");
+        Self { folder }
+    }
+
+    fn at(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn grant(&self) -> FilesGrant {
+        FilesGrant {
+            path: self.at("data"),
+            write: true,
+            size: 1 << 20,
+            files: 100,
+        }
+    }
+
+    fn root(&self) -> Root {
+        Root::open(&self.grant()).expect("it is there")
+    }
+
+    /// What is outside is as it was.
+    fn is_untouched(&self) -> bool {
+        let read = |name| fs::read_to_string(self.at(name)).expect("it is there");
+        read("secret") == "secret" && read("data-secret/file") == "secret"
+    }
+}
+
+fn link(to: impl AsRef<Path>, at: impl AsRef<Path>) {
+    symlink(to, at).expect("there is room for a link");
+}
+
+#[test]
+fn a_file_is_written_read_and_removed() {
+    let place = Place::new();
+    let mut root = place.root();
+    assert_eq!(root.read("file", 0, 100), Ok(b"0123456789".to_vec()));
+    assert_eq!(root.read("file", 8, 100), Ok(b"89".to_vec()));
+    assert_eq!(root.read("file", 1 << 60, 100), Ok(vec![]));
+    assert_eq!(root.read("in/ner/file", 0, 3), Ok(b"inn".to_vec()));
+    assert_eq!(root.write("in/new", 2, b"x"), Ok(()));
+    assert_eq!(root.read("in/new", 0, 100), Ok(b"\0\0x".to_vec()));
+    assert_eq!(root.resize("in/new", 1), Ok(()));
+    assert_eq!(root.size("in/new"), Ok(1));
+    assert_eq!(root.remove("in/new"), Ok(()));
+    assert_eq!(root.read("in/new", 0, 1), Err(Refusal::Unknown));
+}
+
+#[test]
+fn a_listing_goes_on_where_the_last_one_ended() {
+    let place = Place::new();
+    let root = place.root();
+    let names = |path, after, most| root.list(path, after, most).map(|names| names.join(" "));
+    assert_eq!(names("", "", 10), Ok("file in/".to_owned()));
+    assert_eq!(names("", "file", 10), Ok("in/".to_owned()));
+    assert_eq!(names("", "", 1), Ok("file".to_owned()));
+    assert_eq!(names("in/ner", "", 10), Ok("file".to_owned()));
+    assert_eq!(names("file", "", 10), Err(Refusal::Unknown));
+}
+
+#[test]
+fn no_path_leads_outside() {
+    let place = Place::new();
+    let mut root = place.root();
+    let absolute = place.at("secret").display().to_string();
+    let paths = [
+        "../secret",
+        "in/../../secret",
+        "in/ner/../../../secret",
+        "./../secret",
+        "..",
+        ".",
+        "",
+        "/",
+        "/etc/passwd",
+        &absolute,
+        "//etc/passwd",
+        "../data-secret/file",
+        "..\0/secret",
+        "file\0",
+        "in//ner/file",
+        "in/",
+    ];
+    for path in paths {
+        assert_eq!(root.read(path, 0, 100), Err(Refusal::Denied), "{path:?}");
+        assert_eq!(root.write(path, 0, b"x"), Err(Refusal::Denied), "{path:?}");
+        assert_eq!(root.resize(path, 0), Err(Refusal::Denied), "{path:?}");
+        assert_eq!(root.remove(path), Err(Refusal::Denied), "{path:?}");
+        assert!(
+            path.is_empty() || root.list(path, "", 10).is_err(),
+            "{path:?}"
+        );
+    }
+    let deep = "d/".repeat(DEPTH) + "file";
+    assert_eq!(root.read(&deep, 0, 1), Err(Refusal::Denied));
+    let long = "x".repeat(PATH + 1);
+    assert_eq!(root.read(&long, 0, 1), Err(Refusal::Denied));
+    assert!(place.is_untouched());
+}
+
+#[test]
+fn no_link_is_followed() {
+    let place = Place::new();
+    link("../secret", place.at("data/file-link"));
+    link("file-link", place.at("data/chain"));
+    link("..", place.at("data/folder-link"));
+    link("/", place.at("data/everything"));
+    link("/proc/self/root", place.at("data/magic"));
+    link("file", place.at("data/within"));
+    link("../not-there", place.at("data/dangling"));
+    let mut root = place.root();
+    let secret = place.at("secret").display().to_string();
+    let paths = [
+        "file-link".to_owned(),
+        "chain".to_owned(),
+        "folder-link".to_owned(),
+        "folder-link/secret".to_owned(),
+        format!("everything{secret}"),
+        format!("magic{secret}"),
+        "within".to_owned(),
+        "dangling".to_owned(),
+    ];
+    for path in &paths {
+        assert!(root.read(path, 0, 100).is_err(), "{path}");
+        assert!(root.write(path, 0, b"x").is_err(), "{path}");
+        assert!(root.resize(path, 0).is_err(), "{path}");
+        assert!(root.list(path, "", 10).is_err(), "{path}");
+    }
+    let names = root.list("", "", 10).expect("it is a folder");
+    assert_eq!(names, ["file", "in/"], "links are not listed");
+    assert_eq!(
+        root.remove("file-link"),
+        Ok(()),
+        "a link is removed, not its end"
+    );
+    assert!(root.remove("folder-link/secret").is_err());
+    assert!(!place.at("not-there").exists());
+    assert!(place.is_untouched());
+}
+
+#[test]
+fn a_link_that_comes_and_goes_is_not_followed_either() {
+    let place = Place::new();
+    let ending = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (folder, link_at) = (place.at("data/in"), place.at("data/in.link"));
+            let aside = place.at("data/in.aside");
+            link("../data-secret", &link_at);
+            while !ending.load(Ordering::Relaxed) {
+                // A folder and a link change places under one name.
+                fs::rename(&folder, &aside).expect("it is there");
+                fs::rename(&link_at, &folder).expect("it is there");
+                fs::rename(&folder, &link_at).expect("it is there");
+                fs::rename(&aside, &folder).expect("it is there");
+            }
+        });
+        let mut root = place.root();
+        let escaped = (0..2000).any(|_| {
+            let _ = root.write("in/file", 0, b"x");
+            // What it wrote itself may be there.
+            root.read("in/file", 0, 100)
+                .is_ok_and(|octets| octets != b"x")
+        });
+        ending.store(true, Ordering::Relaxed);
+        assert!(!escaped);
+    });
+    assert!(place.is_untouched());
+}
+
+#[test]
+fn what_has_another_name_elsewhere_is_read_and_not_written() {
+    let place = Place::new();
+    fs::hard_link(place.at("secret"), place.at("data/hard")).expect("it is linked");
+    let mut root = place.root();
+    assert_eq!(root.read("hard", 0, 100), Ok(b"secret".to_vec()));
+    assert_eq!(root.write("hard", 0, b"x"), Err(Refusal::Denied));
+    assert_eq!(root.resize("hard", 0), Err(Refusal::Denied));
+    assert!(place.is_untouched());
+}
+
+#[test]
+fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
+    let place = Place::new();
+    let pipe = place.at("data/pipe");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("it is made");
+    let _socket = std::os::unix::net::UnixListener::bind(place.at("data/socket"));
+    let mut root = place.root();
+    for name in ["pipe", "socket", "in"] {
+        assert_eq!(root.read(name, 0, 1), Err(Refusal::Denied), "{name}");
+        assert_eq!(root.write(name, 0, b"x"), Err(Refusal::Denied), "{name}");
+    }
+}
+
+#[test]
+fn what_may_be_read_may_not_be_written() {
+    let place = Place::new();
+    let grant = FilesGrant {
+        write: false,
+        ..place.grant()
+    };
+    let mut root = Root::open(&grant).expect("it is there");
+    assert_eq!(root.read("file", 0, 1), Ok(b"0".to_vec()));
+    assert_eq!(root.write("file", 0, b"x"), Err(Refusal::Denied));
+    assert_eq!(root.write("new", 0, b"x"), Err(Refusal::Denied));
+    assert_eq!(root.resize("file", 0), Err(Refusal::Denied));
+    assert_eq!(root.remove("file"), Err(Refusal::Denied));
+}
+
+#[test]
+fn a_folder_that_is_itself_reached_through_a_link_is_one() {
+    let place = Place::new();
+    link("data", place.at("alias"));
+    let grant = FilesGrant {
+        path: place.at("alias"),
+        ..place.grant()
+    };
+    let root = Root::open(&grant).expect("the manifest may say so");
+    assert_eq!(root.read("file", 0, 1), Ok(b"0".to_vec()));
+}
+
+#[test]
+fn files_end_at_their_quota_and_go_through_with_more() {
+    let place = Place::new();
+    for (size, fits) in [(100, false), (1000, true)] {
+        let mut root = Root::open(&FilesGrant {
+            size,
+            ..place.grant()
+        })
+        .expect("it is there");
+        assert_eq!(root.write("a", 0, &[0; 200]).is_ok(), fits);
+        assert_eq!(root.write("file", 199, b"x").is_ok(), fits, "holes count");
+        assert_eq!(root.resize("file", 300).is_ok(), fits);
+        assert_eq!(root.write("sparse", 1 << 40, b"x"), Err(Refusal::Limit));
+        assert_eq!(root.write("far", u64::MAX, b"x"), Err(Refusal::Limit));
+    }
+    let mut root = Root::open(&FilesGrant {
+        files: 5,
+        ..place.grant()
+    })
+    .expect("it is there");
+    let written = (0..10).filter(|n| root.write(&format!("n{n}"), 0, b"").is_ok());
+    assert_eq!(written.count(), 2, "three were there");
+}
