@@ -16,6 +16,10 @@ impl Digest {
         Self(Sha256::digest(octets).into())
     }
 
+    pub(crate) const fn as_octets(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Reads 64 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -6,6 +6,7 @@
 
 mod ticker;
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -36,6 +37,12 @@ pub struct HostLimits {
     pub compilations: usize,
     /// How often running components are looked at: a deadline holds to within two of these.
     pub tick: Duration,
+    /// The octets of compiled code that are kept in memory for who wants them again, besides those
+    /// of components that live; and as many in `cache`.
+    pub cached: usize,
+    /// A folder that keeps compiled code for the next process, if any. It must be the process's
+    /// own: whoever writes in it runs code of his in the process.
+    pub cache: Option<PathBuf>,
     /// The memory mappings of the process that components may use; each takes a few.
     pub maps: usize,
 }
@@ -51,6 +58,8 @@ impl Default for HostLimits {
             compilation: Duration::from_secs(60),
             compilations: 1,
             tick: Duration::from_micros(250),
+            cached: 256 << 20,
+            cache: None,
             maps: system_maps() * 4 / 5,
         }
     }
@@ -103,7 +112,7 @@ impl Class {
         }
     }
 
-    const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         (self.large as usize) * 2 + self.fuel as usize
     }
 }

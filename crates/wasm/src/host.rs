@@ -3,17 +3,18 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use crate::cache::{Cache, Folder};
 use crate::component::ComponentArgs;
 use crate::directory::Directory;
 use crate::engine::{Class, Engines, HostLimits, MAPS, Ticks, WAITING_MAPS};
 use crate::kv::KvStore;
-use crate::load::{self, Cache, Compiled, Image, Inspection, LoadError};
+use crate::load::{self, Compiled, Image, Inspection, LoadError};
 use crate::manifest::Manifest;
 
 /// The engines, limits and compiled code that all components of a process share. A clone is the
@@ -26,6 +27,8 @@ struct Inner {
     engines: Engines,
     kv: KvStore,
     cache: Mutex<Cache>,
+    folder: Option<Folder>,
+    compiled: AtomicU64,
     compilations: Arc<Semaphore>,
     start: Instant,
     /// What is taken: components, stacks of their own, mappings.
@@ -40,6 +43,18 @@ impl fmt::Debug for Host {
             .field("live", &self.live())
             .finish_non_exhaustive()
     }
+}
+
+/// The figures of a host at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostInfo {
+    /// The components that live, or have room to.
+    pub live: usize,
+    /// The components that it compiled; what was kept is not compiled again.
+    pub compiled: u64,
+    /// The octets of compiled code that it keeps in memory.
+    pub cached: usize,
 }
 
 /// Why there is no host.
@@ -62,7 +77,7 @@ impl Host {
     /// Makes a host. What its components keep is gone with the process.
     ///
     /// # Errors
-    /// When the system has no thread for its deadlines.
+    /// As [`Host::with_store`].
     pub fn new(limits: HostLimits) -> Result<Self, HostError> {
         Self::with_store(limits, KvStore::memory())
     }
@@ -70,15 +85,21 @@ impl Host {
     /// Makes a host whose components keep what outlives them in this store.
     ///
     /// # Errors
-    /// When the system has no thread for its deadlines.
+    /// When the system has no thread for its deadlines, or the folder for compiled code is not this
+    /// process's own.
     pub fn with_store(limits: HostLimits, kv: KvStore) -> Result<Self, HostError> {
+        let folder = limits.cache.as_deref();
+        let folder = folder.map(|path| Folder::open(path, limits.cached));
+        let folder = folder.transpose().map_err(HostError)?;
         let engines = Engines::new(&limits).map_err(HostError)?;
         Ok(Self(Arc::new(Inner {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,
             kv,
-            limits,
             cache: Mutex::new(Cache::default()),
+            folder,
+            compiled: AtomicU64::new(0),
+            limits,
             start: Instant::now(),
             room: [const { AtomicUsize::new(0) }; 3],
             freed: Notify::new(),
@@ -95,6 +116,24 @@ impl Host {
     #[must_use]
     pub fn live(&self) -> usize {
         self.0.room[0].load(Ordering::Relaxed)
+    }
+
+    /// The figures.
+    #[must_use]
+    pub fn info(&self) -> HostInfo {
+        HostInfo {
+            live: self.live(),
+            compiled: self.0.compiled.load(Ordering::Relaxed),
+            cached: self.0.cache.lock().octets(),
+        }
+    }
+
+    pub(crate) fn folder(&self) -> Option<&Folder> {
+        self.0.folder.as_ref()
+    }
+
+    pub(crate) fn count_compilation(&self) {
+        self.0.compiled.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn engines(&self) -> &Engines {
@@ -131,12 +170,12 @@ impl Host {
         class: Class,
         octets: &[u8],
     ) -> Result<Arc<Compiled>, LoadError> {
-        if let Some(compiled) = self.0.cache.lock().get(&(digest, class)) {
-            return Ok(Arc::clone(compiled));
+        if let Some(compiled) = self.0.cache.lock().get((digest, class)) {
+            return Ok(compiled);
         }
-        let compiled = Arc::new(load::compile(self, class, octets)?);
-        let mut cache = self.0.cache.lock();
-        Ok(Arc::clone(cache.entry((digest, class)).or_insert(compiled)))
+        let compiled = Arc::new(load::compile(self, digest, class, octets)?);
+        let max = self.limits().cached;
+        Ok(self.0.cache.lock().keep((digest, class), compiled, max))
     }
 
     /// Loads a component on a thread of its own. As many compile at a time as the host allows, and

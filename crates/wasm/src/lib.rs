@@ -25,6 +25,7 @@
 //! The contract is `wit/component.wit`. How to write, run and upgrade a component is told in the
 //! guide to components.
 
+mod cache;
 mod component;
 mod contract;
 mod digest;
@@ -49,7 +50,7 @@ pub use digest::Digest;
 pub use directory::{Directory, Door};
 pub use engine::HostLimits;
 pub use fault::{Fault, FaultKind, Phase};
-pub use host::{Full, Host, HostError};
+pub use host::{Full, Host, HostError, HostInfo};
 pub use kv::{KvError, KvStore};
 pub use load::{Denied, Image, Inspection, LoadError};
 pub use manifest::{

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use wasmtime::component::{Component, InstancePre, Linker};
 
@@ -171,22 +170,28 @@ pub(crate) struct Compiled {
     exports: Vec<String>,
 }
 
-/// Compiles octets. Takes milliseconds to seconds.
-pub(crate) fn compile(host: &Host, class: Class, octets: &[u8]) -> Result<Compiled, LoadError> {
+/// Compiles octets, which takes milliseconds to seconds, if they were not compiled before.
+pub(crate) fn compile(
+    host: &Host,
+    digest: Digest,
+    class: Class,
+    octets: &[u8],
+) -> Result<Compiled, LoadError> {
+    let folder = host.folder();
     let limits = host.limits();
     let engine = host.engines().get(class, limits);
     let engine = engine.map_err(|text| LoadError::Host { text })?;
+    if let Some(kept) = folder.and_then(|folder| folder.read(engine, digest, class)) {
+        return Ok(Compiled::of(kept));
+    }
     let component = Component::new(engine, octets).map_err(|error| LoadError::Invalid {
         text: format!("{error:#}"),
     })?;
-    let kind = component.component_type();
-    let imports = kind.imports(engine).map(|(name, _)| name.to_owned());
-    let exports = kind.exports(engine).map(|(name, _)| name.to_owned());
-    Ok(Compiled {
-        imports: imports.collect(),
-        exports: exports.collect(),
-        component,
-    })
+    host.count_compilation();
+    if let Some(folder) = folder {
+        folder.write(&component, digest, class);
+    }
+    Ok(Compiled::of(component))
 }
 
 /// What is known of octets before they are compiled.
@@ -228,6 +233,23 @@ pub(crate) fn check(host: &Host, octets: &[u8], manifest: &Manifest) -> Result<D
 }
 
 impl Compiled {
+    fn of(component: Component) -> Self {
+        let (kind, engine) = (component.component_type(), component.engine());
+        let imports = kind.imports(engine).map(|(name, _)| name.to_owned());
+        let exports = kind.exports(engine).map(|(name, _)| name.to_owned());
+        Self {
+            imports: imports.collect(),
+            exports: exports.collect(),
+            component,
+        }
+    }
+
+    /// The octets of its code.
+    pub(crate) fn code(&self) -> usize {
+        let range = self.component.image_range();
+        (range.end as usize).saturating_sub(range.start as usize)
+    }
+
     /// The name of an import of the contract, without package and version; of another its whole
     /// name.
     fn interface(import: &str) -> &str {
@@ -312,6 +334,3 @@ impl Compiled {
         })
     }
 }
-
-/// The compiled components of a host, by hash and class.
-pub(crate) type Cache = rustc_hash::FxHashMap<(Digest, Class), Arc<Compiled>>;

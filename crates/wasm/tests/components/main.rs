@@ -3,6 +3,7 @@
 //! The guests are text: see [`kit`].
 
 mod audit;
+mod caching;
 #[cfg(unix)]
 mod files;
 mod fixtures;

@@ -1,0 +1,193 @@
+//! Compiled components in a folder, for the next process.
+//!
+//! Compiled code is run as it is found, so the folder must belong to nobody else; that is checked
+//! when the host starts. A file says of which component it is, for which engine, and what its code
+//! hashes to: one that is damaged, of another component or of another version of the machine is
+//! compiled again and written over.
+//!
+//! ```text
+//!  magic (8) │ hash of the component (32) │ engine (1) │ hash of the code (32) │ code
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::digest::Digest;
+use crate::engine::Class;
+
+/// A folder of compiled components.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// The octets that its files may have together.
+    max: usize,
+}
+
+const MAGIC: &[u8; 8] = b"strowgr1";
+const HEAD: usize = 8 + 32 + 1 + 32;
+const END: &str = "compiled";
+
+impl Folder {
+    /// Opens a folder, which is made if it is not there.
+    pub(crate) fn open(path: &Path, max: usize) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("the folder {}: {error}", path.display());
+        make(path).map_err(failed)?;
+        if !is_private(path).map_err(failed)? {
+            let path = path.display();
+            return Err(format!(
+                "the folder {path} of compiled components may be written by others; chmod 700"
+            ));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            max,
+        })
+    }
+
+    fn place(&self, digest: Digest, class: Class) -> PathBuf {
+        self.path.join(format!("{digest}-{}.{END}", class.index()))
+    }
+
+    /// What was compiled of a component for an engine, if it is there as it was written.
+    pub(crate) fn read(&self, engine: &Engine, digest: Digest, class: Class) -> Option<Component> {
+        let place = self.place(digest, class);
+        let found = read(&place, self.max).ok()?;
+        let Some(code) = code(&found, digest, class) else {
+            tracing::warn!(file = %place.display(), "not what was compiled; it is compiled again");
+            return None;
+        };
+        match deserialize(engine, code) {
+            Ok(component) => {
+                // What was wanted last goes last.
+                let now = SystemTime::now();
+                drop(File::open(&place).and_then(|file| file.set_modified(now)));
+                Some(component)
+            }
+            Err(error) => {
+                let file = place.display();
+                tracing::info!(%file, error = %format!("{error:#}"), "it is compiled again");
+                None
+            }
+        }
+    }
+
+    /// Keeps what was compiled. That it cannot is no reason not to run it.
+    pub(crate) fn write(&self, component: &Component, digest: Digest, class: Class) {
+        let place = self.place(digest, class);
+        let written = component
+            .serialize()
+            .map_err(|error| io::Error::other(format!("{error:#}")))
+            .and_then(|code| self.put(&place, &head(&code, digest, class), &code));
+        if let Err(error) = written {
+            tracing::warn!(file = %place.display(), %error, "cannot keep what was compiled");
+        }
+    }
+
+    fn put(&self, place: &Path, head: &[u8], code: &[u8]) -> io::Result<()> {
+        let octets = head.len() + code.len();
+        if octets > self.max {
+            return Ok(());
+        }
+        self.make_room(octets)?;
+        // Written aside and renamed: a half-written one is never seen.
+        let aside = place.with_extension(format!("{}.new", std::process::id()));
+        let mut file = File::create(&aside)?;
+        let written = file.write_all(head).and_then(|()| file.write_all(code));
+        let written = written.and_then(|()| fs::rename(&aside, place));
+        if written.is_err() {
+            drop(fs::remove_file(&aside));
+        }
+        written
+    }
+
+    /// Removes the files that were not wanted for longest, until there is room for so much.
+    fn make_room(&self, octets: usize) -> io::Result<()> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if Path::new(&entry.file_name())
+                .extension()
+                .is_some_and(|end| end == END)
+            {
+                let metadata = entry.metadata()?;
+                files.push((metadata.modified()?, metadata.len(), entry.path()));
+            }
+        }
+        files.sort();
+        let mut there: u64 = files.iter().map(|(_, len, _)| len).sum();
+        for (_, len, path) in files {
+            if there + octets as u64 <= self.max as u64 {
+                break;
+            }
+            fs::remove_file(path)?;
+            there -= len;
+        }
+        Ok(())
+    }
+}
+
+fn read(place: &Path, max: usize) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    let file = File::open(place)?;
+    file.take(max as u64 + 1).read_to_end(&mut octets)?;
+    Ok(octets)
+}
+
+fn head(code: &[u8], digest: Digest, class: Class) -> Vec<u8> {
+    let class = [u8::try_from(class.index()).unwrap_or(u8::MAX)];
+    let sum = Sha256::digest(code);
+    [&MAGIC[..], digest.as_octets(), &class, &sum].concat()
+}
+
+/// The code in a file, if all that stands before it is right.
+fn code(found: &[u8], digest: Digest, class: Class) -> Option<&[u8]> {
+    let (before, code) = found.split_at_checked(HEAD)?;
+    (before == head(code, digest, class)).then_some(code)
+}
+
+#[expect(unsafe_code, reason = "the machine's own form of code is run as it is")]
+fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the octets must be what `Component::serialize` gave. They were written by this
+    // program into a folder that nobody else may write, hash to what was written down beside them,
+    // and the machine checks that they are of its own version and configuration.
+    unsafe { Component::deserialize(engine, code) }
+}
+
+#[cfg(unix)]
+fn make(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+#[cfg(not(unix))]
+fn make(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Whether a folder is ours, and nobody else may write in it.
+#[cfg(unix)]
+fn is_private(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+
+    // What is made belongs to who made it.
+    let probe = path.join(format!("{}.probe", std::process::id()));
+    let own = File::create(&probe)?.metadata()?.uid();
+    fs::remove_file(&probe)?;
+    let folder = fs::metadata(path)?;
+    Ok(folder.uid() == own && folder.mode() & 0o022 == 0)
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Path) -> io::Result<bool> {
+    Ok(true)
+}
