@@ -11,15 +11,25 @@ use tracing::{Event, Metadata, Subscriber, subscriber};
 
 use crate::kit::{Guest, Stand, host, manifest};
 
-/// The audit lines, as `grant=what`, and how many they say to omit.
+/// The audit lines, as `grant=what`, how many they say to omit, and the component's own lines.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<(Vec<String>, u64)>>);
+struct Lines(Arc<Mutex<Seen>>);
+
+#[derive(Clone, Default)]
+struct Seen {
+    audits: Vec<String>,
+    omitted: u64,
+    own: Vec<String>,
+    dropped: u64,
+}
 
 #[derive(Default)]
 struct Line {
     grant: String,
     what: String,
     omitted: u64,
+    message: String,
+    dropped: u64,
 }
 
 impl Visit for Line {
@@ -31,20 +41,23 @@ impl Visit for Line {
         match field.name() {
             "grant" => self.grant = value.to_owned(),
             "what" => self.what = value.to_owned(),
+            "message" => self.message = value.to_owned(),
             _ => {}
         }
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "omitted" {
-            self.omitted = value;
+        match field.name() {
+            "omitted" => self.omitted = value,
+            "dropped" => self.dropped = value,
+            _ => {}
         }
     }
 }
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "strowger_wasm::audit"
+        metadata.target().starts_with("strowger_wasm")
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -58,9 +71,15 @@ impl Subscriber for Lines {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        let mut lines = self.0.lock();
-        lines.0.push(format!("{}={}", line.grant, line.what));
-        lines.1 += line.omitted;
+        let mut seen = self.0.lock();
+        if event.metadata().target() == "strowger_wasm::audit" {
+            seen.audits.push(format!("{}={}", line.grant, line.what));
+            seen.omitted += line.omitted;
+        } else if line.dropped > 0 {
+            seen.dropped += line.dropped;
+        } else {
+            seen.own.push(line.message);
+        }
     }
 
     fn enter(&self, _: &Id) {}
@@ -68,11 +87,16 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-fn audited(work: impl FnOnce()) -> (Vec<String>, u64) {
+fn seen(work: impl FnOnce()) -> Seen {
     let lines = Lines::default();
     subscriber::with_default(lines.clone(), work);
     let seen = lines.0.lock();
     seen.clone()
+}
+
+fn audited(work: impl FnOnce()) -> (Vec<String>, u64) {
+    let seen = seen(work);
+    (seen.audits, seen.omitted)
 }
 
 #[test]
@@ -145,6 +169,32 @@ fn a_flood_of_log_lines_hides_no_attempt() {
         stand.system.shutdown(std::time::Duration::from_secs(1));
     });
     assert_eq!(lines, ["send=vault"]);
+}
+
+#[test]
+fn a_flood_of_lines_is_cut_and_no_line_writes_on_a_terminal() {
+    for (rate, lines) in [(5, 5), (1000, 100)] {
+        let stand = Stand::new();
+        let guest = repeating(
+            Guest::new()
+                .import("log", "write")
+                .data("\u{1b}[2J\u{7}\nx"),
+            "(call $write (i32.const 2) (i32.const 1024) (i32.const 7))",
+        );
+        let more = format!("[limits]\nlog_rate = {rate}\n[grant]\nlog = true");
+        let guest = stand.start(&guest, "guest", &more);
+        let neighbour = stand.start(&Guest::new(), "neighbour", "");
+        let seen = seen(|| {
+            stand.tell(&guest, "\u{64}");
+            stand.tell(&neighbour, "x");
+            stand.system.advance(std::time::Duration::from_secs(2));
+            stand.tell(&guest, "\u{1}");
+        });
+        assert_eq!(seen.own, vec!["\\u{1b}[2J\\u{7}\\nx"; lines + 1]);
+        assert_eq!(seen.dropped, 100 - lines as u64);
+        assert_eq!(neighbour.args.info().calls, 1);
+        assert_eq!(guest.args.info().faults, 0);
+    }
 }
 
 // Made with OpenSSL 3 over the octets `octets` from a key that is gone.

@@ -1,5 +1,7 @@
 //! What components keep by key, and the state that their host keeps there for them.
 
+use std::time::Duration;
+
 use strowger_wasm::{Call, Host, HostLimits, KvStore, LoadError};
 
 use crate::kit::{Guest, Stand, Started, counter, manifest, text};
@@ -130,7 +132,11 @@ fn scatterer() -> Guest {
         "(local $n i32)
          (block $done (loop $again
            (br_if $done (i32.eq (local.get $n) (i32.const 100)))
-           (i32.store (i32.const 512) (i32.add (i32.const 0x30303030) (local.get $n)))
+           (i32.store (i32.const 512) (i32.const 0x30303030))
+           (i32.store8 (i32.const 512)
+             (i32.add (i32.const 48) (i32.and (local.get $n) (i32.const 15))))
+           (i32.store8 (i32.const 513)
+             (i32.add (i32.const 48) (i32.shr_u (local.get $n) (i32.const 4))))
            (call $set (i32.const 512) (i32.const 4) (i32.const 0) (i32.const 0) (i32.const 64))
            (br_if $done (i32.load8_u (i32.const 64)))
            (local.set $n (i32.add (local.get $n) (i32.const 1)))
@@ -178,6 +184,7 @@ fn state_in_a_store_is_there_for_the_next_run_of_the_host() {
         let asked = stand.system.run(counter.actor.ask(fatal));
         assert!(asked.expect("it is answered").is_err());
         assert_eq!(count(&stand, &counter), run * 3 + 3);
+        stand.system.shutdown(Duration::from_secs(1));
     }
 }
 

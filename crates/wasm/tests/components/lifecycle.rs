@@ -237,6 +237,25 @@ fn an_upgrade_that_fails_is_rolled_back() {
 }
 
 #[test]
+fn a_trap_in_the_snapshot_for_an_upgrade_ends_that_life_and_the_version_stays() {
+    let stand = Stand::new();
+    let old = stand.start(&counter().snapshot("unreachable"), "counter", "");
+    assert_eq!(count(&stand, &old), 1);
+    let digest = old.args.info().digest;
+    let upgrade = Upgrade::to(stand.image(&next_counter(), "counter", ""));
+    old.actor
+        .try_tell(strowger_wasm::Message(octets("x")))
+        .expect("there is room");
+    let upgraded = stand.system.run(old.actor.ask(upgrade));
+    let fault = upgraded.expect("it is answered").expect_err("it trapped");
+    assert_eq!((fault.phase, fault.kind.word()), (Phase::Snapshot, "panic"));
+    assert_eq!(count(&stand, &old), 1, "a life of its own");
+    let info = old.args.info();
+    assert_eq!((info.digest, info.faults, info.lives), (digest, 1, 2));
+    assert_eq!(stand.host.live(), 1);
+}
+
+#[test]
 fn a_component_of_the_end_is_gone_from_the_host() {
     let stand = Stand::new();
     let echo = stand.start(&Guest::new(), "echo", "");

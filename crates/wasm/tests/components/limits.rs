@@ -6,17 +6,17 @@ use strowger_wasm::{Full, HostLimits, Phase};
 use crate::kit::{Guest, Stand, octets};
 
 /// What a guest does, what stops it, and what lets it through.
-struct Attack {
-    guest: Guest,
-    tight: &'static str,
-    raised: &'static str,
-    fault: &'static str,
-    phase: Phase,
+pub(crate) struct Attack {
+    pub(crate) guest: Guest,
+    pub(crate) tight: &'static str,
+    pub(crate) raised: &'static str,
+    pub(crate) fault: &'static str,
+    pub(crate) phase: Phase,
 }
 
 impl Attack {
     /// Runs it beside a neighbour, with the tight limit and with the raised one.
-    fn run(&self) {
+    pub(crate) fn run(&self) {
         let stand = Stand::new();
         let neighbour = stand.start(&Guest::new(), "neighbour", "");
         let told = |count| {
@@ -78,8 +78,8 @@ impl Attack {
 }
 
 /// Computes for a good part of a second.
-const SPIN: &str = "(call $spin (i32.const 300000000))";
-const SPINS: &str = "(func $spin (param $n i32)
+pub(crate) const SPIN: &str = "(call $spin (i32.const 300000000))";
+pub(crate) const SPINS: &str = "(func $spin (param $n i32)
   (loop $again
     (local.set $n (i32.sub (local.get $n) (i32.const 1)))
     (br_if $again (local.get $n))))";

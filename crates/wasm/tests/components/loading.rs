@@ -1,5 +1,9 @@
 //! What is loaded, and what is refused before it runs.
 
+use std::cell::Cell;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use strowger_wasm::{Digest, HostLimits, LoadError, Manifest};
 
 use crate::kit::{Guest, Stand, host, manifest};
@@ -173,4 +177,53 @@ fn loading_beside_the_runtime_gives_the_same() {
         .block_on(loading)
         .expect("it loads");
     assert_eq!(image.digest(), Digest::of(&octets));
+}
+
+#[test]
+fn edited_octets_are_refused_or_run_within_their_limits() {
+    let stand = Stand::new();
+    let neighbour = stand.start(&Guest::new(), "neighbour", "");
+    let good = crate::kit::counter().octets();
+    let tight = "[limits]\ndeadline = \"20ms\"\ninit = \"20ms\"\n[restart]\nintensity = 0";
+    let mut runner = TestRunner::new(Config {
+        cases: 300,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let edit = (any::<proptest::sample::Index>(), any::<u8>());
+    let edits = proptest::collection::vec(edit, 1..6);
+    let (tried, ran) = (Cell::new(0), Cell::new(0));
+    let outcome = runner.run(&edits, |edits| {
+        let mut octets = good.clone();
+        for (at, octet) in &edits {
+            octets[at.index(good.len())] = *octet;
+        }
+        tried.update(|tried| tried + 1);
+        let name = format!("guest{}", tried.get());
+        let Ok(image) = stand.host.load_blocking(&octets, manifest(&name, tight)) else {
+            return Ok(());
+        };
+        ran.update(|ran| ran + 1);
+        let args = stand.host.component(image, &stand.directory);
+        let args = args.expect("those before have ended");
+        let top = strowger::Supervisor::new(strowger::Strategy::OneForOne);
+        let top = stand.system.supervise(format!("top-{name}"), top);
+        if stand.system.run(top.start_child(args.child())).is_ok() {
+            let place = format!("/top-{name}/{name}/guest");
+            let actor = stand.system.system().find(place.as_str());
+            let actor = actor.and_then(|actor| actor.downcast::<strowger_wasm::ComponentMsg>());
+            let call = strowger_wasm::Call(crate::kit::octets("x"));
+            // What it answers is its own matter.
+            if let Some(actor) = actor {
+                drop(stand.system.run(actor.ask(call)));
+            }
+        }
+        top.stop();
+        stand.system.run_until_idle();
+        let echoed = stand.ask(&neighbour, &name).expect("it answers");
+        prop_assert_eq!(&*echoed, name.as_bytes());
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    assert!(ran.get() > 10, "{} of {}", ran.get(), tried.get());
 }

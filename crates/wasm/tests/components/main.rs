@@ -7,12 +7,14 @@ mod caching;
 #[cfg(unix)]
 mod files;
 mod fixtures;
+mod hostile;
 mod kit;
 mod kv;
 mod lifecycle;
 mod limits;
 mod loading;
 mod messaging;
+mod model;
 mod passivation;
 mod poison;
 mod registry;

@@ -9,7 +9,9 @@ use strowger_wasm::{Answer, Call, CallError, Event, Message, Payload};
 use crate::kit::{Guest, Stand, octets, text};
 
 /// A native actor that answers with what it got in capitals, and notes what it is told.
-struct Shouter(strowger::Recipient<String>);
+///
+/// What is asked `keep` is answered when it is told the next time.
+struct Shouter(strowger::Recipient<String>, Option<strowger::Reply<Answer>>);
 
 enum ShouterMsg {
     Told(Message),
@@ -41,7 +43,7 @@ impl Actor for Shouter {
         noted: strowger::Recipient<String>,
         _: &mut Context<Self>,
     ) -> Result<Self, Self::Error> {
-        Ok(Self(noted))
+        Ok(Self(noted, None))
     }
 
     async fn handle(
@@ -50,10 +52,17 @@ impl Actor for Shouter {
         _: &mut Context<Self>,
     ) -> Result<(), Self::Error> {
         match message {
-            ShouterMsg::Told(message) => drop(self.0.try_tell(shout(&message.0))),
+            ShouterMsg::Told(message) => {
+                if let Some(kept) = self.1.take() {
+                    kept.send(Ok(octets("too late")));
+                }
+                drop(self.0.try_tell(shout(&message.0)));
+            }
             ShouterMsg::Asked(ask) => {
                 let answer = shout(&ask.request.0);
-                if answer == "HOLD" {
+                if answer == "KEEP" {
+                    self.1 = Some(ask.reply);
+                } else if answer == "HOLD" {
                     std::mem::forget(ask.reply);
                 } else {
                     ask.reply.send(Ok(octets(&answer)));
@@ -480,5 +489,39 @@ fn what_nobody_waits_for_comes_in_batches() {
         guest.args.info().calls,
         11,
         "all of them, before the question"
+    );
+}
+
+#[test]
+fn a_request_to_an_actor_that_ended_is_refused() {
+    let stand = Stand::new();
+    let _noted = shouter(&stand);
+    let relay = stand.start(&relay("shouter"), "relay", REQUEST);
+    assert_eq!(text(stand.ask(&relay, "hello")), "HELLO");
+    let shouter = stand.system.system().find("/shouter").expect("it lives");
+    shouter.stop();
+    stand.system.run_until_idle();
+    assert_eq!(refusal(stand.ask(&relay, "hello")), "3", "closed");
+    assert_eq!(relay.args.info().faults, 0);
+}
+
+#[test]
+fn an_answer_after_the_deadline_is_not_delivered() {
+    let stand = Stand::new();
+    let noted = shouter(&stand);
+    let guest =
+        reporter("(call $ask (global.get $to) (local.get $ptr) (local.get $len) (i32.const 64))");
+    let guest = stand.start(&guest.import("messaging", "ask"), "guest", SEND);
+    stand.tell(&guest, "keep");
+    stand.system.advance(Duration::from_secs(6));
+    let late = "3NO ANSWER WITHIN THE DEADLINE";
+    // What the guest tells of it makes the shouter answer.
+    assert_eq!(noted.drain(), [late]);
+    stand.system.run_until_idle();
+    assert_eq!(noted.drain(), [""; 0]);
+    assert_eq!(
+        guest.args.info().calls,
+        2,
+        "the message, and that there is no answer"
     );
 }

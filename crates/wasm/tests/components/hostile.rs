@@ -1,0 +1,256 @@
+//! More hostile guests: those that need company, and those that leave something behind.
+
+use std::time::Duration;
+
+use strowger_wasm::{Host, HostLimits, LoadError, Phase};
+
+use crate::kit::{Guest, Stand, counter, manifest, octets};
+use crate::limits::{Attack, SPIN, SPINS};
+
+#[test]
+fn loop_in_the_snapshot_is_cut_off() {
+    let attack = Attack {
+        guest: counter()
+            .more(SPINS)
+            .snapshot(&format!("{SPIN} (call $ok)")),
+        // Long enough for a call that does nothing.
+        tight: "[state]\nmode = \"snapshot\"\n[limits]\ndeadline = \"50ms\"",
+        raised: "[state]\nmode = \"snapshot\"\n[limits]\ndeadline = \"60s\"",
+        fault: "deadline",
+        phase: Phase::Snapshot,
+    };
+    attack.run();
+}
+
+#[test]
+fn a_misaligned_place_for_records_ends_in_its_named_fault() {
+    let stand = Stand::new();
+    let guest = Guest::new()
+        .batch("(call $ok)")
+        .realloc("(i32.add (call $bump (i32.const 8) (i32.add (local.get $size) (i32.const 8))) (i32.const 1))");
+    let guest = stand.start(
+        &guest,
+        "guest",
+        "[run]\nbatch = 2\n[restart]\nintensity = 0",
+    );
+    stand.tell(&guest, "x");
+    let fault = guest.args.info().fault.expect("it failed");
+    assert_eq!((fault.phase, fault.kind.word()), (Phase::Batch, "abi"));
+}
+
+#[test]
+fn a_result_that_overlaps_its_own_description_is_read_as_it_is() {
+    let stand = Stand::new();
+    let guest = Guest::new().handle("(call $answer (i32.const 16) (i32.const 12))");
+    let guest = stand.start(&guest, "guest", "");
+    let answer = stand.ask(&guest, "x").expect("it is within its memory");
+    assert_eq!(*answer, [0, 0, 0, 0, 16, 0, 0, 0, 12, 0, 0, 0]);
+}
+
+/// A guest that sees a place for its memory that somebody had before: whether there is anything in
+/// it.
+fn reader() -> Guest {
+    Guest::new().pages("4").handle(
+        "(local $at i32) (local $found i64)
+         (local.set $at (i32.const 8192))
+         (loop $next
+           (local.set $found (i64.or (local.get $found) (i64.load (local.get $at))))
+           (local.set $at (i32.add (local.get $at) (i32.const 8)))
+           (br_if $next (i32.lt_u (local.get $at) (i32.const 262144))))
+         (i32.store8 (i32.const 512) (i64.ne (local.get $found) (i64.const 0)))
+         (call $answer (i32.const 512) (i32.const 1))",
+    )
+}
+
+#[test]
+fn who_comes_after_a_fault_finds_zeros() {
+    let stand = Stand::new();
+    let scribble = "(memory.fill (i32.const 8192) (i32.const 170) (i32.const 253952))";
+    let dirty = Guest::new()
+        .pages("4")
+        .handle(&format!("{scribble} unreachable"));
+    let honest = Guest::new()
+        .pages("4")
+        .handle(&format!("{scribble} (call $ok)"));
+    let rule = "[restart]\nintensity = 1000\nbackoff = \"1us\"\nbackoff_max = \"1us\"";
+    let guests = [
+        stand.start(&dirty, "dirty", rule),
+        stand.start(&honest, "honest", ""),
+    ];
+    // As many lives as the pool has places, and more.
+    for _ in 0..40 {
+        for guest in &guests {
+            stand.tell(guest, "");
+            stand.system.advance(Duration::from_millis(1));
+        }
+    }
+    stand.system.advance(Duration::from_secs(1));
+    assert_eq!(guests[0].args.info().faults, 40);
+    for n in 0..14 {
+        let reader = stand.start(&reader(), &format!("reader{n}"), "");
+        assert_eq!(*stand.ask(&reader, "").expect("it answers"), [0], "{n}");
+    }
+}
+
+/// How often a guest that calls upon itself, by way of others or not, is called before its limits
+/// end it; a neighbour is served meanwhile.
+fn rounds(guests: &[(&str, Guest)], more: &str) -> u64 {
+    let stand = Stand::new();
+    let neighbour = stand.start(&Guest::new(), "neighbour", "");
+    let grants = "[grant]\nsend = [\"*\"]\npublish = [\"*\"]\nsubscribe = [\"*\"]\n";
+    let started: Vec<_> = guests
+        .iter()
+        .map(|(name, guest)| stand.start(guest, name, &format!("{grants}{more}")))
+        .collect();
+    for told in 1..6 {
+        for to in [&neighbour, &started[0]] {
+            let message = strowger_wasm::Message(octets("x"));
+            to.actor.try_tell(message).expect("there is room");
+        }
+        stand.system.run_until_idle();
+        assert_eq!(neighbour.args.info().calls, told, "it is served");
+    }
+    let infos = started.iter().map(|one| one.args.info());
+    infos
+        .map(|info| {
+            assert_eq!(info.faults, 0, "a refusal is no fault");
+            info.calls
+        })
+        .sum()
+}
+
+/// A guest that does something to the actor whose name is its data, on everything that comes.
+fn caller(name: &str, function: &str, times: usize) -> Guest {
+    let call =
+        format!("(call ${function} (global.get $to) (i32.const 0) (i32.const 1) (i32.const 64))");
+    Guest::new()
+        .import("messaging", "resolve")
+        .import("messaging", function)
+        .global("(global $to (mut i64) (i64.const 0))")
+        .data(name)
+        .handle(&format!(
+            "(if (i64.eqz (global.get $to)) (then
+               (call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
+               (if (i32.load8_u (i32.const 64)) (then unreachable))
+               (global.set $to (i64.load (i32.const 72)))))
+             {} (call $ok)",
+            name.len(),
+            call.repeat(times)
+        ))
+}
+
+#[test]
+fn who_sends_to_itself_ends_at_its_rate() {
+    let itself = [("itself", caller("itself", "send", 2))];
+    assert_eq!(rounds(&itself, "[limits]\nsend_rate = 20"), 5 + 20);
+    assert_eq!(rounds(&itself, "[limits]\nsend_rate = 200"), 5 + 200);
+}
+
+#[test]
+fn who_asks_itself_ends_at_its_rate() {
+    // Each of them is a question and an answer.
+    let itself = [("itself", caller("itself", "ask", 1))];
+    assert_eq!(rounds(&itself, "[limits]\nsend_rate = 20"), 5 + 2 * 20);
+    assert_eq!(rounds(&itself, "[limits]\nsend_rate = 200"), 5 + 2 * 200);
+}
+
+#[test]
+fn two_that_ask_each_other_end_at_their_rates() {
+    let both = [
+        ("one", caller("other", "ask", 1)),
+        ("other", caller("one", "ask", 1)),
+    ];
+    assert_eq!(rounds(&both, "[limits]\nsend_rate = 20"), 5 + 4 * 20);
+    assert_eq!(rounds(&both, "[limits]\nsend_rate = 200"), 5 + 4 * 200);
+}
+
+/// A guest that publishes on one topic whatever comes, and subscribes to another.
+fn echo(topics: &str) -> Guest {
+    Guest::new()
+        .import("messaging", "subscribe")
+        .import("messaging", "topic")
+        .import("messaging", "publish")
+        .global("(global $to (mut i64) (i64.const 0))")
+        .data(topics)
+        .init(
+            "(call $subscribe (i32.const 1024) (i32.const 1) (i32.const 64))
+             (if (i32.load8_u (i32.const 64)) (then unreachable))
+             (call $topic (i32.const 1025) (i32.const 1) (i32.const 64))
+             (if (i32.load8_u (i32.const 64)) (then unreachable))
+             (global.set $to (i64.load (i32.const 72)))
+             (call $ok)",
+        )
+        .handle(
+            "(call $publish (global.get $to) (i32.const 0) (i32.const 1) (i32.const 64))
+             (call $ok)",
+        )
+}
+
+#[test]
+fn a_cycle_of_topics_ends_at_their_rates() {
+    let both = [("one", echo("ab")), ("other", echo("ba"))];
+    assert_eq!(rounds(&both, "[limits]\nsend_rate = 20"), 5 + 2 * 20);
+    assert_eq!(rounds(&both, "[limits]\nsend_rate = 200"), 5 + 2 * 200);
+}
+
+/// 50 MB of code that does nothing, in one function.
+fn nops() -> Vec<u8> {
+    fn leb(mut number: usize) -> Vec<u8> {
+        let mut octets = Vec::new();
+        while number >= 128 {
+            octets.push(u8::try_from(number % 128).expect("it is less") | 128);
+            number /= 128;
+        }
+        octets.push(u8::try_from(number).expect("it is less"));
+        octets
+    }
+    let section = |id: u8, content: &[u8]| [&[id][..], &leb(content.len()), content].concat();
+    let body = [&[0][..], &vec![1; 50_000_000], &[11]].concat();
+    let code = [&[1][..], &leb(body.len()), &body].concat();
+    let module = [
+        b"\0asm\x01\0\0\0",
+        &section(1, &[1, 0x60, 0, 0])[..],
+        &section(3, &[1, 0]),
+        &section(10, &code),
+    ]
+    .concat();
+    [&b"\0asm\x0d\0\x01\0"[..], &section(1, &module)].concat()
+}
+
+#[test]
+fn fifty_megabytes_of_nothing_are_refused_before_they_are_read() {
+    let octets = nops();
+    for (max, by_size) in [(32 << 20, true), (64 << 20, false)] {
+        let mut limits = HostLimits::default();
+        limits.component = max;
+        let host = Host::new(limits).expect("there is a thread to be had");
+        let refused = host.load_blocking(&octets, manifest("nops", ""));
+        let refused = refused.expect_err("no function is as long");
+        assert_eq!(
+            matches!(refused, LoadError::Size { .. }),
+            by_size,
+            "{refused}"
+        );
+        assert_eq!(host.info().compiled, 0);
+    }
+}
+
+#[test]
+fn a_compilation_has_an_end() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_time()
+        .build();
+    let runtime = runtime.expect("a runtime starts");
+    for (limit, fits) in [
+        (Duration::from_nanos(1), false),
+        (Duration::from_secs(600), true),
+    ] {
+        let mut limits = HostLimits::default();
+        limits.compilation = limit;
+        let host = Host::new(limits).expect("there is a thread to be had");
+        let loading = host.load(Guest::new().octets(), manifest("guest", ""));
+        let loaded = runtime.block_on(loading);
+        let slow = matches!(loaded, Err(LoadError::Slow { .. }));
+        assert_eq!((slow, loaded.is_ok()), (!fits, fits));
+    }
+}
