@@ -1,7 +1,7 @@
 //! Actors as WebAssembly components.
 //!
 //! A component is a type with [`Actor`], named once by [`export!`]. What it may import is in
-//! [`messaging`], [`rpc`], [`kv`], [`files`], [`log`], [`clock`], [`random`] and [`config`]: it imports what
+//! [`messaging`], [`rpc`], [`streams`], [`kv`], [`files`], [`log`], [`clock`], [`random`] and [`config`]: it imports what
 //! it calls, and its manifest has to grant that.
 //!
 //! ```no_run
@@ -35,7 +35,7 @@ pub mod bindings {
 
 pub use bindings::exports::strowger::component::actor::{Kind, Reason};
 pub use bindings::strowger::component::{
-    clock, config, files, kv, log, messaging, random, refusal, rpc,
+    clock, config, files, kv, log, messaging, random, refusal, rpc, streams,
 };
 
 /// How a life begins.

@@ -1,5 +1,6 @@
 //! A component as an actor of the tree.
 
+mod flow;
 mod left;
 mod life;
 mod rest;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use strowger::{Actor, Ask, Completion, Context, Exit};
 
+pub(crate) use self::flow::{Item, Opening};
 use self::left::{Left, Stake, Tried};
 use self::life::{Kept, Life};
 use self::rest::Rest;
@@ -192,18 +194,20 @@ impl ComponentActor {
 
     async fn take(&mut self, message: Inside, cx: &mut Context<Self>) -> Result<(), Fault> {
         match message {
-            Inside::Rouse(_) => Ok(()),
             Inside::Idle(_) => self.idle(cx).await,
             Inside::Message(message) => self.told(Kind::Message, 0, message.0, cx).await,
             Inside::Event(tagged) if self.life.guest().subscribes(tagged.token) => {
                 let payload = Arc::clone(&tagged.event.payload);
                 self.told(Kind::Event, tagged.token, payload, cx).await
             }
-            // Of a life before this one.
-            Inside::Event(_) => Ok(()),
+            // Of a life before this one; or what was left has been handled by now.
+            Inside::Event(_) | Inside::Rouse(_) => Ok(()),
             Inside::Timer(due) => self.due(due, cx).await,
             Inside::Answer(completion) => self.answered(completion, cx).await,
             Inside::Call(ask) => self.asked(ask).await,
+            Inside::Open(ask) => self.opened(ask, cx).await,
+            Inside::Item(item) => self.item(item, cx).await,
+            Inside::Flow(news) => self.flowed(news, cx).await,
             Inside::Health(ask) => {
                 self.stake.lost = 1;
                 let health = self.life.health().await;
@@ -424,6 +428,9 @@ impl ComponentActor {
             guest.timed(token, timer);
         }
         self.seat.measured(guest.memory.used());
+        if !guest.streams.is_quiet() {
+            self.attend_streams(cx);
+        }
     }
 }
 

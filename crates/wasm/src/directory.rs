@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
-use strowger::{Accepts, ActorRef, Ask, AskError, Recipient};
+use strowger::{Accepts, ActorRef, Ask, AskError, Recipient, Request};
 
-use crate::message::{Answer, Call, Message};
+use crate::message::{Answer, Call, Message, Open};
 
+type Opened = Pin<Box<dyn Future<Output = Result<<Open as Request>::Reply, AskError>> + Send>>;
 type Waiting = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send>>;
 
 /// An actor that components can reach: another component, or any actor that takes [`Message`]s
@@ -21,6 +22,8 @@ pub struct Door {
     pub(crate) tell: Recipient<Message>,
     pub(crate) ask: Recipient<Ask<Call>>,
     pub(crate) wait: Arc<dyn Fn(Call, Duration) -> Waiting + Send + Sync>,
+    /// For a stream, if it has some.
+    pub(crate) open: Option<Arc<dyn Fn(Open, Duration) -> Opened + Send + Sync>>,
 }
 
 impl fmt::Debug for Door {
@@ -42,6 +45,26 @@ where
                 let asked = asked.clone();
                 Box::pin(async move { asked.ask_within(call, within).await })
             }),
+            open: None,
+        }
+    }
+}
+
+impl Door {
+    /// An actor of which components can read streams, too.
+    #[must_use]
+    pub fn streaming<M>(actor: &ActorRef<M>) -> Self
+    where
+        M: Accepts<Message> + Accepts<Ask<Call>> + Accepts<Ask<Open>>,
+    {
+        let asked = actor.clone();
+        let open = move |open: Open, within: Duration| -> Opened {
+            let asked = asked.clone();
+            Box::pin(async move { asked.ask_within(open, within).await })
+        };
+        Self {
+            open: Some(Arc::new(open)),
+            ..Self::from(actor)
         }
     }
 }

@@ -4,6 +4,7 @@ mod bucket;
 mod handles;
 mod imports;
 mod memory;
+mod streams;
 
 use std::mem;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use self::bucket::Bucket;
 use self::handles::Handles;
 pub(crate) use self::imports::link;
 use self::memory::Memory;
+use self::streams::Streams;
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::fault::cut;
@@ -57,6 +59,7 @@ pub(crate) struct Guest {
     timers: Vec<(Duration, Due)>,
     /// Asks and timers that are under way, by token, with what wakes the actor for them.
     under_way: FxHashMap<u64, Option<TimerKey>>,
+    pub(crate) streams: Streams,
     next_token: u64,
     subscriptions: Vec<(u64, Subscription)>,
     /// Those of the life before a sleep, until this one has said whether it wants them.
@@ -101,6 +104,7 @@ impl Guest {
             cut: 0,
             timers: Vec::new(),
             under_way: FxHashMap::default(),
+            streams: Streams::default(),
             next_token: tokens,
             subscriptions: Vec::new(),
             inherited: Vec::new(),
@@ -147,14 +151,15 @@ impl Guest {
     /// both subscribe to is this one's by now.
     pub(crate) fn succeed(&mut self, old: &mut Self) {
         self.under_way.extend(old.under_way.drain());
+        self.streams.succeed(&mut old.streams);
         let own = &self.subscriptions;
         old.subscriptions
             .retain(|(_, old)| !own.iter().any(|(_, own)| own.pattern() == old.pattern()));
     }
 
-    /// Whether it waits for nothing: no answer, no timer.
+    /// Whether it waits for nothing: no answer, no timer, no stream.
     pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.under_way.is_empty() && self.streams.len() == 0
     }
 
     /// Holds what another one subscribed to, while nobody handles it.
@@ -225,7 +230,8 @@ impl Guest {
         Ok(token)
     }
 
-    const fn token(&mut self) -> u64 {
+    /// A token that nothing has had.
+    pub(crate) const fn token(&mut self) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         token

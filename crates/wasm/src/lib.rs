@@ -57,6 +57,6 @@ pub use manifest::{
     FilesGrant, Grant, Identity, KvGrant, Limits, Manifest, ManifestError, Pattern, RestartKind,
     RestartRule, RunRule, StateMode, StateRule,
 };
-pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Upgrade};
+pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Open, Upgrade};
 pub use registry::{ComponentRegistry, Deployed, RegistryError};
 pub use signature::{Signature, Signer};

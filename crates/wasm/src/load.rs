@@ -128,6 +128,7 @@ pub struct Image {
     settings: BTreeMap<String, String>,
     digest: Digest,
     waits: bool,
+    streams: bool,
     pub(crate) exports: Exports,
     pub(crate) pre: InstancePre<Guest>,
 }
@@ -155,6 +156,11 @@ impl Image {
     #[must_use]
     pub const fn waits(&self) -> bool {
         self.waits
+    }
+
+    /// Whether it knows of streams.
+    pub(crate) const fn streams(&self) -> bool {
+        self.streams
     }
 
     pub(crate) fn setting(&self, key: &str) -> Option<&str> {
@@ -271,9 +277,12 @@ impl Compiled {
     }
 
     fn waits(&self) -> bool {
-        self.imports
-            .iter()
-            .any(|import| Self::interface(import) == "rpc")
+        self.wants("rpc")
+    }
+
+    fn wants(&self, interface: &str) -> bool {
+        let mut imports = self.imports.iter();
+        imports.any(|import| Self::interface(import) == interface)
     }
 
     pub(crate) fn inspect(&self, octets: &[u8], manifest: &Manifest, class: Class) -> Inspection {
@@ -327,6 +336,7 @@ impl Compiled {
         Ok(Image {
             settings: manifest.settings(),
             waits: self.waits(),
+            streams: self.wants("streams"),
             manifest,
             digest,
             exports,

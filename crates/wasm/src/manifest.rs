@@ -5,6 +5,7 @@
 
 mod grant;
 mod quantity;
+mod range;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,10 @@ pub struct Limits {
     pub log_rate: u32,
     /// The asks and timers that are under way at a time.
     pub in_flight: usize,
+    /// The streams that it reads, and that others read from it, at a time.
+    pub streams: usize,
+    /// The items of a stream that wait for who reads it.
+    pub window: u32,
     /// How long an ask of its own waits.
     #[serde(deserialize_with = "quantity::span")]
     pub answer: Duration,
@@ -211,6 +216,8 @@ impl Default for Limits {
             send_rate: 10_000,
             log_rate: 100,
             in_flight: 256,
+            streams: 16,
+            window: 64,
             answer: Duration::from_secs(5),
         }
     }
@@ -322,86 +329,6 @@ impl Manifest {
             files.path = folder.join(&files.path);
         }
         self
-    }
-
-    /// Checks that every value is within its range.
-    ///
-    /// # Errors
-    /// [`ManifestError::Range`] for the first that is not.
-    pub fn check(&self) -> Result<(), ManifestError> {
-        let fault = |key, value: String, range| Err(ManifestError::Range { key, value, range });
-        let name = &self.component.name;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-            let range = "1 to 64 letters, digits, `-`, `_` and `.`";
-            return fault("component.name", format!("{name:?}"), range);
-        }
-        if let (None, Some(signature)) = (&self.component.signer, &self.component.signature) {
-            let range = "there only with component.signer";
-            return fault("component.signature", signature.to_string(), range);
-        }
-        let limits = &self.limits;
-        if !(65_536..=1 << 32).contains(&limits.memory) {
-            let range = "64KiB to 4GiB";
-            return fault("limits.memory", limits.memory.to_string(), range);
-        }
-        if !(1..=1 << 30).contains(&limits.payload) {
-            return fault("limits.payload", limits.payload.to_string(), "1 to 1GiB");
-        }
-        for (key, value) in [
-            ("limits.deadline", limits.deadline),
-            ("limits.init", limits.init),
-            ("limits.answer", limits.answer),
-        ] {
-            if value.is_zero() || value > Duration::from_secs(600) {
-                return fault(key, format!("{value:?}"), "1us to 600s");
-            }
-        }
-        for (key, value) in [
-            ("limits.mailbox", limits.mailbox),
-            ("run.batch", self.run.batch),
-            ("state.interval", self.state.interval as usize),
-            ("grant.kv.keys", self.grant.kv.unwrap_or_default().keys),
-        ] {
-            if !(1..=1_000_000).contains(&value) {
-                return fault(key, value.to_string(), "1 to 1000000");
-            }
-        }
-        if let Some(kv) = self.grant.kv
-            && !(1..=1 << 30).contains(&kv.size)
-        {
-            return fault("grant.kv.size", kv.size.to_string(), "1 to 1GiB");
-        }
-        for (name, files) in &self.grant.files {
-            if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-                let range = "named with 1 to 64 letters, digits, `-`, `_` and `.`";
-                return fault("grant.files", format!("{name:?}"), range);
-            }
-            if !(1..=10_000).contains(&files.files) {
-                return fault("grant.files.files", files.files.to_string(), "1 to 10000");
-            }
-        }
-        if self.state.mode == StateMode::Kv && self.grant.kv.is_none() {
-            let range = "`none` or `snapshot` without [grant.kv]";
-            return fault("state.mode", "\"kv\"".to_owned(), range);
-        }
-        if let Some(after) = self.state.passivate {
-            let key = "state.passivate";
-            if self.state.mode == StateMode::None {
-                return fault(key, format!("{after:?}"), "said only with a state.mode");
-            }
-            if !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&after) {
-                return fault(key, format!("{after:?}"), "1ms to 1440m");
-            }
-        }
-        let RestartRule {
-            poison, intensity, ..
-        } = self.restart;
-        if poison == 0 || poison > intensity.max(1) {
-            let range = "1 to restart.intensity";
-            return fault("restart.poison", poison.to_string(), range);
-        }
-        Ok(())
     }
 
     /// The values of `[config]`, by key: within tables with dots, texts without quotes.

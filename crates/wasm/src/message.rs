@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use strowger::{Accepts, Ask, Completion, Request};
+use strowger::{Accepts, Ask, Completion, Reader, Request};
 
+use crate::component::Item;
 use crate::contract::Payload;
 use crate::fault::Fault;
 use crate::load::Image;
@@ -36,6 +37,14 @@ pub enum CallError {
     Fault(Fault),
 }
 
+/// Octets by which a stream of octets is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open(pub Payload);
+
+impl Request for Open {
+    type Reply = Result<Reader<Payload>, CallError>;
+}
+
 /// Octets published on a topic. The topics of components are those of their system with messages
 /// of this type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +68,9 @@ pub(crate) enum Inside {
     Upgrade(Ask<Upgrade>),
     Rouse(Rouse),
     Idle(Idle),
+    Open(Ask<Open>),
+    Item(Item),
+    Flow(Completion<()>),
 }
 
 /// An event, with the subscription through which it came.
@@ -128,7 +140,10 @@ accepts! {
     Ask<Health> => Health,
     Ask<Upgrade> => Upgrade,
     Rouse => Rouse,
-    Idle => Idle
+    Idle => Idle,
+    Ask<Open> => Open,
+    Item => Item,
+    Completion<()> => Flow
 }
 
 impl fmt::Debug for ComponentMsg {
@@ -150,17 +165,18 @@ impl Inside {
             Self::Upgrade(_) => "upgrade",
             Self::Rouse(_) => "rouse",
             Self::Idle(_) => "idle",
+            Self::Open(_) => "open",
+            Self::Item(_) => "item",
+            Self::Flow(_) => "flow",
         }
     }
 
     /// Whether it is for the actor, whichever of its lives handles it.
     pub(crate) const fn outlives(&self) -> bool {
-        match self {
-            Self::Message(_) | Self::Call(_) | Self::Health(_) | Self::Upgrade(_) => true,
-            Self::Answer(_) | Self::Event(_) | Self::Timer(_) | Self::Rouse(_) | Self::Idle(_) => {
-                false
-            }
-        }
+        matches!(
+            self,
+            Self::Message(_) | Self::Call(_) | Self::Open(_) | Self::Health(_) | Self::Upgrade(_)
+        )
     }
 
     /// Whether who has this to handle is not idle.
@@ -170,11 +186,14 @@ impl Inside {
 
     /// Whether it may wait in a batch with others.
     pub(crate) const fn batches(&self) -> bool {
-        match self {
-            Self::Message(_) | Self::Answer(_) | Self::Event(_) | Self::Timer(_) => true,
-            Self::Call(_) | Self::Health(_) | Self::Upgrade(_) | Self::Rouse(_) | Self::Idle(_) => {
-                false
-            }
-        }
+        matches!(
+            self,
+            Self::Message(_)
+                | Self::Answer(_)
+                | Self::Event(_)
+                | Self::Timer(_)
+                | Self::Item(_)
+                | Self::Flow(_)
+        )
     }
 }

@@ -13,7 +13,7 @@ use strowger::{
 
 use crate::component::{ComponentArgs, ComponentInfo};
 use crate::digest::Digest;
-use crate::directory::Directory;
+use crate::directory::{Directory, Door};
 use crate::fault::Fault;
 use crate::host::{Full, Host};
 use crate::load::Image;
@@ -175,7 +175,8 @@ impl ComponentRegistry {
         let actor = actor.ok_or_else(|| RegistryError::Start {
             fault: args.info().fault,
         })?;
-        inner.directory.insert(Arc::clone(&name), &actor);
+        let door = Door::streaming(&actor);
+        inner.directory.insert(Arc::clone(&name), door);
         let entry = Entry {
             args,
             actor: actor.clone(),

@@ -81,7 +81,12 @@ impl ComponentActor {
             return Ok(Some(message));
         }
         match message {
-            Inside::Idle(_) | Inside::Rouse(_) | Inside::Timer(_) | Inside::Answer(_) => Ok(None),
+            Inside::Idle(_)
+            | Inside::Rouse(_)
+            | Inside::Timer(_)
+            | Inside::Answer(_)
+            | Inside::Item(_)
+            | Inside::Flow(_) => Ok(None),
             Inside::Event(tagged) if !self.life.guest().subscribes(tagged.token) => Ok(None),
             Inside::Health(ask) => {
                 ask.reply.send(Ok(()));

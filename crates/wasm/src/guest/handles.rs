@@ -15,6 +15,8 @@ pub(super) enum Held {
         send: bool,
         /// Whether it may be requested from.
         request: bool,
+        /// Whether its streams may be read.
+        stream: bool,
     },
     Topic(Topic<Event>),
 }

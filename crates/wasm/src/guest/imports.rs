@@ -5,6 +5,7 @@ mod files;
 mod kv;
 mod messaging;
 mod plain;
+mod streams;
 
 use wasmtime::component::Linker;
 
@@ -20,6 +21,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<
     }
     #[cfg(unix)]
     files::link(&mut linker.instance(&interface("files"))?)?;
+    streams::link(&mut linker.instance(&interface("streams"))?)?;
     kv::link(&mut linker.instance(&interface("kv"))?)?;
     plain::link_log(&mut linker.instance(&interface("log"))?)?;
     plain::link_clock(&mut linker.instance(&interface("clock"))?)?;

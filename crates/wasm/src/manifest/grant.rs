@@ -16,6 +16,10 @@ pub struct Grant {
     pub send: Vec<Pattern>,
     /// The actors that it may `request` from.
     pub request: Vec<Pattern>,
+    /// The actors of which it may read streams.
+    pub stream: Vec<Pattern>,
+    /// Whether others may read streams of it.
+    pub serve: bool,
     /// The topics on which it may publish.
     pub publish: Vec<Pattern>,
     /// The topics to which it may subscribe.
@@ -138,6 +142,8 @@ impl Grant {
         let Self {
             send,
             request,
+            stream,
+            serve,
             publish,
             subscribe,
             timer,
@@ -150,6 +156,7 @@ impl Grant {
         let patterns = [
             ("send", send),
             ("request", request),
+            ("stream", stream),
             ("publish", publish),
             ("subscribe", subscribe),
         ];
@@ -159,6 +166,7 @@ impl Grant {
             (key, list.join(", "))
         });
         let flags = [
+            ("serve", serve),
             ("timer", timer),
             ("log", log),
             ("clock", clock),
@@ -189,12 +197,22 @@ impl Grant {
         let (granted, needs) = match interface {
             "messaging" => (
                 self.timer
-                    || [&self.send, &self.publish, &self.subscribe, &self.request]
-                        .iter()
-                        .any(|patterns| !patterns.is_empty()),
-                "one of `send`, `request`, `publish`, `subscribe`, `timer` in [grant]",
+                    || [
+                        &self.send,
+                        &self.publish,
+                        &self.subscribe,
+                        &self.request,
+                        &self.stream,
+                    ]
+                    .iter()
+                    .any(|patterns| !patterns.is_empty()),
+                "one of `send`, `request`, `stream`, `publish`, `subscribe`, `timer` in [grant]",
             ),
             "rpc" => (!self.request.is_empty(), "`request` in [grant]"),
+            "streams" => (
+                self.serve || !self.stream.is_empty(),
+                "`stream` or `serve` in [grant]",
+            ),
             "log" => (self.log, "`log = true` in [grant]"),
             "clock" => (self.clock, "`clock = true` in [grant]"),
             "random" => (self.random, "`random = true` in [grant]"),
@@ -236,6 +254,7 @@ mod tests {
         for interface in [
             "messaging",
             "rpc",
+            "streams",
             "log",
             "clock",
             "random",

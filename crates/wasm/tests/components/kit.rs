@@ -85,17 +85,19 @@ impl Guest {
     /// Imports a function of an interface, as `$function`.
     pub(crate) fn import(mut self, interface: &str, function: &str) -> Self {
         let kind = match (interface, function) {
-            ("kv", "set") => "(param i32 i32 i32 i32 i32)",
+            ("kv", "set") | ("files", "remove") => "(param i32 i32 i32 i32 i32)",
             ("kv", "swap") => "(param i32 i32 i32 i32 i32 i32 i32 i32 i32)",
             ("kv", "keys") => "(param i32 i32 i32 i32 i32 i32)",
-            ("kv", "get" | "remove") => "(param i32 i32 i32)",
             ("files", "read") => "(param i32 i32 i32 i32 i64 i32 i32)",
             ("files", "write") => "(param i32 i32 i32 i32 i64 i32 i32 i32)",
-            ("files", "remove") => "(param i32 i32 i32 i32 i32)",
             ("files", "names") => "(param i32 i32 i32 i32 i32 i32 i32 i32)",
-            (_, "resolve" | "topic" | "subscribe" | "get" | "write") => "(param i32 i32 i32)",
-            (_, "send" | "ask" | "publish" | "after" | "request") => "(param i64 i32 i32 i32)",
-            (_, "release") => "(param i64 i32)",
+            (_, "resolve" | "topic" | "subscribe" | "get" | "write" | "remove") => {
+                "(param i32 i32 i32)"
+            }
+            (_, "send" | "ask" | "publish" | "after" | "request" | "open") => {
+                "(param i64 i32 i32 i32)"
+            }
+            (_, "release" | "close" | "finish") => "(param i64 i32)",
             (_, "bytes") => "(param i32 i32)",
             (_, "now" | "wall") => "(result i64)",
             other => panic!("no such import: {other:?}"),
@@ -313,7 +315,8 @@ impl Stand {
         let actor = self.system.system().find(place.as_str());
         let actor = actor.and_then(|actor| actor.downcast::<ComponentMsg>());
         let actor = actor.expect("it was started");
-        self.directory.insert(name, &actor);
+        self.directory
+            .insert(name, strowger_wasm::Door::streaming(&actor));
         Started { actor, args }
     }
 

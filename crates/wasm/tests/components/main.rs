@@ -19,3 +19,4 @@ mod passivation;
 mod poison;
 mod registry;
 mod schema;
+mod streams;

@@ -17,7 +17,7 @@ type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
 type Context<'a> = StoreContextMut<'a, Guest>;
 
 /// What was wanted, where only a handle is known.
-const OTHER: &str = "by a handle that is for something else";
+pub(super) const OTHER: &str = "by a handle that is for something else";
 
 pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
     instance.func_wrap("resolve", |mut cx: Context<'_>, (name,): (String,)| {
@@ -119,7 +119,8 @@ impl Guest {
         let grant = &self.image.manifest().grant;
         let send = Grant::covers(&grant.send, name);
         let request = Grant::covers(&grant.request, name);
-        if !send && !request {
+        let stream = Grant::covers(&grant.stream, name);
+        if !send && !request && !stream {
             self.refuse("send", name);
             return Err(Refusal::Denied);
         }
@@ -128,6 +129,7 @@ impl Guest {
             door,
             send,
             request,
+            stream,
         })
     }
 

@@ -1,0 +1,124 @@
+//! What the values of a manifest may be.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use super::{Manifest, ManifestError, RestartRule, StateMode};
+
+type Checked = Result<(), ManifestError>;
+
+fn fault(key: &'static str, value: &dyn Display, range: &'static str) -> Checked {
+    let value = value.to_string();
+    Err(ManifestError::Range { key, value, range })
+}
+
+/// Whether a name is one of a component or of a folder.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=64).contains(&name.len()) && name.chars().all(plain)
+}
+
+impl Manifest {
+    /// Checks that every value is within its range.
+    ///
+    /// # Errors
+    /// [`ManifestError::Range`] for the first that is not.
+    pub fn check(&self) -> Result<(), ManifestError> {
+        self.check_identity()?;
+        self.check_limits()?;
+        self.check_grants()?;
+        self.check_state()?;
+        let RestartRule {
+            poison, intensity, ..
+        } = self.restart;
+        if poison == 0 || poison > intensity.max(1) {
+            return fault("restart.poison", &poison, "1 to restart.intensity");
+        }
+        Ok(())
+    }
+
+    fn check_identity(&self) -> Checked {
+        let name = &self.component.name;
+        if !is_plain(name) {
+            let range = "1 to 64 letters, digits, `-`, `_` and `.`";
+            return fault("component.name", &format!("{name:?}"), range);
+        }
+        if let (None, Some(signature)) = (&self.component.signer, &self.component.signature) {
+            let range = "there only with component.signer";
+            return fault("component.signature", signature, range);
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Checked {
+        let limits = &self.limits;
+        if !(65_536..=1 << 32).contains(&limits.memory) {
+            return fault("limits.memory", &limits.memory, "64KiB to 4GiB");
+        }
+        if !(1..=1 << 30).contains(&limits.payload) {
+            return fault("limits.payload", &limits.payload, "1 to 1GiB");
+        }
+        for (key, value) in [
+            ("limits.deadline", limits.deadline),
+            ("limits.init", limits.init),
+            ("limits.answer", limits.answer),
+        ] {
+            if value.is_zero() || value > Duration::from_secs(600) {
+                return fault(key, &format!("{value:?}"), "1us to 600s");
+            }
+        }
+        for (key, value) in [
+            ("limits.mailbox", limits.mailbox),
+            ("limits.window", limits.window as usize),
+            ("run.batch", self.run.batch),
+            ("state.interval", self.state.interval as usize),
+        ] {
+            if !(1..=1_000_000).contains(&value) {
+                return fault(key, &value, "1 to 1000000");
+            }
+        }
+        if limits.streams > 1000 {
+            return fault("limits.streams", &limits.streams, "0 to 1000");
+        }
+        Ok(())
+    }
+
+    fn check_grants(&self) -> Checked {
+        if let Some(kv) = self.grant.kv {
+            if !(1..=1 << 30).contains(&kv.size) {
+                return fault("grant.kv.size", &kv.size, "1 to 1GiB");
+            }
+            if !(1..=1_000_000).contains(&kv.keys) {
+                return fault("grant.kv.keys", &kv.keys, "1 to 1000000");
+            }
+        }
+        for (name, files) in &self.grant.files {
+            if !is_plain(name) {
+                let range = "named with 1 to 64 letters, digits, `-`, `_` and `.`";
+                return fault("grant.files", &format!("{name:?}"), range);
+            }
+            if !(1..=10_000).contains(&files.files) {
+                return fault("grant.files.files", &files.files, "1 to 10000");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_state(&self) -> Checked {
+        if self.state.mode == StateMode::Kv && self.grant.kv.is_none() {
+            let range = "`none` or `snapshot` without [grant.kv]";
+            return fault("state.mode", &"\"kv\"", range);
+        }
+        let Some(after) = self.state.passivate else {
+            return Ok(());
+        };
+        let (key, said) = ("state.passivate", format!("{after:?}"));
+        if self.state.mode == StateMode::None {
+            return fault(key, &said, "said only with a state.mode");
+        }
+        if !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&after) {
+            return fault(key, &said, "1ms to 1440m");
+        }
+        Ok(())
+    }
+}
