@@ -1,8 +1,8 @@
 //! Actors as WebAssembly components.
 //!
 //! A component is a type with [`Actor`], named once by [`export!`]. What it may import is in
-//! [`messaging`], [`rpc`], [`streams`], [`kv`], [`files`], [`log`], [`clock`], [`random`] and [`config`]: it imports what
-//! it calls, and its manifest has to grant that.
+//! [`messaging`], [`rpc`], [`streams`], [`kv`], [`files`], [`log`], [`clock`], [`random`] and
+//! [`config`]: it imports what it calls, and its manifest has to grant that.
 //!
 //! ```no_run
 //! use strowger_component::{Actor, Message, Start, export};

@@ -196,8 +196,8 @@ impl Guest {
         *self.now.get_or_insert_with(|| system.now())
     }
 
-    /// A line for those who look after the node: who wanted what. Each counts; the lines have a rate
-    /// of their own, so that a component that logs a lot does not hide what it tries.
+    /// A line for those who look after the node: who wanted what. Each counts; the lines have a
+    /// rate of their own, so that a component that logs a lot does not hide what it tries.
     fn refuse(&mut self, grant: &'static str, what: &str) {
         metric::refused(&self.image.manifest().component.name, grant);
         let now = self.now();

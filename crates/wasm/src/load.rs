@@ -231,7 +231,8 @@ pub(crate) fn check(host: &Host, octets: &[u8], manifest: &Manifest) -> Result<D
         };
         if let Some(why) = why {
             metric::refused(name, "signer");
-            tracing::warn!(target: AUDIT, component = name, grant = "signer", what = why, "refused");
+            let grant = "signer";
+            tracing::warn!(target: AUDIT, component = name, grant, what = why, "refused");
             return Err(LoadError::Signature { signer, why });
         }
     }

@@ -25,9 +25,10 @@ fn loop_in_the_snapshot_is_cut_off() {
 #[test]
 fn a_misaligned_place_for_records_ends_in_its_named_fault() {
     let stand = Stand::new();
-    let guest = Guest::new()
-        .batch("(call $ok)")
-        .realloc("(i32.add (call $bump (i32.const 8) (i32.add (local.get $size) (i32.const 8))) (i32.const 1))");
+    let guest = Guest::new().batch("(call $ok)").realloc(
+        "(i32.add (i32.const 1)
+               (call $bump (i32.const 8) (i32.add (local.get $size) (i32.const 8))))",
+    );
     let guest = stand.start(
         &guest,
         "guest",
