@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -13,7 +13,11 @@ use strowger::{Accepts, ActorRef, Ask, AskError, Recipient, Request};
 use crate::message::{Answer, Call, Message, Open};
 
 type Opened = Pin<Box<dyn Future<Output = Result<<Open as Request>::Reply, AskError>> + Send>>;
-type Waiting = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send>>;
+
+/// An answer that is waited for.
+pub type Waiting = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send>>;
+
+type Beyond = dyn Fn(&str) -> Option<Door> + Send + Sync;
 
 /// An actor that components can reach: another component, or any actor that takes [`Message`]s
 /// and [`Call`]s.
@@ -26,31 +30,22 @@ pub struct Door {
     pub(crate) open: Option<Arc<dyn Fn(Open, Duration) -> Opened + Send + Sync>>,
 }
 
-impl fmt::Debug for Door {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Door({:?})", self.tell.actor())
-    }
-}
-
-impl<M> From<&ActorRef<M>> for Door
-where
-    M: Accepts<Message> + Accepts<Ask<Call>>,
-{
-    fn from(actor: &ActorRef<M>) -> Self {
-        let asked = actor.clone();
+impl Door {
+    /// A door of parts: whom to tell, whom to ask, and how an answer is waited for.
+    #[must_use]
+    pub fn new(
+        tell: Recipient<Message>,
+        ask: Recipient<Ask<Call>>,
+        wait: impl Fn(Call, Duration) -> Waiting + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            tell: actor.recipient(),
-            ask: actor.recipient(),
-            wait: Arc::new(move |call, within| {
-                let asked = asked.clone();
-                Box::pin(async move { asked.ask_within(call, within).await })
-            }),
+            tell,
+            ask,
+            wait: Arc::new(wait),
             open: None,
         }
     }
-}
 
-impl Door {
     /// An actor of which components can read streams, too.
     #[must_use]
     pub fn streaming<M>(actor: &ActorRef<M>) -> Self
@@ -69,9 +64,40 @@ impl Door {
     }
 }
 
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Door({:?})", self.tell.actor())
+    }
+}
+
+impl<M> From<&ActorRef<M>> for Door
+where
+    M: Accepts<Message> + Accepts<Ask<Call>>,
+{
+    fn from(actor: &ActorRef<M>) -> Self {
+        let asked = actor.clone();
+        Self::new(actor.recipient(), actor.recipient(), move |call, within| {
+            let asked = asked.clone();
+            Box::pin(async move { asked.ask_within(call, within).await })
+        })
+    }
+}
+
 /// The names by which components reach others. A clone is the same directory.
-#[derive(Debug, Clone, Default)]
-pub struct Directory(Arc<RwLock<FxHashMap<Arc<str>, Door>>>);
+#[derive(Clone, Default)]
+pub struct Directory(Arc<Names>);
+
+#[derive(Default)]
+struct Names {
+    doors: RwLock<FxHashMap<Arc<str>, Door>>,
+    beyond: OnceLock<Box<Beyond>>,
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Directory({} names)", self.len())
+    }
+}
 
 impl Directory {
     /// An empty directory.
@@ -82,12 +108,17 @@ impl Directory {
 
     /// Enters an actor under a name; returns who had it before.
     pub fn insert(&self, name: impl Into<Arc<str>>, door: impl Into<Door>) -> Option<Door> {
-        self.0.write().insert(name.into(), door.into())
+        self.0.doors.write().insert(name.into(), door.into())
+    }
+
+    /// Has a function find those whom nobody entered. Only the first that is given is asked.
+    pub fn beyond(&self, find: impl Fn(&str) -> Option<Door> + Send + Sync + 'static) {
+        let _ = self.0.beyond.set(Box::new(find));
     }
 
     /// Enters many at once: nobody sees a part of them.
     pub fn extend(&self, doors: impl IntoIterator<Item = (Arc<str>, Door)>) {
-        self.0.write().extend(doors);
+        self.0.doors.write().extend(doors);
     }
 
     /// Takes a name out.
@@ -96,19 +127,20 @@ impl Directory {
         reason = "who had it is rarely of interest"
     )]
     pub fn remove(&self, name: &str) -> Option<Door> {
-        self.0.write().remove(name)
+        self.0.doors.write().remove(name)
     }
 
     /// Who has a name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Door> {
-        self.0.read().get(name).cloned()
+        let entered = self.0.doors.read().get(name).cloned();
+        entered.or_else(|| self.0.beyond.get()?(name))
     }
 
     /// How many names there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.read().len()
+        self.0.doors.read().len()
     }
 
     /// Whether there is no name.

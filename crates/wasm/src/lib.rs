@@ -47,7 +47,7 @@ mod signature;
 pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
 pub use contract::Payload;
 pub use digest::Digest;
-pub use directory::{Directory, Door};
+pub use directory::{Directory, Door, Waiting};
 pub use engine::HostLimits;
 pub use fault::{Fault, FaultKind, Phase};
 pub use host::{Full, Host, HostError, HostInfo};

@@ -253,6 +253,13 @@ impl ComponentRegistry {
         entries.get(name).map(|entry| entry.actor.clone())
     }
 
+    /// What is known of one component.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Deployed> {
+        let entries = self.0.entries.read();
+        entries.get(name).map(Entry::seen)
+    }
+
     /// All components, by name.
     #[must_use]
     pub fn list(&self) -> Vec<Deployed> {
