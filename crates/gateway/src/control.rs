@@ -15,7 +15,8 @@
 //! Figures are `path, id, kind, state, depth, capacity, high_water, dropped, handled, busy_us,
 //! waited_us, memory, restarts, last_exit, children`. `sort` is one of the numbers among them,
 //! greatest first; for `top` it is `depth`, `rate`, `busy`, `memory` or `restarts`, and its rows
-//! have `rate` (messages a second) and `load` (the share of a thread) as well. The paths of `top`
+//! have `rate` (messages a second) and `load` (the share of a thread) as well. Programs may note
+//! more of single actors. The paths of `top`
 //! and `trace` are patterns: [`PathPattern`](strowger::PathPattern).
 
 mod watch;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use strowger::{ActorInfo, ActorSystem, Address, AnyRef, Code, Fault, Path, State};
 
-use crate::method::{Answer, Methods};
+use crate::method::{Answer, Methods, Notes};
 
 /// How often `kill` looks whether the end that it caused has come.
 const LOOK: Duration = Duration::from_millis(1);
@@ -37,20 +38,24 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(crate) fn with_control(methods: Methods) -> Methods {
     let described = Arc::new(methods.clone());
     let vitals = methods.vital().clone();
+    let [of_ps, of_tree, of_top] = std::array::from_fn(|_| methods.notes());
     let methods = methods
         .with_system("ping", |system, _| async move { Ok(ping(&system)) })
-        .with_system("ps", |system, params| async move { ps(&system, &params) })
-        .with_system(
-            "tree",
-            |system, params| async move { tree(&system, &params) },
-        )
+        .with_system("ps", move |system, params| {
+            let notes = of_ps.clone();
+            async move { ps(&system, &params, notes) }
+        })
+        .with_system("tree", move |system, params| {
+            let notes = of_tree.clone();
+            async move { tree(&system, &params, notes) }
+        })
         .with_system("inspect", move |system, params| {
             let described = Arc::clone(&described);
             async move { inspect(&system, &described, &params).await }
         })
         .with_system("top", move |system, params| {
-            let vitals = vitals.clone();
-            async move { watch::top(&system, &vitals, &params).await }
+            let (vitals, notes) = (vitals.clone(), of_top.clone());
+            async move { watch::top(&system, &vitals, &notes, &params).await }
         })
         .with_system("trace", |system, params| async move {
             watch::trace(&system, &params).await
@@ -79,13 +84,25 @@ fn ping(system: &ActorSystem) -> Value {
     })
 }
 
-fn tree(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+fn tree(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Fault> {
     let params = Params::of(params, &["path", "limit"])?;
     let mut actors = below(system, &params)?;
     if let Some(limit) = params.number("limit")? {
         prune(&mut actors, limit);
     }
-    Ok(Answer::rows(actors.into_iter().map(|info| figures(&info))))
+    Ok(rows(actors, notes))
+}
+
+/// The figures of actors, each with what else is known of it.
+fn rows(actors: Vec<ActorInfo>, notes: Notes) -> Answer {
+    let row = move |info: ActorInfo| noted(&info, &notes);
+    Answer::rows(actors.into_iter().map(row))
+}
+
+fn noted(info: &ActorInfo, notes: &Notes) -> Value {
+    let mut row = figures(info);
+    notes.add(&info.path, &mut row);
+    row
 }
 
 /// Keeps so many children of each actor, with all that is below them.
@@ -115,7 +132,7 @@ fn prune(actors: &mut Vec<ActorInfo>, limit: u64) {
     });
 }
 
-fn ps(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+fn ps(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Fault> {
     let params = Params::of(params, &["path", "sort", "limit"])?;
     let mut actors = below(system, &params)?;
     if let Some(key) = params.text("sort")? {
@@ -125,7 +142,7 @@ fn ps(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
     if let Some(limit) = params.number("limit")? {
         actors.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     }
-    Ok(Answer::rows(actors.into_iter().map(|info| figures(&info))))
+    Ok(rows(actors, notes))
 }
 
 fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
@@ -150,7 +167,7 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
 
 async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Result<Value, Fault> {
     let actor = one(system, &Params::of(params, &["path"])?)?;
-    let mut value = figures(&actor.info());
+    let mut value = noted(&actor.info(), &methods.notes());
     if let Some(details) = methods.described(&actor.path()).await {
         value["details"] = details;
     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use strowger::{ActorSystem, Code, Fault, Path};
 
 use crate::vital::Vitals;
@@ -63,6 +63,7 @@ type Answering = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
 type Handler = dyn Fn(ActorSystem, Value) -> Answering + Send + Sync;
 type Describing = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 type Describer = dyn Fn(Path) -> Describing + Send + Sync;
+type Noter = dyn Fn(&Path) -> Option<Map<String, Value>> + Send + Sync;
 
 /// The methods of a door.
 ///
@@ -85,6 +86,7 @@ type Describer = dyn Fn(Path) -> Describing + Send + Sync;
 pub struct Methods {
     by_name: BTreeMap<Arc<str>, Arc<Handler>>,
     describers: Vec<Arc<Describer>>,
+    notes: Notes,
     vitals: Vitals,
 }
 
@@ -121,6 +123,21 @@ impl Methods {
         self.describers
             .push(Arc::new(move |path| Box::pin(describe(path))));
         self
+    }
+
+    /// Lets `ps`, `tree`, `top` and `inspect` say more of some actors: members that the function
+    /// returns for their path. It is asked for each row, and so has to be quick.
+    #[must_use]
+    pub fn note(
+        mut self,
+        note: impl Fn(&Path) -> Option<Map<String, Value>> + Send + Sync + 'static,
+    ) -> Self {
+        self.notes.0.push(Arc::new(note));
+        self
+    }
+
+    pub(crate) fn notes(&self) -> Notes {
+        self.notes.clone()
     }
 
     /// Lets `top` show the limits of these vitals; without them, those of [`Vitals::new`].
@@ -179,6 +196,22 @@ impl Methods {
             }
         }
         None
+    }
+}
+
+/// What there is to say of single actors besides their figures.
+#[derive(Clone, Default)]
+pub(crate) struct Notes(Vec<Arc<Noter>>);
+
+impl Notes {
+    /// Adds to the figures of an actor what is known of it.
+    pub(crate) fn add(&self, path: &Path, figures: &mut Value) {
+        let Value::Object(into) = figures else {
+            return;
+        };
+        for more in self.0.iter().filter_map(|note| note(path)) {
+            into.extend(more);
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use strowger::{
     TraceRecord, TraceStep,
 };
 
-use super::{Params, figures, micros};
-use crate::method::Answer;
+use super::{Params, micros, noted};
+use crate::method::{Answer, Notes};
 use crate::reader::{self, Read};
 use crate::vital::Vitals;
 
@@ -23,6 +23,7 @@ const READING: Duration = Duration::from_secs(60);
 pub(super) async fn top(
     system: &ActorSystem,
     vitals: &Vitals,
+    notes: &Notes,
     params: &Value,
 ) -> Result<Value, Fault> {
     let params = Params::of(params, &["sort", "limit", "path"])?;
@@ -69,12 +70,12 @@ pub(super) async fn top(
             "load": round(totals.load),
         },
         "limits": limits.collect::<Vec<_>>(),
-        "rows": top.rows.iter().map(ranked).collect::<Vec<_>>(),
+        "rows": top.rows.iter().map(|row| ranked(row, notes)).collect::<Vec<_>>(),
     }))
 }
 
-fn ranked(row: &Ranked) -> Value {
-    let mut value = figures(&row.info);
+fn ranked(row: &Ranked, notes: &Notes) -> Value {
+    let mut value = noted(&row.info, notes);
     value["rate"] = json!(round(row.rate));
     value["load"] = json!(round(row.load));
     value
