@@ -215,12 +215,17 @@ pub enum ConfigError {
         /// The greatest possible value.
         most: &'static str,
     },
-    /// A cap is set, and nobody would look at it.
-    #[error("`policy.{key}` is set, but `policy.kind` is \"none\": \"qos-cap\" reads it")]
+    /// A key of policies is set, and nobody would look at it.
+    #[error("`policy.{key}` is set, but only \"{kind}\" as `policy.kind` reads it")]
     PolicyKey {
         /// The key.
         key: &'static str,
+        /// The kind of policy that reads it.
+        kind: &'static str,
     },
+    /// A component is to be asked, and nobody says which.
+    #[error("`policy.kind` is \"component\", and `policy.component` does not say which")]
+    NoComponent,
     /// A feature has no such name.
     #[error(
         "`features` has \"{0}\", which this node does not have; \

@@ -74,6 +74,9 @@ pub struct LoadPlan {
     /// The octets of a session after which its usage is reported, by a URR of its own; none is
     /// counted where it is not set.
     pub usage: Option<u64>,
+    /// Whether sessions belong to the network "internet" and ask for rates, each for others: by a
+    /// QER of their own, for whoever decides about them.
+    pub rates: bool,
     /// A file for what is asked and what is acknowledged, for [`Audit`](crate::Audit).
     pub ledger: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
@@ -112,6 +115,7 @@ impl LoadPlan {
             keep: false,
             modifications: 0.0,
             usage: None,
+            rates: false,
             loss: 0.0,
             reordering: 0.0,
             ledger: None,

@@ -87,6 +87,9 @@ pub enum NodeError {
     /// The actors did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A component is to be asked about sessions, and the program gave no policy that asks it.
+    #[error("`policy.kind` is \"component\", and there are no components here")]
+    NoPolicy,
 }
 
 /// A node found at its start that its store has lost something: its Recovery Time Stamp has moved.
@@ -124,6 +127,7 @@ impl Node {
         given: NodeParts,
     ) -> Result<NodeHandle, NodeError> {
         config.check()?;
+        given.check(&config)?;
         let name = match config.name() {
             name if name.parse::<IpAddr>().is_ok() => name.parse().ok().map(IpAddr::into),
             name => NodeName::from_fqdn(&name),

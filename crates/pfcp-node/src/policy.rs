@@ -74,6 +74,8 @@ pub enum Verdict {
     Change(Box<SessionModificationRequest>),
     /// Not at all.
     Refuse(Cause),
+    /// It cannot say: what is configured for a failure holds.
+    Undecided,
 }
 
 /// The answer of a policy, on its way.

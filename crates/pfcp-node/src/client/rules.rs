@@ -6,8 +6,8 @@ use strowger_pfcp::Error;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{
     ApplyAction, CreateFar, CreatePdr, CreateQer, CreateUrr, DestinationInterface, FSeid, FTeid,
-    FarId, ForwardingParameters, MeasurementMethod, Pdi, PdrId, Precedence, ReportingTriggers,
-    SourceInterface, UeIpAddress, UrrId, VolumeThreshold,
+    FarId, ForwardingParameters, GateStatus, Mbr, MeasurementMethod, Pdi, PdrId, Precedence, QerId,
+    ReportingTriggers, SourceInterface, UeIpAddress, UrrId, VolumeThreshold,
 };
 use strowger_pfcp::message::SessionEstablishmentRequest;
 
@@ -80,6 +80,23 @@ impl Rules {
         self.pdrs = pdrs.map(|pdr| pdr.urr_ids([UrrId(1)])).collect();
         let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH);
         self.urr(urr.volume_threshold(VolumeThreshold::total(threshold)))
+    }
+
+    /// Lets all packets of these rules be of a network, and have QER 1 with a rate from the user in
+    /// kbit/s and five times as much to the user.
+    pub(crate) fn limited(mut self, network: &str, uplink: u64) -> Self {
+        let pdrs = self.pdrs.into_iter();
+        self.pdrs = pdrs
+            .map(|mut pdr| {
+                pdr.pdi = pdr.pdi.network_instance(network);
+                pdr.qer_ids([QerId(1)])
+            })
+            .collect();
+        let mbr = Mbr {
+            ul_mbr: uplink,
+            dl_mbr: 5 * uplink,
+        };
+        self.qer(CreateQer::new(1, GateStatus::default()).maximum_bitrate(mbr))
     }
 
     /// Adds a packet detection rule.

@@ -19,6 +19,8 @@ pub struct PolicyConfig {
     pub budget: Duration,
     /// What holds when the policy fails or is late.
     pub on_failure: OnFailure,
+    /// Of `component`: its name.
+    pub component: Option<String>,
     /// Of `qos-cap`: the highest rate from the user, in kbit/s.
     pub uplink: Option<u64>,
     /// Of `qos-cap`: the highest rate to the user, in kbit/s.
@@ -27,7 +29,7 @@ pub struct PolicyConfig {
     pub sessions: Option<usize>,
 }
 
-/// The policies that a node brings with it.
+/// Who decides about sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -37,6 +39,19 @@ pub enum PolicyKind {
     None,
     /// Rates are capped and sessions counted.
     QosCap,
+    /// A component of the program that the node runs in, which gives the node its policy.
+    Component,
+}
+
+impl PolicyKind {
+    /// Its name in a configuration.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::QosCap => "qos-cap",
+            Self::Component => "component",
+        }
+    }
 }
 
 /// What holds when a policy fails or is late.
@@ -60,6 +75,7 @@ impl Default for PolicyConfig {
             kind: PolicyKind::None,
             budget: Duration::from_millis(50),
             on_failure: OnFailure::Deny,
+            component: None,
             uplink: None,
             downlink: None,
             sessions: None,
@@ -78,15 +94,21 @@ impl PolicyConfig {
                 most: "10s",
             });
         }
-        let caps = [
-            ("uplink", self.uplink.is_some()),
-            ("downlink", self.downlink.is_some()),
-            ("sessions", self.sessions.is_some()),
+        let keys = [
+            ("component", self.component.is_some(), PolicyKind::Component),
+            ("uplink", self.uplink.is_some(), PolicyKind::QosCap),
+            ("downlink", self.downlink.is_some(), PolicyKind::QosCap),
+            ("sessions", self.sessions.is_some(), PolicyKind::QosCap),
         ];
-        match (self.kind, caps.iter().find(|(_, given)| *given)) {
-            (PolicyKind::None, Some((key, _))) => Err(ConfigError::PolicyKey { key }),
-            _ => Ok(()),
+        let unread = |(_, given, kind): &&(_, bool, PolicyKind)| *given && *kind != self.kind;
+        if let Some((key, _, kind)) = keys.iter().find(unread) {
+            let kind = kind.name();
+            return Err(ConfigError::PolicyKey { key, kind });
         }
+        if self.kind == PolicyKind::Component && self.component.is_none() {
+            return Err(ConfigError::NoComponent);
+        }
+        Ok(())
     }
 
     pub(crate) fn caps(&self) -> QosCaps {

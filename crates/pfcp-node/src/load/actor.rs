@@ -135,7 +135,8 @@ impl Actor for LoadActor {
         let towards = local_towards(local.ip(), plan.to.ip());
         Ok(Self {
             sessions: Sessions::new(name, towards, plan.to.ip(), local.port())
-                .with_usage(plan.usage),
+                .with_usage(plan.usage)
+                .with_rates(plan.rates),
             trouble: Trouble::of(&plan),
             sockets,
             plan,

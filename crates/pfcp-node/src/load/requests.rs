@@ -17,6 +17,8 @@ pub(super) struct Sessions {
     gateway: Ipv4Addr,
     /// The volume after which usage is reported.
     threshold: Option<u64>,
+    /// Whether rates are asked for.
+    rates: bool,
     /// So that two loads rarely use the same UE addresses and tunnels.
     offset: u32,
 }
@@ -34,6 +36,7 @@ impl Sessions {
             local,
             gateway,
             threshold: None,
+            rates: false,
             offset: mixed,
         }
     }
@@ -41,6 +44,12 @@ impl Sessions {
     /// Has usage reported after so many octets.
     pub(super) fn with_usage(mut self, threshold: Option<u64>) -> Self {
         self.threshold = threshold;
+        self
+    }
+
+    /// Asks for rates, of a network with a name.
+    pub(super) const fn with_rates(mut self, rates: bool) -> Self {
+        self.rates = rates;
         self
     }
 
@@ -54,6 +63,11 @@ impl Sessions {
         let rules = match self.threshold {
             Some(octets) => rules.counted(octets),
             None => rules,
+        };
+        let rules = match self.rates {
+            // From 20 to 80 Mbit/s from the user, and five times as much to the user.
+            true => rules.limited("internet", 20_000 * (1 + u64::from(number % 4))),
+            false => rules,
         };
         rules.into_request(&self.name, FSeid::new(seid, self.local))
     }

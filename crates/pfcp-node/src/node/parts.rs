@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::NodeError;
 use crate::config::{DataPathKind, NodeConfig, PolicyKind};
 use crate::data_path::{DataPath, NoTraffic, SimulatedTraffic};
 use crate::policy::{Desk, Policy, QosCap};
@@ -17,6 +18,14 @@ pub struct NodeParts {
 }
 
 impl NodeParts {
+    /// Whether the parts are given that the configuration speaks of.
+    pub(super) fn check(&self, config: &NodeConfig) -> Result<(), NodeError> {
+        match (config.policy.kind, &self.policy) {
+            (PolicyKind::Component, None) => Err(NodeError::NoPolicy),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn data_path(&self, config: &NodeConfig) -> Arc<dyn DataPath> {
         if let Some(given) = &self.data_path {
             return Arc::clone(given);
@@ -33,7 +42,8 @@ impl NodeParts {
     pub(super) fn desk(&self, config: &NodeConfig) -> Option<Desk> {
         let policy: Arc<dyn Policy> = match (&self.policy, config.policy.kind) {
             (Some(given), _) => Arc::clone(given),
-            (None, PolicyKind::None) => return None,
+            // Refused before: a component is a part that the program gives.
+            (None, PolicyKind::None | PolicyKind::Component) => return None,
             (None, PolicyKind::QosCap) => Arc::new(QosCap::new(config.policy.caps())),
         };
         let (budget, on_failure) = (config.policy.budget, config.policy.on_failure);

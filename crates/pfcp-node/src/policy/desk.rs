@@ -51,7 +51,8 @@ pub struct PolicyStats {
     pub refused: u64,
     /// Questions that were not answered within the budget.
     pub late: u64,
-    /// Questions whose policy panicked, was stopped, or answered with a change that is not sound.
+    /// Questions whose policy panicked, was stopped, could not say, or answered with a change that
+    /// is not sound.
     pub failed: u64,
     /// Questions that were not put because as many wait as may.
     pub busy: u64,
@@ -81,11 +82,17 @@ impl Desk {
             }
         };
         match answer {
+            Ok(Verdict::Undecided) => {
+                add(&self.counters.failed);
+                let (node, question) = (&key.0, key.1.name());
+                tracing::debug!(node, question, "the policy cannot say");
+                self.without_answer(&key)
+            }
             Ok(verdict) => {
                 add(match &verdict {
-                    Verdict::Admit => &self.counters.admitted,
                     Verdict::Change(_) => &self.counters.changed,
                     Verdict::Refuse(_) => &self.counters.refused,
+                    _ => &self.counters.admitted,
                 });
                 // Bounded: there are as many peers as associations.
                 if self.on_failure == OnFailure::LastGood {

@@ -42,6 +42,8 @@ impl Session {
         match desk.ask(question).await {
             Verdict::Admit => Ok((rules, None)),
             Verdict::Refuse(cause) => Err(Refusal::new(cause)),
+            // What holds then has taken its place already.
+            Verdict::Undecided => Err(Refusal::new(Cause::SYSTEM_FAILURE)),
             Verdict::Change(change) => self.changed_by_policy(&rules, *change).map_err(|error| {
                 desk.unsound();
                 tracing::warn!(session = %self.seid, error, "the policy's change is not sound");
