@@ -1,24 +1,29 @@
-//! The one place where siblings meet: a node of actors, PFCP, a control socket and metrics.
+//! The one place where siblings meet: a node of actors, components, PFCP, doors and metrics.
 
+pub(crate) mod components;
 mod doors;
 mod logs;
 mod n4;
+mod policy;
 mod topics;
 mod vitals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
 use strowger_gateway::{Doors, Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
-use strowger_pfcp_node::{Node, NodeError, NodeHandle, StoreError};
+use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 
 use crate::config::Config;
 use crate::control;
 use crate::exit::{Done, Failure};
 
+use self::components::Components;
 pub(crate) use self::n4::{elements, elements_in_words, stats as n4_stats};
+use self::policy::ComponentPolicy;
 use self::vitals::Later;
 
 /// A node that runs.
@@ -34,11 +39,12 @@ pub(crate) struct Running {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) system: ActorSystem,
     pub(crate) node: NodeHandle,
+    pub(crate) components: Components,
     shutdown: std::time::Duration,
 }
 
-/// Starts a node: the actor system, the HTTP door if it is to be open, the N4 endpoint, and the
-/// control socket with what it answers.
+/// Starts a node: the actor system, the HTTP door if it is to be open, components, the N4 endpoint,
+/// and the control socket with what it answers.
 ///
 /// Whatever fails leaves nothing running.
 pub(crate) async fn start(config: &Config) -> Done<Running> {
@@ -60,21 +66,29 @@ async fn start_in(
     config: &Config,
     recorder: Option<Recorder>,
 ) -> Done<Running> {
-    let later = Later::default();
-    let vitals = vitals::of(config, &later);
+    let (later, later_components) = (Later::default(), components::Later::default());
+    let vitals = components::vitals(vitals::of(config, &later), &later_components);
     // Before the node, so that it can say that the node is not ready, and last to end.
     let http = match recorder {
         Some(recorder) => watch(system, config, recorder, &vitals).await?,
         None => None,
     };
-    let node = Node::start(system, config.n4.clone()).await;
+    let components = components::start(system, config).await?;
+    // Nobody else sets it.
+    let _ = later_components.set(components.clone());
+    let mut parts = NodeParts::default();
+    if let Some(policy) = ComponentPolicy::of(config, &components)? {
+        parts.policy = Some(Arc::new(policy));
+    }
+    let node = Node::start_with(system, config.n4.clone(), parts).await;
     let node = node.map_err(|error| refused(&error))?;
     // Nobody else sets it.
     let _ = later.set(node.clone());
     let methods = logs::register(Methods::new().vitals(vitals));
     let methods = n4::register(methods, &node);
+    let methods = components::register(methods, &components);
     let gateway = open(system, config, methods.clone()).await?;
-    let relayed = topics::relay(system).await;
+    let relayed = topics::relay(system, components::relays(config)).await;
     relayed.map_err(|error| Failure::outside(error.to_string()))?;
     let doors = doors::open(system, &config.gateway, methods).await?;
     Ok(Running {
@@ -84,6 +98,7 @@ async fn start_in(
         http,
         system: system.clone(),
         node,
+        components,
         shutdown: config.node.shutdown,
     })
 }

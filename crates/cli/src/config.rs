@@ -4,6 +4,7 @@
 //! under `[n4]` are the PFCP node's own; see [`NodeConfig`].
 
 mod change;
+mod component;
 mod problem;
 mod span;
 
@@ -16,6 +17,7 @@ use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
+pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
 pub(crate) use self::problem::Problem;
 use crate::exit::{Done, Failure};
 
@@ -29,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) gateway: GatewaySection,
     pub(crate) metrics: MetricsSection,
     pub(crate) log: LogSection,
+    pub(crate) components: ComponentsSection,
+    pub(crate) component: Vec<ComponentSection>,
 }
 
 /// The process as a whole.
@@ -247,7 +251,11 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::file(path, &error).hint("`strowger init FILE` writes a configuration")
         })?;
-        let config = Self::parse(&text, &path.display().to_string())?;
+        let mut config = Self::parse(&text, &path.display().to_string())?;
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        for component in &mut config.component {
+            component.found_from(folder);
+        }
         Ok((config, text))
     }
 
@@ -315,6 +323,9 @@ impl Config {
                 let what = "needs gateway.token_file: everybody on this machine can reach it";
                 return Some(Problem::at(key, what));
             }
+        }
+        if let Some(problem) = self.components.problem(self.component.len()) {
+            return Some(problem);
         }
         if self.node.name.is_empty() {
             return Some(Problem::at("node.name", "is empty; a node needs a name"));

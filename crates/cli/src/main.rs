@@ -5,6 +5,7 @@
 //! which number the process ends with is decided here and nowhere else.
 
 mod command;
+mod component;
 mod compose;
 mod config;
 mod conformance;

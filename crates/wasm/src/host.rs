@@ -88,10 +88,6 @@ impl Host {
     /// When the system has no thread for its deadlines, or the folder for compiled code is not this
     /// process's own.
     pub fn with_store(limits: HostLimits, kv: KvStore) -> Result<Self, HostError> {
-        metrics::describe_counter!(
-            "strowger_component_faults_total",
-            "Faults of components, by component and kind."
-        );
         let folder = limits.cache.as_deref();
         let folder = folder.map(|path| Folder::open(path, limits.cached));
         let folder = folder.transpose().map_err(HostError)?;

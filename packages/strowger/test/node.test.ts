@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -59,6 +59,31 @@ test("a client comes back when its node does", how, async () => {
     await using second = await startNode({ ...options, socket });
     assert.equal(await waiting, 7);
     assert.notEqual(second.pid, first.pid);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a component of a node answers as every actor does", how, async () => {
+  type Component = {
+    call: { payload: string; reply: string };
+    message: { payload: string };
+  };
+  const folder = mkdtempSync(join(tmpdir(), "strowger-"));
+  try {
+    const fixture = new URL("../../../../fixtures/components/counter.wasm", import.meta.url);
+    const file = JSON.stringify(fileURLToPath(fixture));
+    const limits = '[limits]\ndeadline = "60s"\n[state]\nmode = "snapshot"';
+    const manifest = `[component]\nname = "counter"\nfile = ${file}\n${limits}\n`;
+    writeFileSync(join(folder, "counter.toml"), manifest);
+    const config = join(folder, "node.toml");
+    writeFileSync(config, '[[component]]\nmanifest = "counter.toml"\nexpose = true\n');
+    await using node = await startNode({ ...options, args: ["--port", "0", "--config", config] });
+    const counter = node.actor<Component>("components/counter");
+    assert.equal(await counter.ask("call", "x"), "1");
+    await counter.tell("message", "x");
+    await assert.rejects(counter.ask("call", "panic"), { code: "failed", message: /gave up/ });
+    assert.equal(await counter.ask("call", "x"), "3");
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use strowger_pfcp_node::{Durability, StoreConfig};
 
+use crate::compose::components;
 use crate::config::Config;
 use crate::exit::{Done, Failure};
 use crate::output::Output;
@@ -14,6 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   strowger check node.toml
   strowger init - | strowger check -
+
+Components are loaded, and so every import is held against what they are granted.
 
 Exit code 2: the file cannot be used; standard error shows the place and what to do.";
 
@@ -36,16 +39,26 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     } else {
         Config::read(&args.file)?.0
     };
+    let components = components::check(&config)?;
     let file = args.file.display().to_string();
     let listen = config.n4.listen.iter().map(ToString::to_string);
     let listen: Vec<String> = listen.collect();
     if args.json {
-        return output.json(&json!({ "file": file, "ok": true, "n4": listen }));
+        return output.json(&json!({
+            "file": file,
+            "ok": true,
+            "n4": listen,
+            "components": components,
+        }));
     }
     let peers = config.n4.peers.iter().map(ToString::to_string);
     let peers: Vec<String> = peers.collect();
+    let components = match components.as_slice() {
+        [] => String::new(),
+        names => format!("; runs the components {}", names.join(", ")),
+    };
     output.line(format!(
-        "{file}: ok; listens on {} for peers in {}; keeps sessions in {}",
+        "{file}: ok; listens on {} for peers in {}; keeps sessions in {}{components}",
         listen.join(", "),
         peers.join(", "),
         store(&config.n4.store),

@@ -1,15 +1,17 @@
-//! `strowger component`: WebAssembly components, without a node.
+//! `strowger component`: WebAssembly components, without a node and on one.
 
 mod build;
+mod deployed;
 mod inspect;
 mod new;
 mod run;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use strowger_wasm::{Host, HostLimits, LoadError, Manifest, ManifestError};
+use strowger_wasm::{Host, HostLimits, LoadError, Manifest};
 
+use crate::component::{by_manifest, manifest, not_loaded, octets};
 use crate::exit::{Done, Failure};
 use crate::output::Output;
 
@@ -23,6 +25,16 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     /// Runs a component and asks it each line of standard input.
     Run(run::Args),
+    /// Lists the components of a running node.
+    List(deployed::ListArgs),
+    /// Starts a component on a running node.
+    Deploy(deployed::DeployArgs),
+    /// Puts another version in the place of one that runs on a node; no message is lost.
+    Upgrade(deployed::UpgradeArgs),
+    /// Puts the version before in the place of the one that runs on a node.
+    Rollback(deployed::RollbackArgs),
+    /// Ends a component of a running node.
+    Remove(deployed::RemoveArgs),
 }
 
 /// Which component, and what it is granted.
@@ -41,6 +53,11 @@ pub(crate) fn run(command: &Command, output: &mut Output) -> Done {
         Command::Build(args) => build::run(args, output),
         Command::Inspect(args) => inspect::run(args, output),
         Command::Run(args) => run::run(args, output),
+        Command::List(args) => deployed::list(args, output),
+        Command::Deploy(args) => deployed::deploy(args, output),
+        Command::Upgrade(args) => deployed::upgrade(args, output),
+        Command::Rollback(args) => deployed::rollback(args, output),
+        Command::Remove(args) => deployed::remove(args, output),
     }
 }
 
@@ -48,12 +65,7 @@ impl Which {
     /// The octets and the manifest.
     fn read(&self) -> Done<(Vec<u8>, Manifest)> {
         if self.file.extension().is_some_and(|end| end == "toml") {
-            let manifest = manifest(&self.file)?;
-            let Some(file) = &manifest.component.file else {
-                let text = format!("{}: does not say `component.file`", self.file.display());
-                return Err(Failure::input(text).hint("say where the component is"));
-            };
-            return Ok((octets(file)?, manifest));
+            return by_manifest(&self.file);
         }
         let manifest = match &self.manifest {
             Some(path) => manifest(path)?,
@@ -63,37 +75,12 @@ impl Which {
     }
 }
 
-fn octets(path: &Path) -> Done<Vec<u8>> {
-    std::fs::read(path).map_err(|error| Failure::file(path, &error))
-}
-
-fn manifest(path: &Path) -> Done<Manifest> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
-    let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let manifest = Manifest::parse(&text).map(|manifest| manifest.within(folder));
-    manifest.map_err(|error| {
-        let what = match error {
-            ManifestError::Parse(error) => error.to_string(),
-            error => error.to_string(),
-        };
-        Failure::input(format!("{}: {what}", path.display()))
-    })
-}
-
 fn host() -> Done<Host> {
     let mut limits = HostLimits::default();
     (limits.instances, limits.waiting) = (4, 4);
     Host::new(limits).map_err(|error| Failure::outside(error.to_string()))
 }
 
-/// Why a component is not loaded, with what to do about it.
 fn refused(which: &Which, error: &LoadError) -> Failure {
-    let failure = Failure::input(format!("{}: {error}", which.file.display()));
-    match error {
-        LoadError::Denied(_) => {
-            failure.hint("grant it in the manifest; `strowger component inspect` shows each import")
-        }
-        LoadError::Export { .. } => failure.hint("the contract is wit/component.wit"),
-        _ => failure,
-    }
+    not_loaded(&which.file, error)
 }

@@ -1,6 +1,7 @@
 //! `strowger demo`: a node with embedded defaults, and an SMF that keeps it busy.
 
 mod figures;
+mod policy;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use strowger_pfcp_node::{Chaos, DataPathKind, Load, LoadHandle, LoadPlan, Pace};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use self::figures::Figures;
+use self::policy::Poison;
 use super::pfcp::load;
 use super::signals::Signals;
 use super::span;
@@ -30,6 +32,9 @@ Examples:
 Establishes sessions at the rate until enough are held; then it deletes the oldest and establishes
 the next at the same rate. With --chaos at least ten sessions a second are made to panic while
 they are used; each must afterwards accept a modification that names its own PDR, or it is lost.
+
+A WebAssembly component, qos-cap, is asked about each session and lowers its rates. It has 1 ms; a
+session that it does not answer about is admitted. With --chaos it traps twice a second and goes on.
 
 Traffic is simulated: sessions count it and report their usage to the SMF. No packet is forwarded.
 
@@ -75,6 +80,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+    // Each question without an answer is a warning; the summary counts them.
+    log_as_configured(QUIET);
     if args.chaos {
         quieten_chaos();
     }
@@ -113,6 +120,7 @@ impl Args {
         let room = self.sessions.saturating_add(SPARE);
         config.n4.limits.sessions = config.n4.limits.sessions.max(room);
         config.n4.data_path.kind = DataPathKind::Simulated;
+        policy::configure(&mut config);
         config
     }
 
@@ -122,6 +130,7 @@ impl Args {
         plan.pace = Pace::Rate(self.rate);
         plan.sessions = self.sessions;
         plan.usage = Some(THRESHOLD);
+        plan.rates = true;
         plan.chaos = self.chaos.then(|| Chaos {
             node: running.node.clone(),
             rate: PANICS,
@@ -173,6 +182,9 @@ async fn load_in(
     Ok(Figures::of(&last, running))
 }
 
+/// How often the policy traps.
+const TRAPS: Duration = Duration::from_millis(500);
+
 /// Draws the live line once a second.
 async fn watch(
     args: &Args,
@@ -192,10 +204,18 @@ async fn watch(
     };
     tokio::pin!(over);
     let mut before = 0;
+    let poison = args.chaos.then(Poison::new);
+    let mut traps = interval_at(start + TRAPS, TRAPS);
     loop {
         tokio::select! {
             () = &mut over => return Ok(()),
             () = signals.end() => return Ok(()),
+            _ = traps.tick() => {
+                if let Some(poison) = &poison {
+                    poison.give(running);
+                }
+                continue;
+            }
             _ = every.tick() => {}
         }
         if args.json {
@@ -247,6 +267,7 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
     for (command, what) in [
         ("tree", "the supervised actors"),
         ("top", "the busiest of them, live"),
+        ("component list", "the policy that is asked"),
         ("pfcp sessions", "what the node holds"),
     ] {
         let command = format!("  {program} {command}{at}");
@@ -262,7 +283,7 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
 /// Keeps the panics that are asked for off the terminal; every other one is told.
 fn quieten_chaos() {
     // Each end of an actor is a warning; here they are the point, and the summary counts them.
-    log_as_configured("warn,strowger::run=error");
+    log_as_configured(&format!("{QUIET},strowger::run=error"));
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let payload = panic.payload();
@@ -273,6 +294,9 @@ fn quieten_chaos() {
         }
     }));
 }
+
+/// What the demo logs.
+const QUIET: &str = "warn,strowger_pfcp_node::policy=error";
 
 /// What the words of an injected panic contain.
 const CHAOS: &str = "chaos";

@@ -19,7 +19,8 @@ Examples:
   strowger tell '@(conformance/echo) publish' '{\"price\": 7}'
 
 PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
-take one message that can be told. Without JSON the message carries nothing; - reads standard input.
+take one message that is told, or else one that is asked. Without JSON the message carries nothing;
+- reads standard input.
 
 Exit code 1: nobody is exposed there, or takes no such message.";
 
@@ -186,11 +187,18 @@ async fn only(client: &mut Client, address: &Address, pattern: &str) -> Done<Str
         .await;
     let exposed = exposed.map_err(|error| refused(&error))?;
     let messages = exposed[0]["messages"].as_array();
-    let mut names = messages.into_iter().flatten().filter_map(|message| {
-        let fits =
-            message["pattern"] == pattern || (pattern == "tell" && message["pattern"] == "ask");
-        fits.then(|| message["name"].as_str()).flatten()
-    });
+    let names = |pattern: &str| {
+        let messages = messages.into_iter().flatten();
+        let fits = messages.filter(|message| message["pattern"] == pattern);
+        let names = fits.filter_map(|message| message["name"].as_str());
+        names.collect::<Vec<_>>()
+    };
+    let mut names = match (pattern, names(pattern)) {
+        // What is asked can be told as well, but what is told alone is meant.
+        ("tell", told) if told.is_empty() => names("ask"),
+        (_, names) => names,
+    }
+    .into_iter();
     let Some(first) = names.next() else {
         let text = format!("{address} has no message for `{pattern}`");
         return Err(Failure::found(text));

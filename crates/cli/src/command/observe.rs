@@ -124,22 +124,32 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
     if args.json {
         return each(&args.control, "ps", params, |row| output.json(&row));
     }
-    let mut table = Table::new([
-        "path",
-        "kind",
-        "state",
-        "waiting",
-        "room",
-        "high",
-        "handled",
-        "busy",
-        "restarts",
-        "last exit",
-    ]);
+    let mut rows = Vec::new();
     each(&args.control, "ps", params, |row| {
-        table.row([
+        rows.push(row);
+        Ok(())
+    })?;
+    let components = rows.iter().any(|row| row["component"].is_object());
+    let mut table = Table::new(
+        [
+            "path",
+            "kind",
+            "state",
+            "waiting",
+            "room",
+            "high",
+            "handled",
+            "busy",
+            "restarts",
+            "last exit",
+        ]
+        .into_iter()
+        .chain(components.then_some("component")),
+    );
+    for row in &rows {
+        let cells = [
             text(&row["path"]),
-            kind(&row),
+            kind(row),
             text(&row["state"]),
             text(&row["depth"]),
             text(&row["capacity"]),
@@ -148,9 +158,10 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
             format!("{:.1} ms", row["busy_us"].as_f64().unwrap_or(0.0) / 1e3),
             text(&row["restarts"]),
             text(&row["last_exit"]),
-        ]);
-        Ok(())
-    })?;
+        ];
+        let component = components.then(|| component(&row["component"]));
+        table.row(cells.into_iter().chain(component));
+    }
     table.print(output)
 }
 
@@ -214,6 +225,18 @@ fn text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }
+}
+
+/// What a component has done, and its memory.
+fn component(note: &Value) -> String {
+    if note.is_null() {
+        return String::new();
+    }
+    let kib = note["memory"].as_u64().unwrap_or(0) / 1024;
+    format!(
+        "{} calls, {} faults, {kib} KiB",
+        note["calls"], note["faults"]
+    )
 }
 
 /// Text without what a terminal would act on: keys of actors may come from peers.

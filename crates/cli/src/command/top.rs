@@ -34,8 +34,9 @@ Keys: d r b m x sort by waiting, rate, busy, memory, restarts; t tree or flat; /
 pause; arrows scroll; q quits. What has reached 85 % of a limit is red: a mailbox, sessions, memory.
 
 Busy is the share of one thread; it and rates are those of the time between two readings. Memory is
-an estimate. Readings take the node at most 1 % of the time of one thread: with very many actors it
-answers less often than it is asked.";
+an estimate; that of a component is added to that of its actor, and its calls and faults stand
+behind its path. Readings take the node at most 1 % of the time of one thread: with very many
+actors it answers less often than it is asked.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -119,12 +120,16 @@ fn table(reading: &Reading, output: &mut Output) -> Done {
     let heads = ["path", "waiting", "msg/s", "busy", "memory", "restarts"];
     let mut table = Table::new(heads);
     for row in &reading.rows {
+        let path = printable(&row.path);
+        let path = row
+            .note()
+            .map_or_else(|| path.clone(), |note| format!("{path} ({note})"));
         table.row([
-            printable(&row.path),
+            path,
             row.waiting(),
             reading::number(row.rate),
             row.busy(),
-            reading::octets(row.memory as f64),
+            row.octets(),
             row.restarts.to_string(),
         ]);
     }

@@ -4,14 +4,23 @@ use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
 use strowger_gateway::RelaySpec;
 use strowger_pfcp_node::{SessionEvent, UsageFigures, UsageReported};
+use strowger_wasm::Event;
 
-/// Relays them: `@(topic/n4/sessions)` and `@(topic/n4/usage)`.
-pub(super) async fn relay(system: &ActorSystem) -> Result<(), StartError> {
+/// Relays them: `@(topic/n4/sessions)` and `@(topic/n4/usage)`, and those of components.
+pub(super) async fn relay(
+    system: &ActorSystem,
+    components: Vec<(String, RelaySpec<Event>)>,
+) -> Result<(), StartError> {
     let sessions = RelaySpec::new(SessionEvent::TOPIC, session).child("sessions");
     let usage = RelaySpec::new(UsageReported::TOPIC, usage).child("usage");
-    let topics = Supervisor::new(Strategy::OneForOne)
+    let mut topics = Supervisor::new(Strategy::OneForOne)
         .child(sessions)
         .child(usage);
+    for (at, (topic, relay)) in components.into_iter().enumerate() {
+        // A topic may have slashes, a key may not.
+        let key = format!("{at}.{}", topic.replace('/', "."));
+        topics = topics.child(relay.child(&key));
+    }
     system.supervise("topics", topics).await.map(drop)
 }
 

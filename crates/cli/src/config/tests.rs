@@ -18,12 +18,18 @@ fn an_empty_file_is_the_default() {
     assert_eq!(Config::parse("", "empty").unwrap(), Config::default());
 }
 
+/// What stands above a table, of which there may be many.
+fn head(table: &str) -> String {
+    match table {
+        "" => String::new(),
+        "component" => "[[component]]\n".to_owned(),
+        table => format!("[{table}]\n"),
+    }
+}
+
 /// The keys of a table, as the reader itself lists them.
 fn keys_of(table: &str) -> Vec<String> {
-    let wrong = match table {
-        "" => "no_such_key = 1".to_owned(),
-        table => format!("[{table}]\nno_such_key = 1"),
-    };
+    let wrong = format!("{}no_such_key = 1", head(table));
     let error = toml::from_str::<Config>(&wrong).unwrap_err();
     let mut quoted = error.message().split('`').skip(1).step_by(2);
     assert_eq!(quoted.next(), Some("no_such_key"), "{error}");
@@ -38,7 +44,7 @@ fn every_key() -> Vec<(String, String)> {
         for key in keys_of(&table) {
             let path = format!("{table}.{key}");
             let path = path.trim_start_matches('.').to_owned();
-            let probe = format!("[{path}]\nno_such_key = 1");
+            let probe = format!("{}no_such_key = 1", head(&path));
             let probe = toml::from_str::<Config>(&probe).unwrap_err();
             // A choice of names has no such name; only a table has no such field.
             if probe.message().contains("unknown field `no_such_key`") {
@@ -57,7 +63,7 @@ fn every_key_is_in_the_example_with_a_comment() {
     let keys = every_key();
     assert!(keys.len() > 20, "{keys:?}");
     for (table, key) in keys {
-        let body = example.split(&format!("[{table}]\n")).nth(1);
+        let body = example.split(&head(&table)).nth(1);
         let body = body.unwrap_or_else(|| panic!("no [{table}]"));
         let body = body.split("\n[").next().unwrap();
         let is_key = |line: &str| {
@@ -91,7 +97,7 @@ fn every_key_is_read_outside_of_the_configuration() {
     let mut code = String::new();
     source(&crates.join("cli/src"), &mut code);
     source(&crates.join("pfcp-node/src"), &mut code);
-    let limits = include_str!("../config.rs");
+    let limits = concat!(include_str!("../config.rs"), include_str!("component.rs"));
     for limits in limits.split("fn limits").skip(1) {
         code.push_str(limits.split("\n    }").next().unwrap());
     }
@@ -159,6 +165,22 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
         ("[node]\nshutdown = \"0s\"", "2:12", "from 100ms to 60m"),
         ("[node]\nshutdown = \"soon\"", "2:12", "use ms, s, m or h"),
         ("[log]\nfilter = \"a=b=c\"", "2:10", "`log.filter`"),
+        ("[components]\ninstances = 0", "2:13", "from 1 to 20000"),
+        (
+            "[components]\ninstances = 1\nwaiting = 2",
+            "3:11",
+            "at most `components.instances`",
+        ),
+        (
+            "[[component]]\nmanifest = \"a\"\n[component.grant]\nlgo = true",
+            "4:1",
+            "unknown field `lgo`",
+        ),
+        (
+            "[[component]]\nname = \"a\"",
+            "1:1",
+            "missing field `manifest`",
+        ),
     ] {
         let told = error(text);
         assert!(

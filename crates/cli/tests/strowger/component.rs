@@ -73,6 +73,45 @@ fn what_is_not_granted_is_shown_with_what_would_grant_it() {
 }
 
 #[test]
+fn a_module_of_any_compiler_becomes_a_component() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let place = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let (module, component) = (place("core.wasm"), place("it.wasm"));
+    std::fs::write(&module, wat::parse_str(SILENT).expect("it parses")).expect("it is ours");
+    let build = ["component", "build", &module, "--out", &component, "--json"];
+    let ran = strowger(build);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = fed(["component", "run", &component, "--json"], b"hello\n");
+    assert_eq!(
+        (ran.code, &ran.objects()[0]["answer"]),
+        (0, &"".into()),
+        "{}",
+        ran.err
+    );
+    let ran = strowger(build.into_iter().chain(["--world", "durable"]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("snapshot"), "{}", ran.err);
+    let ran = strowger(build.into_iter().chain(["--world", "flat"]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("flat"), "{}", ran.err);
+    std::fs::write(&module, "no module").expect("it is ours");
+    let ran = strowger(build);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("core.wasm: "), "{}", ran.err);
+}
+
+/// Does nothing well: every result is at address 16, where all is 0.
+const SILENT: &str = r#"(module
+  (memory (export "memory") 1)
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+  (func (export "strowger:component/actor@0.1.0#init")
+    (param i32 i32 i32 i32 i32 i32) (result i32) (i32.const 16))
+  (func (export "strowger:component/actor@0.1.0#handle")
+    (param i32 i64 i32 i32) (result i32) (i32.const 16))
+  (func (export "strowger:component/actor@0.1.0#stop"))
+  (func (export "strowger:component/actor@0.1.0#health") (result i32) (i32.const 16)))"#;
+
+#[test]
 fn a_bad_manifest_is_shown_with_its_place() {
     let folder = tempfile::tempdir().expect("a folder of our own");
     let file = folder.path().join("bad.toml");

@@ -5,6 +5,7 @@ mod binary;
 mod captures;
 mod command_line;
 mod component;
+mod components;
 mod configuration;
 mod conformance;
 mod decode;

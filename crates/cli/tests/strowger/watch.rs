@@ -34,7 +34,7 @@ fn top_once_is_a_table_or_an_object() {
         .iter()
         .map(|limit| &limit["name"])
         .collect();
-    assert_eq!(names, ["memory", "sessions", "associations"]);
+    assert_eq!(names, ["memory", "sessions", "associations", "components"]);
 }
 
 #[test]

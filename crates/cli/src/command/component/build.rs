@@ -1,12 +1,13 @@
-//! `strowger component build`: a Rust package to a component.
+//! `strowger component build`: a Rust package, or a module of another compiler, to a component.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use wit_component::ComponentEncoder;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
 
-use super::octets;
+use crate::component::octets;
 use crate::exit::{Done, Failure};
 use crate::output::Output;
 
@@ -14,37 +15,54 @@ const EXAMPLES: &str = "\
 Examples:
   strowger component build counter
   strowger component build counter --out counter.wasm
+  strowger component build upper.core.wasm --out upper.wasm
+  strowger component build state.core.wasm --world durable --out state.wasm
 
 Builds the package with cargo for wasm32-unknown-unknown, and wraps what comes out as a component.
 Rust needs that target (rustup target add wasm32-unknown-unknown), or a nightly toolchain with its
-sources (rustup component add rust-src --toolchain nightly).";
+sources (rustup component add rust-src --toolchain nightly).
+
+A file is a core module, which any compiler may have made: it exports the functions of a world of
+wit/component.wit (plain, durable, batched, complete) under the names of the canonical ABI, as
+components/upper/upper.c does, and is wrapped as it is.";
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The folder of the package.
-    folder: PathBuf,
+    /// The folder of the package, or a core module.
+    #[arg(value_name = "FOLDER|MODULE")]
+    from: PathBuf,
     /// Where the component goes; beside the package's manifest under its name if it is not said.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// The world that a core module exports.
+    #[arg(long, default_value = "plain")]
+    world: String,
     /// Prints one object.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
-    let (name, target) = package(&args.folder)?;
-    compile(&args.folder)?;
-    let module = target
-        .join(TARGET)
-        .join("release")
-        .join(format!("{}.wasm", name.replace('-', "_")));
-    let component = encode(&octets(&module)?)
-        .map_err(|why| Failure::input(format!("{}: {why}", module.display())))?;
-    let default = || args.folder.join(format!("{name}.wasm"));
-    let out = args.out.clone().unwrap_or_else(default);
+    let wrong =
+        |module: &Path, why: String| Err(Failure::input(format!("{}: {why}", module.display())));
+    let (component, default) = if args.from.is_file() {
+        let component = wrap(octets(&args.from)?, &args.world);
+        let component = component.or_else(|why| wrong(&args.from, why))?;
+        (component, args.from.with_extension("component.wasm"))
+    } else {
+        let (name, target) = package(&args.from)?;
+        compile(&args.from)?;
+        let module = target
+            .join(TARGET)
+            .join("release")
+            .join(format!("{}.wasm", name.replace('-', "_")));
+        let component = encode(&octets(&module)?).or_else(|why| wrong(&module, why))?;
+        (component, args.from.join(format!("{name}.wasm")))
+    };
+    let out = args.out.clone().unwrap_or(default);
     std::fs::write(&out, &component).map_err(|error| Failure::file(&out, &error))?;
     let sha256 = strowger_wasm::Digest::of(&component).to_string();
     if args.json {
@@ -53,6 +71,21 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     }
     let (file, octets) = (out.display(), component.len());
     output.line(format!("{file}: {octets} octets, sha256 {sha256}"))
+}
+
+/// The contract, for modules that do not bring it along.
+const WIT: &str = include_str!("../../../../../wit/component.wit");
+
+/// Makes a component of a core module that exports a world of the contract.
+fn wrap(mut module: Vec<u8>, world: &str) -> Result<Vec<u8>, String> {
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("component.wit", WIT);
+    let package = package.map_err(|error| format!("{error:#}"))?;
+    let world = resolve.select_world(&[package], Some(world));
+    let world = world.map_err(|error| format!("{error:#}"))?;
+    let embedded = embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8);
+    embedded.map_err(|error| format!("{error:#}"))?;
+    encode(&module)
 }
 
 fn encode(module: &[u8]) -> Result<Vec<u8>, String> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger_pfcp_node::LoadFigures;
 
+use super::policy::NAME;
 use crate::command::latency;
 use crate::command::pfcp::load::micros;
 use crate::compose::Running;
@@ -33,18 +34,27 @@ pub(super) struct Figures {
     /// Usage reports that the SMF has, and the octets that they tell.
     pub(super) usage_reports: u64,
     pub(super) usage_octets: u64,
+    /// Calls of the policy, and how often it trapped.
+    pub(super) calls: u64,
+    pub(super) traps: u64,
+    /// Sessions whose rates it lowered, and questions that it did not answer.
+    pub(super) lowered: u64,
+    pub(super) unanswered: u64,
     pub(super) elapsed: Duration,
 }
 
 impl Figures {
     /// Reads what the load measured and what the node counted.
     pub(super) fn of(load: &LoadFigures, running: &Running) -> Self {
+        let stats = running.node.stats();
+        let policy = &stats.policy;
+        let component = running.components.one(NAME).map(|deployed| deployed.info);
         Self {
             held: load.held,
             established: load.established,
             rejected: load.rejected,
             lost: load.lost,
-            restarts: running.node.stats().restored,
+            restarts: stats.restored,
             panics: load.panics,
             survived: load.survived,
             rate: load.rate(),
@@ -53,6 +63,10 @@ impl Figures {
             p999_us: micros(load, 0.999),
             usage_reports: load.usage_reports,
             usage_octets: load.usage_octets,
+            calls: component.as_ref().map_or(0, |info| info.calls),
+            traps: component.as_ref().map_or(0, |info| info.faults),
+            lowered: policy.changed,
+            unanswered: policy.late + policy.failed + policy.busy,
             elapsed: load.elapsed,
         }
     }
@@ -68,13 +82,15 @@ impl Figures {
             }
         };
         format!(
-            "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {} used  {}  {}",
+            "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {} used  \
+             {} policy calls  {}  {}",
             output.paint(Ink::Faint, clock(self.elapsed)),
             output.paint(Ink::Bold, self.held),
             self.rate,
             latency::text(self.p50_us),
             latency::text(self.p99_us),
             volume(self.usage_octets),
+            self.calls,
             count(self.restarts, "restarts"),
             count(self.rejected, "rejected"),
         )
@@ -96,6 +112,10 @@ impl Figures {
             "p999_us": self.p999_us,
             "usage_reports": self.usage_reports,
             "usage_octets": self.usage_octets,
+            "policy_calls": self.calls,
+            "policy_traps": self.traps,
+            "policy_lowered": self.lowered,
+            "policy_unanswered": self.unanswered,
             "seconds": (self.elapsed.as_secs_f64() * 1e3).round() / 1e3,
         })
     }
@@ -122,6 +142,10 @@ impl Figures {
             "{} of simulated traffic in {} usage reports",
             volume(self.usage_octets),
             self.usage_reports,
+        ))?;
+        output.line(format!(
+            "{} calls of the policy, {} sessions lowered, {} traps, {} questions not answered",
+            self.calls, self.lowered, self.traps, self.unanswered,
         ))?;
         if self.panics > 0 {
             output.line(format!(

@@ -62,7 +62,7 @@ fn table(view: &View, reading: &Reading, area: Rect) -> Table<'static> {
         false => reading
             .rows
             .iter()
-            .map(|row| actor(cut(&row.path, path), row))
+            .map(|row| actor(&row.path, path, row))
             .collect(),
     };
     let height = usize::from(area.height.saturating_sub(1)).max(1);
@@ -85,24 +85,35 @@ fn table(view: &View, reading: &Reading, area: Rect) -> Table<'static> {
         .column_spacing(1)
 }
 
-fn actor(path: String, row: &Row) -> TableRow<'static> {
-    let path = match row.state.as_str() {
-        "running" => Cell::from(path),
-        state => Cell::from(Line::from(vec![
-            Span::raw(path),
-            Span::styled(format!(" {state}"), ALARM),
-        ])),
-    };
+/// The row of an actor, whose path has so much room with what is said behind it.
+fn actor(path: &str, room: usize, row: &Row) -> TableRow<'static> {
+    let mut behind = Vec::new();
+    if row.state != "running" {
+        behind.push(Span::styled(format!(" {}", row.state), ALARM));
+    }
+    if let Some(note) = row.note() {
+        behind.push(Span::styled(format!(" {note}"), FAINT));
+    }
+    let taken: usize = behind.iter().map(Span::width).sum();
+    let mut spans = vec![Span::raw(cut(
+        path,
+        room.saturating_sub(taken).max(SHORTEST),
+    ))];
+    spans.append(&mut behind);
+    let path = Cell::from(Line::from(spans));
     let plain = Style::new();
     TableRow::new([
         path,
         right(row.waiting(), if row.alarms() { ALARM } else { plain }),
         right(reading::number(row.rate), plain),
         right(row.busy(), plain),
-        right(reading::octets(row.memory as f64), plain),
+        right(row.octets(), plain),
         right(row.restarts.to_string(), plain),
     ])
 }
+
+/// As much of a path is shown whatever is said behind it.
+const SHORTEST: usize = 16;
 
 fn right(text: String, style: Style) -> Cell<'static> {
     Cell::from(Line::styled(text, style).right_aligned())
@@ -132,10 +143,12 @@ fn tree(rows: &[Row], width: usize) -> Vec<TableRow<'static>> {
     let line = |(keys, row): (&Vec<&str>, &Option<&Row>)| {
         let indent = "  ".repeat(keys.len().saturating_sub(1));
         let key = keys.last().copied().unwrap_or("/");
-        let text = format!("{indent}{}", cut(key, width.saturating_sub(indent.len())));
         match row {
-            Some(row) => actor(text, row),
-            None => TableRow::new([Cell::from(text).style(FAINT)]),
+            Some(row) => actor(&format!("{indent}{key}"), width, row),
+            None => {
+                let text = format!("{indent}{}", cut(key, width.saturating_sub(indent.len())));
+                TableRow::new([Cell::from(text).style(FAINT)])
+            }
         }
     };
     nodes.iter().map(line).collect()
@@ -246,6 +259,19 @@ mod tests {
             shown[23],
             "d r b m x sort  t tree  / filter  space pause  q quit"
         );
+    }
+
+    #[test]
+    fn a_component_has_its_own_memory_calls_and_faults() {
+        let mut guest = row("/components/qos-cap/guest", 0, Some(1024));
+        guest["component"] = json!({ "calls": 12_345, "faults": 2, "memory": 1_114_112 });
+        let shown = lines(&drawn(&view(&[guest]), 100, 24));
+        assert!(
+            shown[3].starts_with("/components/qos-cap/guest 12.3k calls, 2 faults "),
+            "{}",
+            shown[3]
+        );
+        assert!(shown[3].contains(" 1.1 MiB "), "{}", shown[3]);
     }
 
     #[test]

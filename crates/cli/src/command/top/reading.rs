@@ -43,6 +43,16 @@ pub(super) struct Row {
     pub(super) load: f64,
     pub(super) memory: u64,
     pub(super) restarts: u64,
+    /// Of the actor of a component.
+    pub(super) component: Option<Component>,
+}
+
+/// What a component has done, and the memory that is its own.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Component {
+    calls: u64,
+    faults: u64,
+    memory: u64,
 }
 
 /// From this part of a limit on it is shown in red.
@@ -119,6 +129,22 @@ impl Row {
 
     pub(super) fn busy(&self) -> String {
         format!("{:.1} %", 100.0 * self.load)
+    }
+
+    /// The memory of the actor, with that of the component that it is.
+    pub(super) fn octets(&self) -> String {
+        let own = self.component.as_ref().map_or(0, |own| own.memory);
+        octets(self.memory.saturating_add(own) as f64)
+    }
+
+    /// What is to be said of a component, behind its path.
+    pub(super) fn note(&self) -> Option<String> {
+        let Component { calls, faults, .. } = self.component.as_ref()?;
+        let mut note = format!("{} calls", number(*calls as f64));
+        if *faults > 0 {
+            note.push_str(&format!(", {} faults", number(*faults as f64)));
+        }
+        Some(note)
     }
 
     pub(super) fn alarms(&self) -> bool {

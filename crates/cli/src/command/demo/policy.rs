@@ -1,0 +1,50 @@
+//! Who is asked about each session of the demo: a component that is part of the program.
+
+use std::time::Duration;
+
+use strowger_pfcp_node::{OnFailure, PolicyKind};
+use strowger_wasm::{Message, Payload};
+
+use crate::compose::Running;
+use crate::config::{ComponentSection, Config, Embedded};
+
+/// Its name.
+pub(super) const NAME: &str = "qos-cap";
+
+const QOS_CAP: Embedded = Embedded {
+    octets: include_bytes!("../../../../../fixtures/components/qos-cap.wasm"),
+    manifest: include_str!("qos-cap.toml"),
+};
+
+/// How long it may take over one question.
+const BUDGET: Duration = Duration::from_millis(1);
+
+/// Lets it be asked about each session; what it does not answer in time is admitted.
+pub(super) fn configure(config: &mut Config) {
+    let mut section = ComponentSection::new(format!("{NAME}.toml").into());
+    section.embedded = Some(QOS_CAP);
+    config.component.push(section);
+    let policy = &mut config.n4.policy;
+    policy.kind = PolicyKind::Component;
+    policy.component = Some(NAME.to_owned());
+    policy.budget = BUDGET;
+    policy.on_failure = OnFailure::Allow;
+}
+
+/// What ends a life of it: a message longer than its memory.
+#[derive(Debug)]
+pub(super) struct Poison(Payload);
+
+impl Poison {
+    pub(super) fn new() -> Self {
+        Self(vec![b' '; 4 << 20].into())
+    }
+
+    /// Gives it to the component, which traps for want of memory and is restarted.
+    pub(super) fn give(&self, running: &Running) {
+        if let Some(actor) = running.components.registry().find(NAME) {
+            // A full mailbox gets the next one.
+            let _ = actor.try_tell(Message(self.0.clone()));
+        }
+    }
+}

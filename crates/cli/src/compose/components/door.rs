@@ -1,0 +1,89 @@
+//! How those outside speak to a component: octets on one side, text and JSON on the other.
+//!
+//! A component gets the octets of a text, and JSON as it is written. What it answers with is a
+//! text if it can be one, else octets.
+
+use std::str;
+
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use strowger::{Code, Content, Door, Fault, Payload};
+use strowger_wasm::{Answer, Call, CallError, ComponentMsg, Event, Message};
+
+/// The door of a component.
+pub(super) fn open() -> Door<ComponentMsg> {
+    Door::new()
+        .tell_with("message", |payload| octets(payload).map(Message))
+        .ask_with("call", |payload| octets(payload).map(Call), answered)
+}
+
+/// What a component gets of a payload.
+pub(super) fn octets(payload: &Payload) -> Result<strowger_wasm::Payload, Fault> {
+    let octets = &payload.octets;
+    if payload.content != Content::Json {
+        return Ok((**octets).into());
+    }
+    let wrong = |error| Fault::new(Code::BadRequest, format!("payload: {error}"));
+    if octets.first() == Some(&b'"') {
+        let text: String = serde_json::from_slice(octets).map_err(wrong)?;
+        return Ok(text.into_bytes().into());
+    }
+    serde_json::from_slice::<IgnoredAny>(octets).map_err(wrong)?;
+    Ok((**octets).into())
+}
+
+fn answered(answer: Answer) -> Result<Payload, Fault> {
+    match answer {
+        Ok(octets) => {
+            let content = match str::from_utf8(&octets) {
+                Ok(_) => Content::Text,
+                Err(_) => Content::Octets,
+            };
+            Ok(Payload::new(content, octets.to_vec()))
+        }
+        Err(CallError::Refused(text)) => Err(Fault::new(Code::Refused, text)),
+        Err(error) => Err(Fault::new(Code::Failed, error.to_string())),
+    }
+}
+
+/// An event of a component, for those who read its topic.
+pub(super) fn told(event: &Event) -> Value {
+    match str::from_utf8(&event.payload) {
+        Ok(text) => json!(text),
+        Err(_) => json!(&*event.payload),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn got(content: Content, octets: &'static [u8]) -> Result<Vec<u8>, Code> {
+        let got = super::octets(&Payload::new(content, octets));
+        got.map(|octets| octets.to_vec())
+            .map_err(|fault| fault.code)
+    }
+
+    #[test]
+    fn a_text_is_its_octets_and_json_is_as_it_is_written() {
+        assert_eq!(got(Content::Json, br#""a\n""#), Ok(b"a\n".to_vec()));
+        assert_eq!(
+            got(Content::Json, b"{\"a\": 1}"),
+            Ok(b"{\"a\": 1}".to_vec())
+        );
+        assert_eq!(got(Content::Text, b"\"a\""), Ok(b"\"a\"".to_vec()));
+        assert_eq!(got(Content::Octets, &[255]), Ok(vec![255]));
+        assert_eq!(got(Content::None, b""), Ok(Vec::new()));
+        assert_eq!(got(Content::Json, b"{"), Err(Code::BadRequest));
+        assert_eq!(got(Content::Json, b"\"a"), Err(Code::BadRequest));
+    }
+
+    #[test]
+    fn an_answer_is_a_text_if_it_can_be_one() {
+        let content = |octets: &[u8]| answered(Ok(octets.into())).map(|payload| payload.content);
+        assert_eq!(content(b"5"), Ok(Content::Text));
+        assert_eq!(content(&[255]), Ok(Content::Octets));
+        let refused = answered(Err(CallError::Refused("no".to_owned())));
+        assert_eq!(refused.map_err(|fault| fault.code), Err(Code::Refused));
+    }
+}

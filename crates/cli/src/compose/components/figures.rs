@@ -1,0 +1,99 @@
+//! The figures of components: for listings, and for those who watch the node.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
+use strowger_wasm::Deployed;
+
+use super::Components;
+
+/// The components, once they have started: the HTTP door opens before them.
+pub(crate) type Later = Arc<OnceLock<Components>>;
+
+/// Adds what components have used up, and their figures.
+pub(crate) fn vitals(vitals: Vitals, components: &Later) -> Vitals {
+    let [live, counted] = std::array::from_fn(|_| Arc::clone(components));
+    vitals
+        .limit("components", move || {
+            let host = &live.get()?.0.host;
+            let most = host.limits().instances;
+            Some(Usage::new(host.live() as f64, most as f64))
+        })
+        .collect(move |page| {
+            let list = counted.get().map(|components| components.0.registry.list());
+            write(&list.unwrap_or_default(), page);
+        })
+}
+
+/// A figure of each component: its name, its kind, its meaning, and where it is read.
+type Row = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
+
+const EACH: [Row; 6] = [
+    (
+        "strowger_component_calls_total",
+        MetricKind::Counter,
+        "Messages that a component handled.",
+        |one| one.info.calls as f64,
+    ),
+    (
+        "strowger_component_failures_total",
+        MetricKind::Counter,
+        "Messages that a component answered with an error.",
+        |one| one.info.refused as f64,
+    ),
+    (
+        "strowger_component_lives_total",
+        MetricKind::Counter,
+        "Lives that a component has begun.",
+        |one| f64::from(one.info.lives),
+    ),
+    (
+        "strowger_component_memory_bytes",
+        MetricKind::Gauge,
+        "The linear memory of a component.",
+        |one| one.info.memory as f64,
+    ),
+    (
+        "strowger_component_messages",
+        MetricKind::Gauge,
+        "Messages that wait for a component.",
+        |one| one.mailbox_size as f64,
+    ),
+    (
+        "strowger_component_quarantined",
+        MetricKind::Gauge,
+        "1 while a component is in quarantine.",
+        |one| f64::from(u8::from(!one.alive)),
+    ),
+];
+
+fn write(list: &[Deployed], page: &mut Exposition) {
+    for (name, kind, help, read) in EACH {
+        let mut family = page.family(name, kind, help);
+        for one in list {
+            family.sample(&[("component", &one.info.name)], read(one));
+        }
+    }
+}
+
+impl Components {
+    /// The row of a component in a listing.
+    pub(super) fn row(&self, one: &Deployed) -> Value {
+        let info = &one.info;
+        json!({
+            "name": &*info.name,
+            "state": if one.alive { "running" } else { "quarantine" },
+            "sha256": info.digest.to_string(),
+            "address": self.address(&info.name),
+            "calls": info.calls,
+            "refused": info.refused,
+            "faults": info.faults,
+            "lives": info.lives,
+            "memory": info.memory,
+            "waiting": one.mailbox_size,
+            "previous": one.previous.map(|digest| digest.to_string()),
+            "fault": info.fault.as_ref().map(ToString::to_string),
+        })
+    }
+}

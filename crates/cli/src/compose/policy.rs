@@ -1,0 +1,220 @@
+//! The policy of the N4 node, where it is a component.
+//!
+//! The component is asked once for each QER with a Maximum Bitrate, or once where there is none, in
+//! lines of `key value`:
+//!
+//! | key | value |
+//! |---|---|
+//! | `question` | `session.establish` or `session.modify` |
+//! | `node`, `peer`, `seid`, `sessions` | whose session, and how many that peer would have |
+//! | `dnn` | the Network Instance of the first PDR that has one, else `default` |
+//! | `qer`, `uplink`, `downlink` | the QER and its rates in kbit/s |
+//!
+//! Its answer has lines too: `uplink` and `downlink`, where the QER shall have other rates. An
+//! error refuses the session: with the cause that it begins with (`cause 75: ...`), else with 64.
+
+use std::time::Duration;
+
+use strowger_pfcp::ie::{Cause, Mbr, UpdateQer};
+use strowger_pfcp::message::SessionModificationRequest;
+use strowger_pfcp_node::{Deciding, Policy, PolicyKind, Question, Verdict};
+use strowger_wasm::{Call, CallError};
+
+use super::components::Components;
+use crate::config::Config;
+use crate::exit::{Done, Failure};
+
+/// Asks a component.
+#[derive(Debug)]
+pub(super) struct ComponentPolicy {
+    components: Components,
+    name: String,
+    budget: Duration,
+}
+
+/// What a component has to say about a QER.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Rates(Mbr),
+    Refused(Cause),
+    Nothing,
+}
+
+impl ComponentPolicy {
+    /// The policy that a configuration asks for, if it is a component.
+    pub(super) fn of(config: &Config, components: &Components) -> Done<Option<Self>> {
+        let policy = &config.n4.policy;
+        let (PolicyKind::Component, Some(name)) = (policy.kind, &policy.component) else {
+            return Ok(None);
+        };
+        if components.registry().find(name).is_none() {
+            return Err(unknown(name));
+        }
+        Ok(Some(Self {
+            components: components.clone(),
+            name: name.clone(),
+            budget: policy.budget,
+        }))
+    }
+
+    async fn verdict(&self, question: &Question) -> Verdict {
+        let about = about(question);
+        let mut updates = Vec::new();
+        let qers = question.rules.qers().filter_map(Result::ok);
+        let limited = qers.filter_map(|qer| Some((qer.qer_id, qer.maximum_bitrate?)));
+        let limited: Vec<_> = limited.collect();
+        for (qer, rates) in &limited {
+            let (id, rates) = (qer.0, *rates);
+            let Mbr { ul_mbr, dl_mbr, .. } = rates;
+            let text = format!("{about}qer {id}\nuplink {ul_mbr}\ndownlink {dl_mbr}\n");
+            match self.ask(text, rates).await {
+                Said::Rates(other) if other == rates => {}
+                Said::Rates(other) => {
+                    updates.push(UpdateQer::new(*qer).maximum_bitrate(other));
+                }
+                Said::Refused(cause) => return Verdict::Refuse(cause),
+                Said::Nothing => return Verdict::Undecided,
+            }
+        }
+        if limited.is_empty() {
+            let none = Mbr {
+                ul_mbr: 0,
+                dl_mbr: 0,
+            };
+            match self.ask(about, none).await {
+                Said::Rates(_) => {}
+                Said::Refused(cause) => return Verdict::Refuse(cause),
+                Said::Nothing => return Verdict::Undecided,
+            }
+        }
+        if updates.is_empty() {
+            return Verdict::Admit;
+        }
+        let change = SessionModificationRequest::new().update_qers(updates);
+        Verdict::Change(Box::new(change))
+    }
+
+    async fn ask(&self, text: String, rates: Mbr) -> Said {
+        let Some(actor) = self.components.registry().find(&self.name) else {
+            return Said::Nothing;
+        };
+        let call = Call(text.into_bytes().into());
+        match actor.ask_within(call, self.budget).await {
+            Ok(Ok(octets)) => read(&octets, rates).map_or(Said::Nothing, Said::Rates),
+            Ok(Err(CallError::Refused(text))) => {
+                tracing::debug!(component = self.name, text, "refused a session");
+                Said::Refused(cause(&text))
+            }
+            // A fault is told where it happens; the rest is counted by who asks.
+            Ok(Err(_)) | Err(_) => Said::Nothing,
+        }
+    }
+}
+
+impl Policy for ComponentPolicy {
+    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a> {
+        Box::pin(self.verdict(question))
+    }
+}
+
+/// Why a policy cannot be asked.
+pub(super) fn unknown(name: &str) -> Failure {
+    let text = format!("`n4.policy.component` is {name:?}, and no component has this name");
+    Failure::input(text).hint("a section [[component]] with its manifest starts it")
+}
+
+/// What is said of a session before its rates.
+fn about(question: &Question) -> String {
+    let pdrs = question.rules.pdrs().filter_map(Result::ok);
+    let mut networks = pdrs.filter_map(|pdr| pdr.pdi.network_instance);
+    let network = networks.next();
+    let network = network.as_ref().and_then(|network| network.as_text());
+    format!(
+        "question {}\nnode {}\npeer {}\nseid {}\nsessions {}\ndnn {}\n",
+        question.kind.name(),
+        word(&question.node),
+        question.peer,
+        question.seid.0,
+        question.sessions,
+        word(network.unwrap_or("default")),
+    )
+}
+
+/// Text of a peer as one word: what would begin another line, or another word, is `?`.
+fn word(text: &str) -> String {
+    let plain = |letter: char| match letter {
+        letter if letter.is_control() || letter.is_whitespace() => '?',
+        letter => letter,
+    };
+    text.chars().map(plain).take(255).collect()
+}
+
+/// The rates that an answer says, or those that were asked for.
+fn read(octets: &[u8], mut rates: Mbr) -> Option<Mbr> {
+    let text = std::str::from_utf8(octets).ok()?;
+    for line in text.lines() {
+        match line.split_once(' ') {
+            Some(("uplink", rate)) => rates.ul_mbr = rate.parse().ok()?,
+            Some(("downlink", rate)) => rates.dl_mbr = rate.parse().ok()?,
+            _ => {}
+        }
+    }
+    Some(rates)
+}
+
+/// The cause that a refusal begins with.
+fn cause(text: &str) -> Cause {
+    let number = text.strip_prefix("cause ").map(|rest| {
+        let end = rest.find(|letter: char| !letter.is_ascii_digit());
+        rest[..end.unwrap_or(rest.len())].parse()
+    });
+    match number {
+        Some(Ok(number @ 64..)) => Cause(number),
+        _ => Cause::REQUEST_REJECTED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Mbr = Mbr {
+        ul_mbr: 5,
+        dl_mbr: 6,
+    };
+
+    #[test]
+    fn an_answer_has_other_rates_or_none() {
+        let read = |text: &str| read(text.as_bytes(), ASKED).map(|mbr| (mbr.ul_mbr, mbr.dl_mbr));
+        assert_eq!(read(""), Some((5, 6)));
+        assert_eq!(read("dnn a\nuplink 3\n"), Some((3, 6)));
+        assert_eq!(read("downlink 1\nuplink 2"), Some((2, 1)));
+        assert_eq!(read("uplink much"), None);
+        assert_eq!(read("uplink -1"), None);
+        assert_eq!(super::read(&[255], ASKED), None);
+    }
+
+    #[test]
+    fn a_refusal_may_say_its_cause_and_never_accepts() {
+        assert_eq!(cause("cause 75: too many"), Cause::NO_RESOURCES_AVAILABLE);
+        assert_eq!(cause("cause 77"), Cause::SYSTEM_FAILURE);
+        for text in [
+            "",
+            "no",
+            "cause",
+            "cause 1",
+            "cause 999",
+            "cause x",
+            "cause -1",
+        ] {
+            assert_eq!(cause(text), Cause::REQUEST_REJECTED, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_peer_cannot_write_lines_of_its_own() {
+        assert_eq!(word("internet"), "internet");
+        assert_eq!(word("a\nuplink 1"), "a?uplink?1");
+        assert_eq!(word(&"x".repeat(1000)).len(), 255);
+    }
+}

@@ -1,0 +1,462 @@
+//! Components of a running node: configured, deployed, spoken to, upgraded, removed.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use serde_json::{Value, json};
+use strowger::ActorSystem;
+use strowger_gateway::Client as Control;
+use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
+use strowger_pfcp_node::{Client, ClientConfig, ClientError, Rules, Session};
+
+use crate::binary::{fed, strowger};
+use crate::running::Running;
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository is there")
+}
+
+/// A manifest of one of the fixtures in a folder of its own.
+struct Manifest {
+    folder: tempfile::TempDir,
+}
+
+impl Manifest {
+    fn of(fixture: &str, more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder of our own");
+        let file = root().join(format!("fixtures/components/{fixture}.wasm"));
+        let text = format!("[component]\nname = {fixture:?}\nfile = {file:?}\n{LONG}\n{more}\n");
+        fs::write(folder.path().join("it.toml"), text).expect("the folder is ours");
+        Self { folder }
+    }
+
+    fn path(&self) -> String {
+        let path = self.folder.path().join("it.toml");
+        path.to_str().expect("text").to_owned()
+    }
+}
+
+/// A busy machine is no fault of a component.
+const LONG: &str = "[limits]\ndeadline = \"60s\"\ninit = \"60s\"";
+
+const STATE: &str = "[state]\nmode = \"snapshot\"";
+
+fn configured(manifest: &Manifest, more: &str) -> String {
+    format!("[[component]]\nmanifest = {:?}\n{more}\n", manifest.path())
+}
+
+fn row(node: &Running, name: &str) -> Value {
+    let ran = node.ask(["component", "list", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut rows = ran.objects().into_iter();
+    rows.find(|row| row["name"] == name)
+        .unwrap_or_else(|| panic!("{name} is not there: {}", ran.out))
+}
+
+fn answer(node: &Running, to: &str, payload: &str) -> String {
+    let ran = node.ask(["ask", to, payload, "--deadline", "60s"]);
+    assert_eq!(ran.code, 0, "{}\n{}", ran.err, node.log());
+    ran.out.trim().to_owned()
+}
+
+#[test]
+fn a_configured_component_runs_on_the_tree_and_answers_those_outside() {
+    let echo = Manifest::of("echo", "");
+    let node = Running::start(&configured(&echo, "expose = true"));
+    let tree = node.ask(["tree", "/components"]).out;
+    assert!(tree.contains("echo") && tree.contains("guest"), "{tree}");
+    assert_eq!(answer(&node, "components/echo", "\"hello\""), "hello");
+    assert_eq!(
+        answer(&node, "components/echo", "{\"a\":[1]}"),
+        "{\"a\":[1]}"
+    );
+    let told = node.ask(["tell", "components/echo", "\"hello\""]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    // Handled in the order of sending.
+    assert_eq!(answer(&node, "components/echo#call", "7"), "7");
+    let seen = row(&node, "echo");
+    assert_eq!(
+        (&seen["state"], &seen["faults"]),
+        (&json!("running"), &json!(0))
+    );
+    assert_eq!(seen["address"], "@(components/echo)");
+    let inspected = node.ask(["inspect", "/components/echo/guest", "--json"]);
+    let details = &inspected.last_object()["details"]["component"];
+    assert_eq!(details["sha256"], seen["sha256"]);
+    node.end();
+}
+
+#[test]
+fn what_is_not_exposed_is_reached_by_nobody_outside() {
+    let echo = Manifest::of("echo", "");
+    let node = Running::start(&configured(&echo, ""));
+    let ran = node.ask(["ask", "components/echo", "\"hello\""]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert_eq!(row(&node, "echo")["address"], Value::Null);
+    node.end();
+}
+
+#[test]
+fn a_component_is_deployed_upgraded_rolled_back_and_removed() {
+    let node = Running::start("");
+    assert!(
+        node.ask(["component", "list"])
+            .out
+            .contains("no components")
+    );
+    let counter = Manifest::of("counter", STATE);
+    let ran = node.ask(["component", "deploy", &counter.path(), "--expose"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("@(components/counter)"), "{}", ran.out);
+    let again = node.ask(["component", "deploy", &counter.path()]);
+    assert_eq!(again.code, 1, "{}", again.err);
+    assert!(again.err.contains("runs already"), "{}", again.err);
+    assert!(
+        again.err.contains("hint: `strowger component upgrade`"),
+        "{}",
+        again.err
+    );
+    assert_eq!(answer(&node, "components/counter", "\"x\""), "1");
+    // A fault ends a life, and what was counted is kept.
+    let ran = node.ask(["ask", "components/counter", "\"panic\""]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("gave up"), "{}", ran.err);
+    assert_eq!(answer(&node, "components/counter", "\"x\""), "2");
+    let first = node.ask(["component", "rollback", "counter"]);
+    assert_eq!(first.code, 1, "{}", first.err);
+    assert!(
+        first.err.contains("no version to go back to"),
+        "{}",
+        first.err
+    );
+    // Another program in its place: the address stays, and what was counted has no heir.
+    let upper = Manifest::of("upper", "");
+    let ran = node.ask(["component", "upgrade", &upper.path(), "--name", "counter"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(answer(&node, "components/counter", "\"x\""), "X");
+    let ran = node.ask(["component", "rollback", "counter", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let now = ran.last_object();
+    assert_eq!(
+        (&now["faults"], &now["state"]),
+        (&json!(1), &json!("running"))
+    );
+    assert!(now["previous"].is_string(), "{now}");
+    let ran = node.ask(["component", "remove", "counter"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for verb in ["remove", "rollback"] {
+        let gone = node.ask(["component", verb, "counter"]);
+        assert_eq!(gone.code, 1, "{}", gone.err);
+        assert!(
+            gone.err.contains("no component \"counter\""),
+            "{}",
+            gone.err
+        );
+    }
+    assert_eq!(node.ask(["ask", "components/counter", "1"]).code, 1);
+    node.end();
+}
+
+#[test]
+fn a_version_that_cannot_be_loaded_or_started_leaves_the_one_that_runs() {
+    let counter = Manifest::of("counter", STATE);
+    let node = Running::start(&configured(&counter, "expose = true"));
+    assert_eq!(answer(&node, "components/counter", "\"x\""), "1");
+    let unheard = Manifest::of("relay", "");
+    let ran = node.ask(["component", "upgrade", &unheard.path(), "--name", "counter"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(
+        ran.err.contains("not granted") && ran.err.contains("hint: "),
+        "{}",
+        ran.err
+    );
+    let lost = Manifest::of(
+        "relay",
+        "[grant]\nrequest = [\"nobody\"]\n[config]\nto = \"nobody\"",
+    );
+    let ran = node.ask(["component", "upgrade", &lost.path(), "--name", "counter"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(
+        ran.err.contains("the version before goes on: init"),
+        "{}",
+        ran.err
+    );
+    let ran = node.ask(["component", "deploy", &lost.path()]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("does not start: init"), "{}", ran.err);
+    assert_eq!(answer(&node, "components/counter", "\"x\""), "2");
+    node.end();
+}
+
+#[test]
+fn what_the_node_says_goes_before_the_manifest() {
+    let echo = Manifest::of("echo", "");
+    let relay = Manifest::of(
+        "relay",
+        "[grant]\nrequest = [\"*\"]\n[config]\nto = \"nobody\"",
+    );
+    let line = "grant = { request = [\"other\"] }\nconfig = { to = \"other\" }\nexpose = true";
+    let config = configured(&echo, "name = \"other\"") + &configured(&relay, line);
+    let node = Running::start(&config);
+    // From outside to one component, and through it to another.
+    assert_eq!(answer(&node, "components/relay", "\"through\""), "through");
+    assert_eq!(row(&node, "other")["calls"], 1);
+    // The next version is bound by it as well.
+    let ran = node.ask(["component", "upgrade", &relay.path()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(answer(&node, "components/relay", "\"again\""), "again");
+    node.end();
+}
+
+#[test]
+fn a_component_reaches_what_the_node_exposes_and_no_more() {
+    let node = Running::start("[gateway]\nconformance = true\n");
+    let to = |message: &str| {
+        let grant = "[grant]\nrequest = [\"conformance/echo#*\"]\n[config]\n";
+        Manifest::of("relay", &format!("{grant}to = \"{message}\""))
+    };
+    let deploy = |message: &str, name: &str| {
+        let manifest = to(message);
+        let path = manifest.path();
+        node.ask(["component", "deploy", &path, "--name", name, "--expose"])
+    };
+    for (message, name) in [("echo", "echo"), ("add", "sum")] {
+        let ran = deploy(&format!("conformance/echo#{message}"), name);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    for (message, why) in [
+        ("conformance/small#sum", "denied"),
+        ("conformance/echo#numbers", "unknown"),
+        ("conformance/echo#burn", "unknown"),
+    ] {
+        let ran = deploy(message, "refused");
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        assert!(ran.err.contains(why), "{message}: {}", ran.err);
+    }
+    // From outside to a component, from there to a native actor, and back.
+    assert_eq!(answer(&node, "components/echo", "\"hello\""), "hello");
+    assert_eq!(answer(&node, "components/sum", "3"), "3.0");
+    assert_eq!(answer(&node, "components/sum", "4"), "7.0");
+    node.end();
+}
+
+/// Publishes what it is told on the topic `news`.
+const HERALD: &str = r#"(module
+  (import "strowger:component/messaging@0.1.0" "topic" (func $topic (param i32 i32 i32)))
+  (import "strowger:component/messaging@0.1.0" "publish"
+    (func $publish (param i64 i32 i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 512) "news")
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+  (func (export "strowger:component/actor@0.1.0#init")
+    (param i32 i32 i32 i32 i32 i32) (result i32)
+    (call $topic (i32.const 512) (i32.const 4) (i32.const 64))
+    (i32.const 16))
+  (func (export "strowger:component/actor@0.1.0#handle")
+    (param i32 i64 i32 i32) (result i32)
+    (call $publish (i64.load (i32.const 72)) (local.get 2) (local.get 3) (i32.const 96))
+    (i32.const 16))
+  (func (export "strowger:component/actor@0.1.0#stop"))
+  (func (export "strowger:component/actor@0.1.0#health") (result i32) (i32.const 16)))"#;
+
+#[test]
+fn what_a_component_publishes_is_read_outside() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let place = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let (module, component, manifest) = (place("core.wasm"), place("it.wasm"), place("it.toml"));
+    fs::write(&module, wat::parse_str(HERALD).expect("it parses")).expect("it is ours");
+    let built = strowger(["component", "build", &module, "--out", &component]);
+    assert_eq!(built.code, 0, "{}", built.err);
+    let text = format!(
+        "[component]\nname = \"herald\"\nfile = \"it.wasm\"\n{LONG}\n\
+         [grant]\npublish = [\"news\"]\n"
+    );
+    fs::write(&manifest, text).expect("it is ours");
+    let config = format!(
+        "[components]\ntopics = [\"news\"]\n\
+         [[component]]\nmanifest = {manifest:?}\nexpose = true\n"
+    );
+    let node = Running::start(&config);
+    let read = thread::scope(|scope| {
+        const SUB: [&str; 5] = ["sub", "topic/news", "--json", "--max", "1"];
+        let subscribed = scope.spawn(|| node.ask(SUB));
+        // Nobody says when the subscription is there.
+        while !subscribed.is_finished() {
+            let told = node.ask(["tell", "components/herald", "\"rain\""]);
+            assert_eq!(told.code, 0, "{}", told.err);
+        }
+        subscribed.join().expect("it ends")
+    });
+    assert_eq!(read.code, 0, "{}", read.err);
+    assert_eq!(read.last_object()["value"], "rain");
+    node.end();
+}
+
+#[test]
+fn one_that_fails_too_often_is_seen_in_quarantine_and_deployed_again() {
+    let rule = "[restart]\nintensity = 0";
+    let counter = Manifest::of("counter", rule);
+    let node = Running::start(&configured(&counter, "expose = true"));
+    let ran = node.ask(["ask", "components/counter", "\"panic\""]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    // The supervisor's end follows the answer.
+    while row(&node, "counter")["state"] != "quarantine" {}
+    assert!(
+        row(&node, "counter")["fault"]
+            .as_str()
+            .is_some_and(|text| text.contains("gave up"))
+    );
+    let ran = node.ask(["component", "deploy", &counter.path(), "--expose"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(answer(&node, "components/counter", "\"x\""), "1");
+    node.end();
+}
+
+/// The rules of a session on a network, with a rate in each direction.
+fn rules(number: u8, network: &str) -> Rules {
+    let plain = Rules::pdu_session(IpAddr::from(Ipv4Addr::new(10, 47, 0, number)));
+    let rate = Mbr {
+        ul_mbr: 90_000,
+        dl_mbr: 80_000,
+    };
+    let qer = CreateQer::new(1, GateStatus::default()).maximum_bitrate(rate);
+    let mut rules = Rules::new().qer(qer);
+    for pdr in plain.pdrs() {
+        let mut pdr = pdr.clone();
+        pdr.pdi = pdr.pdi.network_instance(network);
+        rules = rules.pdr(pdr);
+    }
+    let fars = plain.fars().iter().cloned();
+    fars.fold(rules, Rules::far)
+}
+
+#[tokio::test]
+async fn a_component_decides_about_sessions() {
+    let caps = "[config.internet]\nuplink = 50000\ndownlink = 200000";
+    let policy = Manifest::of("qos-cap", caps);
+    let asked = "[n4.policy]\nkind = \"component\"\ncomponent = \"qos-cap\"\nbudget = \"10s\"\n";
+    let node = Running::start(&(configured(&policy, "") + asked));
+    let system = ActorSystem::new("smf").expect("inside a runtime");
+    let client = Client::bind(&system, ClientConfig::default()).await;
+    let client = client.expect("the loopback is there");
+    let upf: SocketAddr = node.n4.parse().expect("an address");
+    let association = client.associate(upf).await.expect("the node answers");
+    let cause = |refused: Result<Session, ClientError>| {
+        let error = refused.expect_err("it is refused");
+        error.cause().expect("it says why")
+    };
+    let admitted = association.establish(rules(1, "internet")).await;
+    let _session = admitted.expect("its network is served");
+    let sessions = node.ask(["pfcp", "sessions", "--json"]).objects();
+    let path = sessions[0]["path"].as_str().expect("a path");
+    let kept = node.ask(["inspect", path, "--json"]).out;
+    assert!(kept.contains("50000") && kept.contains("80000"), "{kept}");
+    assert!(!kept.contains("90000"), "it was lowered: {kept}");
+    let refused = association.establish(rules(2, "elsewhere")).await;
+    assert_eq!(cause(refused), Cause::REQUEST_REJECTED);
+    assert_eq!(row(&node, "qos-cap")["refused"], 1);
+    // Without the component nobody answers, and unless it is said otherwise that is a no.
+    assert_eq!(node.ask(["component", "remove", "qos-cap"]).code, 0);
+    let denied = association.establish(rules(3, "internet")).await;
+    assert_eq!(cause(denied), Cause::SYSTEM_FAILURE);
+    node.end();
+}
+
+#[test]
+fn a_policy_that_is_not_there_is_said_before_the_node_starts() {
+    let text = "[n4.policy]\nkind = \"component\"\ncomponent = \"nobody\"\n";
+    let check = fed(["check", "-"], text.as_bytes());
+    assert_eq!(check.code, 2, "{}", check.err);
+    assert!(
+        check.err.contains("no component has this name"),
+        "{}",
+        check.err
+    );
+    let unread = fed(["check", "-"], b"[n4.policy]\nuplink = 5\n");
+    assert!(unread.err.contains("only \"qos-cap\""), "{}", unread.err);
+    let nobody = fed(["check", "-"], b"[n4.policy]\nkind = \"component\"\n");
+    assert!(nobody.err.contains("does not say which"), "{}", nobody.err);
+}
+
+#[test]
+fn check_loads_components_and_says_what_is_wrong_with_them() {
+    let check = |text: &str| fed(["check", "-"], text.as_bytes());
+    let counter = Manifest::of("counter", STATE);
+    let ran = check(&configured(&counter, ""));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.contains("runs the components counter"),
+        "{}",
+        ran.out
+    );
+    let twice = configured(&counter, "") + &configured(&counter, "");
+    let relay = Manifest::of("relay", "");
+    let broken = Manifest::of("counter", "[grant]\nsned = []");
+    let cases = [
+        (twice, "\"counter\" runs already"),
+        (configured(&relay, ""), "not granted"),
+        (configured(&counter, "name = \"a b\""), "component.name"),
+        (configured(&counter, "nam = \"a\""), "did you mean `name`?"),
+        (configured(&broken, ""), "unknown field `sned`"),
+        (
+            "[[component]]\nmanifest = \"/none.toml\"".to_owned(),
+            "/none.toml: ",
+        ),
+        (
+            format!(
+                "[components]\ninstances = 1\nwaiting = 1\n{0}{0}",
+                configured(&counter, "")
+            ),
+            "there are 2 components",
+        ),
+    ];
+    for (text, says) in cases {
+        let ran = check(&text);
+        assert!(ran.code != 0, "{text}: {}", ran.out);
+        assert!(ran.err.contains(says), "{text}: {}", ran.err);
+    }
+    let node = tempfile::tempdir().expect("a folder of our own");
+    let file = node.path().join("node.toml");
+    fs::write(&file, "[[component]]\nmanifest = \"none.toml\"\n").expect("it is ours");
+    let ran = strowger([
+        "run",
+        "--port",
+        "0",
+        "--config",
+        file.to_str().expect("text"),
+    ]);
+    assert_eq!(
+        ran.code, 3,
+        "a path is from the folder of the configuration: {}",
+        ran.err
+    );
+    assert!(
+        ran.err
+            .contains(&format!("{}/none.toml", node.path().display())),
+        "{}",
+        ran.err
+    );
+}
+
+#[tokio::test]
+async fn methods_say_which_parameter_is_wrong() {
+    let node = Running::start("");
+    let mut client = Control::connect(&node.control).await.expect("it listens");
+    for (method, params, says) in [
+        ("component.deploy", json!({}), "missing field `manifest`"),
+        (
+            "component.deploy",
+            json!({"manifest": "/x", "nmae": 1}),
+            "unknown field `nmae`",
+        ),
+        ("component.upgrade", json!({"manifest": "/none"}), "/none: "),
+        ("component.remove", json!(null), "invalid type: null"),
+    ] {
+        let refused = client.call(method, params).await.expect_err(says);
+        assert!(refused.to_string().contains(says), "{refused}");
+    }
+    node.end();
+}
