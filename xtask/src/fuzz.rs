@@ -269,7 +269,7 @@ fn targets(project: &Project) -> Result<Vec<String>, String> {
         .collect())
 }
 
-fn parse_time(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no time: 15s, 20m, 1h");
     let split = text
         .find(|c: char| !c.is_ascii_digit())

@@ -22,6 +22,7 @@ mod plots;
 mod project;
 mod report;
 mod simulate;
+mod soak;
 mod step;
 mod term;
 mod test;
@@ -74,6 +75,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            a run that was broken off goes on)
   torture                  bad input to a node with a thousand sessions, a table of what passed,
                            and its memory after it (--json; --binary FILE runs one that is built)
+  soak                     the demo under chaos while components come, are upgraded and go; memory,
+                           mappings and files have to stay as they were (--for 20m; --json;
+                           --background; --binary FILE runs one that is built)
   bugs [BUG...]            plant bugs in the runtime and in the N4 node, one at a time; each must be
                            found (--list)
   mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Some("mutants") => mutants::run(&project, &rest),
         Some("chaos") => chaos::run(&project, &rest),
         Some("torture") => torture::run(&project, &rest),
+        Some("soak") => soak::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
         Some("conformance") => conformance::run(&project, &rest),

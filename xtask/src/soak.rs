@@ -1,0 +1,296 @@
+//! `cargo xtask soak`: a node under load, faults and upgrades for a long time, and what it takes of
+//! the machine meanwhile.
+//!
+//! The node is the demo with `--chaos`: sessions come and go, some panic, and the component that is
+//! asked about each of them traps. Beside it components are deployed, asked, upgraded, rolled back
+//! and removed, one after another. Memory, mappings and file descriptors have to stay as they were
+//! in the second quarter of the time, by when everything that fills up is full.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::project::Project;
+use crate::step::{self, Step};
+use crate::{Outcome, chaos, fuzz, term};
+
+/// Runs a soak and says what it found.
+pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+    let (mut seconds, mut binary, mut json, mut background) = (1200, None, false, false);
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "--for" => {
+                let time = rest.next().ok_or("--for needs a time: 60s, 20m")?;
+                seconds = fuzz::parse_time(time)?;
+            }
+            "--binary" => binary = Some(PathBuf::from(rest.next().ok_or("--binary needs a file")?)),
+            "--json" => json = true,
+            "--background" => background = true,
+            other => return Err(format!("soak does not know `{other}`")),
+        }
+    }
+    if seconds < SHORTEST {
+        return Err(format!("a soak takes at least {SHORTEST} s"));
+    }
+    if background {
+        let verb = args.iter().filter(|arg| *arg != "--background");
+        let verb: Vec<&str> = ["soak"]
+            .into_iter()
+            .chain(verb.map(String::as_str))
+            .collect();
+        return step::background(project.root(), &folder(project)?, verb);
+    }
+    let report = soak(project, binary, Duration::from_secs(seconds))?;
+    if json {
+        term::line(&report.to_string());
+    } else {
+        term::line(&text(&report));
+    }
+    verdict(&report)
+}
+
+/// The step of `cargo xtask ci`.
+pub(crate) fn step(project: &Project) -> Step<'_> {
+    Step::new("soak", "cargo xtask soak --for 60s", || {
+        let report = soak(project, None, Duration::from_secs(60))?;
+        verdict(&report).map(|()| Some(text(&report)))
+    })
+}
+
+/// Caches of the node fill up in half of this.
+const SHORTEST: u64 = 20;
+
+fn folder(project: &Project) -> Result<PathBuf, String> {
+    let folder = project.target().join("soak");
+    let made = fs::create_dir_all(&folder);
+    made.map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// What a process takes at one moment.
+#[derive(Clone, Copy)]
+struct Taken {
+    kib: u64,
+    maps: u64,
+    files: u64,
+}
+
+fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Value, String> {
+    let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
+    let folder = folder(project)?;
+    let manifest = manifest(project, &folder)?;
+    let mut node = Node::start(&binary, &folder)?;
+    let start = Instant::now();
+    let (mut samples, mut rounds) = (Vec::new(), 0_u64);
+    while start.elapsed() < time {
+        round(&node, &manifest)?;
+        rounds += 1;
+        samples.push(node.taken()?);
+        node.alive()?;
+        // So that the node is measured, and not the starting of programs.
+        thread::sleep(Duration::from_millis(200));
+    }
+    let quarter = samples.len() / 4;
+    let (before, after) = (&samples[quarter..2 * quarter], &samples[3 * quarter..]);
+    let middle = |samples: &[Taken], read: fn(&Taken) -> u64| {
+        let mut values: Vec<u64> = samples.iter().map(read).collect();
+        values.sort_unstable();
+        values.get(values.len() / 2).copied().unwrap_or_default()
+    };
+    let pair = |read| [middle(before, read), middle(after, read)];
+    let summary = node.end()?;
+    Ok(json!({
+        "seconds": start.elapsed().as_secs(),
+        "rounds": rounds,
+        "kib": pair(|taken| taken.kib),
+        "maps": pair(|taken| taken.maps),
+        "files": pair(|taken| taken.files),
+        "demo": summary,
+    }))
+}
+
+/// A component that the node is given again and again.
+fn manifest(project: &Project, folder: &Path) -> Result<PathBuf, String> {
+    let fixture = project.root().join("fixtures/components/counter.wasm");
+    let text = format!(
+        "[component]\nname = \"soak\"\nfile = {fixture:?}\n[limits]\ndeadline = \"10s\"\n\
+         init = \"10s\"\n[state]\nmode = \"snapshot\"\n"
+    );
+    let manifest = folder.join("soak.toml");
+    fs::write(&manifest, text).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    Ok(manifest)
+}
+
+/// The life of a component, from its deployment to its removal.
+fn round(node: &Node, manifest: &Path) -> Outcome {
+    let manifest = manifest.to_str().ok_or("the folder is no text")?;
+    let expected = |answer: &str, what: &str| match answer.trim() {
+        found if found == what => Ok(()),
+        found => Err(format!("the component answered {found}, not {what}")),
+    };
+    node.ask(&["component", "deploy", manifest, "--expose"])?;
+    expected(&node.ask(&["ask", "components/soak", "\"a\""])?, "1")?;
+    node.ask(&["component", "upgrade", manifest])?;
+    expected(&node.ask(&["ask", "components/soak", "\"b\""])?, "2")?;
+    node.ask(&["component", "rollback", "soak"])?;
+    expected(&node.ask(&["ask", "components/soak", "\"c\""])?, "3")?;
+    node.ask(&["component", "remove", "soak"]).map(drop)
+}
+
+fn text(report: &Value) -> String {
+    let pair = |key: &str| format!("{} then {}", report[key][0], report[key][1]);
+    let demo = &report["demo"];
+    format!(
+        "{} s, {} lives of a component, {} sessions, {} panics, {} traps: {} KiB, {} mappings, {} \
+         files",
+        report["seconds"],
+        report["rounds"],
+        demo["established"],
+        demo["panics"],
+        demo["policy_traps"],
+        pair("kib"),
+        pair("maps"),
+        pair("files"),
+    )
+}
+
+/// Whether everything is as it was, but for what an allocator moves by.
+fn verdict(report: &Value) -> Outcome {
+    let demo = &report["demo"];
+    if demo["lost"] != 0 || demo["rejected"] != 0 {
+        return Err(format!("sessions were lost or rejected: {demo}"));
+    }
+    for (key, part, free) in [("kib", 20, 8192), ("maps", 20, 32), ("files", 20, 4)] {
+        let number = |at: usize| report[key][at].as_u64().unwrap_or(u64::MAX / 2);
+        let (before, after) = (number(0), number(1));
+        if after > before + before / part + free {
+            return Err(format!("{key} grows: {}", text(report)));
+        }
+    }
+    Ok(())
+}
+
+/// A demo with chaos; killed if it is dropped.
+struct Node {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    binary: PathBuf,
+    control: String,
+}
+
+impl Node {
+    fn start(binary: &Path, folder: &Path) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
+        let log = folder.join("node.log");
+        let err = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let mut child = Command::new(binary)
+            .args(["demo", "--chaos", "--json", "--port", "0", "--control"])
+            .arg(folder.join("control.sock"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(err)
+            .spawn()
+            .map_err(failed)?;
+        let out = child.stdout.take().ok_or("the demo has no output")?;
+        let mut node = Self {
+            child,
+            out: BufReader::new(out),
+            binary: binary.to_owned(),
+            control: String::new(),
+        };
+        let first = node.object()?;
+        let control = first["control"].as_str();
+        let control = control.ok_or_else(|| format!("no demo: see {}", log.display()))?;
+        control.clone_into(&mut node.control);
+        Ok(node)
+    }
+
+    fn object(&mut self) -> Result<Value, String> {
+        let mut line = String::new();
+        let read = self.out.read_line(&mut line);
+        read.map_err(|error| format!("the demo wrote no text: {error}"))?;
+        serde_json::from_str(&line).map_err(|error| format!("the demo wrote `{line}`: {error}"))
+    }
+
+    /// Runs a command that asks the node; what it printed.
+    fn ask(&self, args: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(&self.binary);
+        step::output(command.args(args).args(["--control", &self.control]))
+    }
+
+    fn taken(&self) -> Result<Taken, String> {
+        let place = format!("/proc/{}", self.child.id());
+        let read = |name: &str| {
+            let path = format!("{place}/{name}");
+            fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        };
+        let status = read("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        let files = fs::read_dir(format!("{place}/fd"));
+        let files = files
+            .map_err(|error| format!("{place}/fd: {error}"))?
+            .count();
+        Ok(Taken {
+            kib: kib.ok_or_else(|| format!("{place}/status does not say its memory"))?,
+            maps: read("maps")?.lines().count() as u64,
+            files: files as u64,
+        })
+    }
+
+    fn alive(&mut self) -> Outcome {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            ended => Err(format!("the demo has ended: {ended:?}")),
+        }
+    }
+
+    /// Ends it as ctrl-c does; its summary.
+    fn end(&mut self) -> Result<Value, String> {
+        let id = self.child.id().to_string();
+        step::output(Command::new("kill").args(["-INT", &id]))?;
+        let summary = self.object()?;
+        let ended = self
+            .child
+            .wait()
+            .map_err(|error| format!("the demo: {error}"))?;
+        if ended.success() {
+            return Ok(summary);
+        }
+        Err(format!("the demo ended with {ended}: {summary}"))
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It has ended already, or nobody needs it.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(kib: [u64; 2], files: [u64; 2]) -> Value {
+        let demo = json!({ "lost": 0, "rejected": 0 });
+        json!({ "kib": kib, "maps": [700, 700], "files": files, "demo": demo })
+    }
+
+    #[test]
+    fn growth_is_found_and_noise_is_not() {
+        assert!(verdict(&report([100_000, 101_000], [30, 31])).is_ok());
+        assert!(verdict(&report([100_000, 120_000], [30, 30])).is_err());
+        assert!(verdict(&report([100_000, 100_000], [30, 40])).is_err());
+        let mut lost = report([1, 1], [1, 1]);
+        lost["demo"]["lost"] = json!(1);
+        assert!(verdict(&lost).is_err());
+    }
+}
