@@ -44,7 +44,7 @@ fn fixtures_have_the_hashes_that_are_written_down() {
         assert_eq!(Digest::parse(sum), Some(Digest::of(&wasm(name))), "{name}");
         seen += 1;
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 5);
 }
 
 #[test]
@@ -53,6 +53,16 @@ fn echo_answers_with_what_it_is_asked() {
     let echo = start(&stand, "echo");
     let long = "x".repeat(100_000);
     assert_eq!(text(stand.ask(&echo, &long)), long);
+}
+
+#[test]
+fn upper_which_is_written_in_c_answers_in_capitals() {
+    let stand = Stand::new();
+    let upper = start(&stand, "upper");
+    let long = "abc{z}".repeat(20_000);
+    assert_eq!(text(stand.ask(&upper, &long)), long.to_uppercase());
+    assert_eq!(text(stand.ask(&upper, "")), "");
+    assert_eq!(text(stand.ask(&upper, "Hello 1")), "HELLO 1");
 }
 
 #[test]
