@@ -17,7 +17,7 @@ use crate::directory::{Directory, Door};
 use crate::fault::Fault;
 use crate::host::{Full, Host};
 use crate::load::Image;
-use crate::message::{ComponentMsg, Upgrade};
+use crate::message::{ComponentMsg, Health, Upgrade};
 
 /// The components of a system by name, below one supervisor. A clone is the same registry.
 ///
@@ -108,7 +108,7 @@ impl fmt::Debug for ComponentRegistry {
     }
 }
 
-/// How long an upgrade may take.
+/// How long an upgrade may take, or the first word of a component.
 const UPGRADE: Duration = Duration::from_secs(30);
 
 impl ComponentRegistry {
@@ -175,6 +175,13 @@ impl ComponentRegistry {
         let actor = actor.ok_or_else(|| RegistryError::Start {
             fault: args.info().fault,
         })?;
+        // It may have failed and be about to begin again: only one that is well is there.
+        if let Err(fault) = well(&actor).await {
+            let fault = fault.or_else(|| args.info().fault);
+            // One that gave up for good has no place there any more.
+            let _ = inner.top.terminate_child(&name).await;
+            return Err(RegistryError::Start { fault });
+        }
         let door = Door::streaming(&actor);
         inner.directory.insert(Arc::clone(&name), door);
         let entry = Entry {
@@ -267,6 +274,14 @@ impl ComponentRegistry {
         let mut list: Vec<Deployed> = entries.values().map(Entry::seen).collect();
         list.sort_by(|a, b| a.info.name.cmp(&b.info.name));
         list
+    }
+}
+
+/// Whether a component says that it can do its work; or what kept it from saying so, if known.
+async fn well(actor: &ActorRef<ComponentMsg>) -> Result<(), Option<Fault>> {
+    match actor.ask_within(Health, UPGRADE).await {
+        Ok(health) => health.map_err(Some),
+        Err(_) => Err(None),
     }
 }
 
