@@ -138,7 +138,7 @@ mod tests {
         let mut dice = 7_u64;
         for step in 0..20_000_u64 {
             dice = dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            let id = ActorId::from_bits((dice >> 40) % 300 | (dice >> 62) << 32);
+            let id = ActorId::from_bits(((dice >> 40) % 300) | ((dice >> 62) << 32));
             match (dice >> 60 & 1, tree.contains_key(&id)) {
                 (0, false) => {
                     ward.insert(One(id, Box::new(step)));
