@@ -13,6 +13,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("strowger-pfcp-node", &["strowger", "strowger-pfcp"]),
     ("strowger-gateway", &["strowger"]),
     ("strowger-wasm", &["strowger"]),
+    ("strowger-tools", &["strowger"]),
     (
         "strowger-cli",
         &[

@@ -1,0 +1,140 @@
+//! Files for those outside: names of messages, and their JSON.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strowger::{Accepts, Ask, Code, Content, Door, Fault, Payload, Request};
+
+use super::FilesMessage;
+use super::error::FileError;
+use super::message::{
+    Append, Delete, Edit, GetMedia, GetRoot, GetUsage, List, Make, Media, Read, ReadMany, Rename,
+    Search, Stat, Tree, Write, WriteMode,
+};
+
+/// What those outside may ask a [`Files`](crate::Files) actor.
+///
+/// | message | payload | answer |
+/// |---|---|---|
+/// | `read` | `{path, offset?, length?}` | the octets, as such |
+/// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
+/// | `media` | `{path}` | `{mime, base64}` |
+/// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
+/// | `append` | `{path, text or base64}` | nothing |
+/// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
+/// | `list` | `{path?, after?, most?, details?}` | `{entries: [{name, kind, ...}], more}` |
+/// | `tree` | `{path?, depth?}` | `{name, kind, entries?, cut?}` |
+/// | `search` | `{path?, names?, text?, most?}` | `{matches: [{path, line?, text?}], files}` |
+/// | `stat` | `{path?}` | `{name, kind, size, modified_ms, links}` |
+/// | `make` | `{path}` | nothing |
+/// | `rename` | `{from, to, replace?}` | nothing |
+/// | `delete` | `{path, recursive?}` | nothing |
+/// | `root` | none | `{path, read_only}` |
+/// | `usage` | none | `{octets, entries, their limits, verbs}` |
+pub fn files_door() -> Door<FilesMessage> {
+    let many = |outcome: <ReadMany as Request>::Reply| {
+        let outcomes = outcome.map_err(|error| error.to_fault())?;
+        let items = outcomes.into_iter().map(|outcome| match outcome {
+            Ok(octets) => text_or_base64(&octets),
+            Err(error) => json!({ "error": error.to_fault().to_json() }),
+        });
+        Payload::json(&items.collect::<Vec<_>>())
+    };
+    let media = |outcome: Result<Media, FileError>| {
+        let Media { mime, octets } = outcome.map_err(|error| error.to_fault())?;
+        Payload::json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
+    };
+    let octets = |outcome: Result<Bytes, FileError>| {
+        let octets = outcome.map_err(|error| error.to_fault())?;
+        Ok(Payload::new(Content::Octets, octets))
+    };
+    let write = |payload: &Payload| payload.read::<Holding>()?.write();
+    let append = |payload: &Payload| payload.read::<Holding>()?.append();
+    let door = Door::new()
+        .ask_with("read", Payload::read::<Read>, octets)
+        .ask_with("read-many", Payload::read::<ReadMany>, many)
+        .ask_with("media", Payload::read::<GetMedia>, media)
+        .ask_with("write", write, plain)
+        .ask_with("append", append, plain);
+    let door = both::<Edit, _>(door, "edit");
+    let door = both::<List, _>(door, "list");
+    let door = both::<Tree, _>(door, "tree");
+    let door = both::<Search, _>(door, "search");
+    let door = both::<Stat, _>(door, "stat");
+    let door = both::<Make, _>(door, "make");
+    let door = both::<Rename, _>(door, "rename");
+    let door = both::<Delete, _>(door, "delete");
+    both::<GetRoot, _>(door, "root").ask::<GetUsage>("usage")
+}
+
+/// Lets a request be asked that is JSON both ways.
+fn both<R, T>(door: Door<FilesMessage>, name: &str) -> Door<FilesMessage>
+where
+    FilesMessage: Accepts<Ask<R>>,
+    R: Request<Reply = Result<T, FileError>> + DeserializeOwned,
+    T: Serialize + 'static,
+{
+    door.ask_with(name, Payload::read::<R>, plain)
+}
+
+fn plain<T: Serialize + 'static>(outcome: Result<T, FileError>) -> Result<Payload, Fault> {
+    Payload::json(&outcome.map_err(|error| error.to_fault())?)
+}
+
+/// What is written, as JSON has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Holding {
+    path: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    base64: Option<String>,
+    #[serde(default)]
+    mode: Option<WriteMode>,
+}
+
+impl Holding {
+    fn write(self) -> Result<Write, Fault> {
+        Ok(Write {
+            octets: octets(self.text, self.base64)?,
+            path: self.path,
+            mode: self.mode.unwrap_or_default(),
+        })
+    }
+
+    fn append(self) -> Result<Append, Fault> {
+        if self.mode.is_some() {
+            return Err(bad("`append` has no `mode`"));
+        }
+        Ok(Append {
+            octets: octets(self.text, self.base64)?,
+            path: self.path,
+        })
+    }
+}
+
+fn octets(text: Option<String>, base64: Option<String>) -> Result<Bytes, Fault> {
+    match (text, base64) {
+        (Some(text), None) => Ok(text.into()),
+        (None, Some(base64)) => match STANDARD.decode(base64) {
+            Ok(octets) => Ok(octets.into()),
+            Err(error) => Err(bad(&format!("`base64`: {error}"))),
+        },
+        _ => Err(bad("one of `text` and `base64` is wanted")),
+    }
+}
+
+fn bad(what: &str) -> Fault {
+    Fault::new(Code::BadRequest, format!("payload: {what}"))
+}
+
+fn text_or_base64(octets: &[u8]) -> Value {
+    match std::str::from_utf8(octets) {
+        Ok(text) => json!({ "text": text }),
+        Err(_) => json!({ "base64": STANDARD.encode(octets) }),
+    }
+}

@@ -1,0 +1,38 @@
+//! Tool actors: what agents and plug-ins use, as actors that cannot be escaped from.
+//!
+//! Whoever calls a tool sends an actor a message: it has a mailbox with a bound, a deadline, a
+//! supervisor, figures of its own, and a line in the audit for each call. Nothing is granted by
+//! default: a [`FilesSpec`] names the one directory that a [`Files`] actor reaches.
+//!
+//! ```
+//! use strowger::{ActorSystem, BoxError};
+//! use strowger_tools::{Files, FilesSpec, Read, Write};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! let system = ActorSystem::new("office")?;
+//! let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;
+//! files.ask(Write::new("notes/today.txt", "call back")).await?.expect_err("no such folder");
+//! files.ask(Write::new("today.txt", "call back")).await??;
+//! assert_eq!(&files.ask(Read::new("today.txt")).await??[..], b"call back");
+//!
+//! let refused = files.ask(Read::new("../../etc/passwd")).await?;
+//! assert_eq!(
+//!     refused.expect_err("it is outside").to_string(),
+//!     "`../../etc/passwd` leaves the root (rule: outside)"
+//! );
+//! # Ok(())
+//! # }
+//! ```
+
+mod files;
+
+#[doc(hidden)]
+pub use files::Beside;
+pub use files::{
+    Append, Change, Delete, Edit, Edited, Entry, EntryKind, FileError, FileLimits, Files,
+    FilesMessage, FilesSpec, Found, GetMedia, GetRoot, GetUsage, List, Listing, Make, Match, Media,
+    Read, ReadMany, Rename, Root, Rule, Search, Stat, Tree, TreeEntry, Usage, VerbUsage, Write,
+    WriteMode, files_door,
+};

@@ -1,0 +1,461 @@
+//! Paths that lead out, and files that are none. In each, the twin that compares paths lets the
+//! attack through; ours names the rule that it met.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+use strowger_tools::{
+    Append, Delete, Edit, FileError, FilesSpec, GetMedia, List, Make, Read, Rename, Rule, Search,
+    Stat, Tree, Write, WriteMode,
+};
+
+use super::{Office, SECRET, naive, rule};
+
+#[tokio::test]
+async fn dots_do_not_lead_out() {
+    let office = Office::open(|_| {});
+    fs::create_dir(office.root().join("a")).expect("a folder");
+    for path in [
+        "../secret",
+        "a/../../secret",
+        "./../secret",
+        "a/../../data/../secret",
+    ] {
+        assert_eq!(
+            naive::read(&office.root(), path).expect("it goes through"),
+            SECRET
+        );
+        assert_eq!(rule(office.read(path).await), Rule::Outside, "{path}");
+        assert_eq!(rule(office.write(path, "x").await), Rule::Outside, "{path}");
+    }
+    office
+        .write("a/../b", "stays below")
+        .await
+        .expect("it is below the root");
+    assert_eq!(
+        fs::read(office.outside().join("secret")).expect("it is there"),
+        SECRET
+    );
+}
+
+#[tokio::test]
+async fn every_verb_stays_below() {
+    let office = Office::open(|_| {});
+    let path = || "../secret".to_owned();
+    office.write("own", "x").await.expect("there is room");
+    let append = Append {
+        path: path(),
+        octets: "x".into(),
+    };
+    assert_eq!(rule(office.ask(append).await), Rule::Outside);
+    let edit = Edit {
+        path: path(),
+        ..Edit::default()
+    };
+    assert_eq!(rule(office.ask(edit).await), Rule::Outside);
+    assert_eq!(
+        rule(office.ask(GetMedia { path: path() }).await),
+        Rule::Outside
+    );
+    assert_eq!(rule(office.ask(Stat { path: path() }).await), Rule::Outside);
+    assert_eq!(
+        rule(
+            office
+                .ask(Make {
+                    path: "../new".into()
+                })
+                .await
+        ),
+        Rule::Outside
+    );
+    let list = List {
+        path: "..".into(),
+        ..List::default()
+    };
+    assert_eq!(rule(office.ask(list).await), Rule::Outside);
+    let tree = Tree {
+        path: "..".into(),
+        ..Tree::default()
+    };
+    assert_eq!(rule(office.ask(tree).await), Rule::Outside);
+    let search = Search {
+        path: "..".into(),
+        ..Search::default()
+    };
+    assert_eq!(rule(office.ask(search).await), Rule::Outside);
+    let delete = Delete {
+        path: path(),
+        recursive: true,
+    };
+    assert_eq!(rule(office.ask(delete).await), Rule::Outside);
+    for (from, to) in [("own", "../own"), ("../secret", "mine")] {
+        let rename = Rename {
+            from: from.into(),
+            to: to.into(),
+            replace: true,
+        };
+        assert_eq!(rule(office.ask(rename).await), Rule::Outside);
+    }
+    for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
+        let write = Write::new(path(), "x").with_mode(mode);
+        assert_eq!(rule(office.ask(write).await), Rule::Outside);
+    }
+    assert_eq!(
+        fs::read(office.outside().join("secret")).expect("it is there"),
+        SECRET
+    );
+    assert_eq!(fs::read_dir(office.outside()).expect("a folder").count(), 3);
+}
+
+#[tokio::test]
+async fn what_comes_out_of_an_archive_stays_below() {
+    let office = Office::open(|_| {});
+    office
+        .ask(Make { path: "ok".into() })
+        .await
+        .expect("there is room");
+    // The names of an archive, each written as it stands.
+    for name in ["../evil", "ok/../../evil", "/etc/evil-strowger"] {
+        let refused = rule(office.write(name, "evil").await);
+        assert!(
+            matches!(refused, Rule::Outside | Rule::Absolute),
+            "{name}: {refused:?}"
+        );
+    }
+    naive::write(&office.root(), "../evil", b"evil").expect("it goes through");
+    assert!(office.outside().join("evil").exists());
+}
+
+#[tokio::test]
+async fn an_absolute_path_is_one_below_the_root_or_refused() {
+    let office = Office::open(|_| {});
+    office.write("own", "x").await.expect("there is room");
+    for path in ["/etc/passwd", "/", "/proc/self/root/etc/passwd"] {
+        assert_eq!(rule(office.read(path).await), Rule::Absolute, "{path}");
+    }
+    let own = fs::canonicalize(office.root().join("own")).expect("it is there");
+    let read = office.read(own.to_str().expect("UTF-8")).await;
+    assert_eq!(read.expect("it is below the root"), b"x");
+}
+
+#[tokio::test]
+async fn a_sibling_of_the_same_beginning_is_another_directory() {
+    let office = Office::open(|_| {});
+    let root = fs::canonicalize(office.root()).expect("it is there");
+    let path = format!("{}-secret/key", root.display());
+    assert_eq!(naive::read(&root, &path).expect("it goes through"), SECRET);
+    assert_eq!(rule(office.read(&path).await), Rule::Absolute);
+    assert_eq!(rule(office.read("../data-secret/key").await), Rule::Outside);
+}
+
+#[tokio::test]
+async fn a_name_with_a_nul_or_too_long_is_none() {
+    let office = Office::open(|_| {});
+    let long = "x".repeat(5000);
+    let part = "x".repeat(300);
+    for path in ["secret\0.txt", &long, &part] {
+        assert_eq!(rule(office.read(path).await), Rule::Name);
+        assert_eq!(rule(office.write(path, "x").await), Rule::Name);
+    }
+    let deep = "d/".repeat(100) + "file";
+    assert_eq!(rule(office.read(&deep).await), Rule::Depth);
+}
+
+#[tokio::test]
+async fn links_lead_nowhere_else() {
+    let office = Office::open(|_| {});
+    let at = |name: &str| office.root().join(name);
+    symlink("../secret", at("to-file")).expect("a link");
+    symlink("..", at("to-directory")).expect("a link");
+    symlink(office.outside().join("secret"), at("absolute")).expect("a link");
+    symlink("to-directory", at("chain-1")).expect("a link");
+    symlink("chain-1", at("chain-2")).expect("a link");
+    for path in [
+        "to-file",
+        "to-directory/secret",
+        "absolute",
+        "chain-2/secret",
+    ] {
+        assert_eq!(
+            naive::read(&office.root(), path).expect("it goes through"),
+            SECRET,
+            "{path}"
+        );
+        assert_eq!(rule(office.read(path).await), Rule::Outside, "{path}");
+        assert_eq!(rule(office.write(path, "x").await), Rule::Outside, "{path}");
+        let atomic = Write::new(path, "x").with_mode(WriteMode::Atomic);
+        assert_eq!(rule(office.ask(atomic).await), Rule::Outside, "{path}");
+    }
+    let search = Search {
+        text: Some("secret".into()),
+        ..Search::default()
+    };
+    assert!(
+        office
+            .ask(search)
+            .await
+            .expect("it is a directory")
+            .matches
+            .is_empty()
+    );
+    symlink("round", at("round")).expect("a link");
+    assert_eq!(rule(office.read("round").await), Rule::Loop);
+    assert_eq!(
+        fs::read(office.outside().join("secret")).expect("it is there"),
+        SECRET
+    );
+}
+
+#[tokio::test]
+async fn a_link_to_the_roots_of_processes_leads_nowhere() {
+    let office = Office::open(|_| {});
+    symlink("/proc/self/root", office.root().join("proc")).expect("a link");
+    let path = format!("proc{}", office.outside().join("secret").display());
+    assert_eq!(
+        naive::read(&office.root(), &path).expect("it goes through"),
+        SECRET
+    );
+    assert_eq!(rule(office.read(&path).await), Rule::Outside);
+}
+
+#[tokio::test]
+async fn the_root_may_be_reached_through_a_link() {
+    let office = Office::open(|_| {});
+    let link = office.outside().join("link");
+    symlink("data", &link).expect("a link");
+    office.write("own", "x").await.expect("there is room");
+    let spec = FilesSpec::new(&link);
+    let files = office
+        .system
+        .spawn::<strowger_tools::Files>("linked", spec)
+        .expect("it starts");
+    let own = files.ask(Read::new("own")).await.expect("it answers");
+    assert_eq!(own.expect("it is there"), b"x"[..]);
+}
+
+#[tokio::test]
+async fn a_file_of_somebody_else_is_not_written_in_place() {
+    let office = Office::open(|_| {});
+    let secret = office.outside().join("secret");
+    fs::hard_link(&secret, office.root().join("mine")).expect("a link");
+    assert_eq!(office.read("mine").await.expect("it may be read"), SECRET);
+    assert_eq!(rule(office.write("mine", "x").await), Rule::Linked);
+    let append = Append {
+        path: "mine".into(),
+        octets: "x".into(),
+    };
+    assert_eq!(rule(office.ask(append).await), Rule::Linked);
+    assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
+    // A new file in its place leaves the other as it is.
+    let atomic = Write::new("mine", "x").with_mode(WriteMode::Atomic);
+    office.ask(atomic).await.expect("it is another file then");
+    assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
+    fs::remove_file(office.root().join("mine")).expect("ours");
+    fs::hard_link(&secret, office.root().join("mine")).expect("a link");
+    naive::write(&office.root(), "mine", b"x").expect("it goes through");
+    assert_eq!(fs::read(&secret).expect("it is there"), b"x");
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
+    let office = Office::open(|_| {});
+    let at = office.root().join("pipe");
+    mknodat(CWD, &at, FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
+    assert!(
+        fs::metadata(&at)
+            .expect("it is there")
+            .file_type()
+            .is_fifo()
+    );
+    let socket = std::os::unix::net::UnixListener::bind(office.root().join("socket"));
+    let _socket = socket.expect("a socket");
+    for path in ["pipe", "socket"] {
+        assert_eq!(rule(office.read(path).await), Rule::Special, "{path}");
+        assert_eq!(rule(office.write(path, "x").await), Rule::Special, "{path}");
+        let atomic = Write::new(path, "x").with_mode(WriteMode::Atomic);
+        assert_eq!(rule(office.ask(atomic).await), Rule::Special, "{path}");
+    }
+    let search = Search {
+        text: Some(".".into()),
+        ..Search::default()
+    };
+    assert_eq!(
+        office.ask(search).await.expect("it is a directory").files,
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_device_is_not_read() {
+    let office = Office::open(|_| {});
+    let device = rustix::fs::makedev(1, 5);
+    let at = office.root().join("zero");
+    if mknodat(CWD, &at, FileType::CharacterDevice, Mode::RWXU, device).is_err() {
+        // Only root makes devices; a link to one is refused to all.
+        symlink("/dev/zero", &at).expect("a link");
+        assert_eq!(rule(office.read("zero").await), Rule::Outside);
+        return;
+    }
+    assert_eq!(rule(office.read("zero").await), Rule::Special);
+    assert_eq!(rule(office.write("zero", "x").await), Rule::Special);
+}
+
+#[tokio::test]
+async fn the_root_itself_stays() {
+    let office = Office::open(|_| {});
+    for path in ["", ".", "./."] {
+        let delete = Delete {
+            path: path.into(),
+            recursive: true,
+        };
+        assert_eq!(rule(office.ask(delete).await), Rule::Root);
+        assert_eq!(rule(office.write(path, "x").await), Rule::Root);
+    }
+    assert_eq!(
+        rule(
+            office
+                .ask(Delete {
+                    path: "a/..".into(),
+                    recursive: true
+                })
+                .await
+        ),
+        Rule::Name
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_written_below_a_read_only_root() {
+    let office = Office::open(|spec| spec.read_only = true);
+    fs::write(office.root().join("own"), "x").expect("a file");
+    assert_eq!(office.read("own").await.expect("it may be read"), b"x");
+    assert_eq!(rule(office.write("own", "y").await), Rule::ReadOnly);
+    assert_eq!(
+        rule(office.ask(Make { path: "new".into() }).await),
+        Rule::ReadOnly
+    );
+    let delete = Delete {
+        path: "own".into(),
+        recursive: false,
+    };
+    assert_eq!(rule(office.ask(delete).await), Rule::ReadOnly);
+    let rename = Rename {
+        from: "own".into(),
+        to: "other".into(),
+        replace: false,
+    };
+    assert_eq!(rule(office.ask(rename).await), Rule::ReadOnly);
+    assert_eq!(
+        fs::read(office.root().join("own")).expect("it is there"),
+        b"x"
+    );
+}
+
+/// Two writers swap what a name is, as fast as they can: a directory of ours, and a link out.
+struct Swaps {
+    stop: Arc<AtomicBool>,
+    swaps: Arc<AtomicU64>,
+    writers: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Swaps {
+    fn begin(root: &Path) -> Self {
+        fs::create_dir(root.join("place")).expect("a folder");
+        fs::write(root.join("place/key"), "ours").expect("a file");
+        let stop = Arc::new(AtomicBool::new(false));
+        let swaps = Arc::new(AtomicU64::new(0));
+        let writer = |number: u32| {
+            let (stop, swaps) = (Arc::clone(&stop), Arc::clone(&swaps));
+            let (place, link) = (root.join("place"), root.join(format!("link-{number}")));
+            symlink("../data-secret", &link).expect("a link");
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let swapped = renameat_with(CWD, &link, CWD, &place, RenameFlags::EXCHANGE);
+                    swapped.expect("both are there");
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let writers = (0..2)
+            .map(|number| std::thread::spawn(writer(number)))
+            .collect();
+        Self {
+            stop,
+            swaps,
+            writers,
+        }
+    }
+
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for writer in self.writers {
+            writer.join().expect("it only tries");
+        }
+        self.swaps.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_swapped_in_a_race_never_leads_out() {
+    let office = Office::open(|_| {});
+    let swaps = Swaps::begin(&office.root());
+    // The twin checks the link and then opens the path: between the two it is swapped.
+    let mut leaked = 0_u64;
+    let checked = |path: &Path| !path.parent().is_some_and(Path::is_symlink);
+    let begun = Instant::now();
+    let (mut ours, mut outside, mut neighbour) = (0_u64, 0_u64, 0_u64);
+    while begun.elapsed() < RACE {
+        for _ in 0..50 {
+            let path = office.root().join("place/key");
+            if checked(&path) && fs::read(&path).is_ok_and(|octets| octets == SECRET) {
+                leaked += 1;
+            }
+        }
+        match office.read("place/key").await {
+            Ok(octets) => {
+                assert!(
+                    b"ours".starts_with(&octets[..]),
+                    "{octets:?} is not below the root"
+                );
+                ours += 1;
+            }
+            Err(FileError::Refused { rule, .. }) => {
+                assert_eq!(rule, Rule::Outside);
+                outside += 1;
+            }
+            Err(_) => {}
+        }
+        for mode in [WriteMode::Inplace, WriteMode::Atomic] {
+            let _ = office
+                .ask(Write::new("place/key", "ours").with_mode(mode))
+                .await;
+        }
+        office
+            .write("neighbour", "goes on")
+            .await
+            .expect("nobody swaps it");
+        neighbour += 1;
+    }
+    let swaps = swaps.end();
+    let key = fs::read(office.outside().join("data-secret/key")).expect("it is there");
+    assert_eq!(key, SECRET, "nothing was written outside");
+    assert_eq!(
+        fs::read_dir(office.outside().join("data-secret"))
+            .expect("it is there")
+            .count(),
+        1
+    );
+    assert!(
+        swaps > 100 && neighbour > 10 && outside + ours > 0,
+        "there was a race"
+    );
+    println!("{swaps} swaps, {leaked} leaks through the twin, {outside} refused, {ours} read");
+}
+
+/// How long the race runs.
+const RACE: Duration = Duration::from_secs(2);

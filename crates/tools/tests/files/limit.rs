@@ -1,0 +1,277 @@
+//! How much goes in and out. In each, the twin is the same with the limit raised.
+
+use std::fs::{self, File};
+
+use strowger_tools::{
+    Append, Change, Edit, GetUsage, List, Make, Read, Rename, Rule, Search, Tree, Write,
+};
+
+use super::{Office, rule};
+
+#[tokio::test]
+async fn a_file_has_its_size() {
+    for (limit, refused) in [(10, true), (11, false)] {
+        let office = Office::limited(|limits| limits.file = limit);
+        fs::write(office.root().join("large"), "12345678901").expect("a file");
+        let outcomes = [
+            office.read("large").await.map(|_| ()),
+            office.write("new", "12345678901").await,
+            office
+                .ask(Append {
+                    path: "fresh".into(),
+                    octets: "12345678901".into(),
+                })
+                .await,
+        ];
+        for outcome in outcomes {
+            match refused {
+                true => assert_eq!(rule(outcome), Rule::Size),
+                false => outcome.expect("it is not too large"),
+            }
+        }
+        assert_eq!(office.root().join("new").exists(), !refused);
+    }
+}
+
+#[tokio::test]
+async fn a_part_of_a_large_file_can_be_read() {
+    let office = Office::limited(|limits| limits.file = 4);
+    fs::write(office.root().join("large"), "12345678901").expect("a file");
+    let part = Read {
+        path: "large".into(),
+        offset: 2,
+        length: Some(4),
+    };
+    assert_eq!(
+        office.ask(part).await.expect("the part is small"),
+        b"3456"[..]
+    );
+}
+
+#[tokio::test]
+async fn a_sparse_file_is_as_large_as_it_says() {
+    let office = Office::open(|_| {});
+    let file = File::create(office.root().join("sparse")).expect("a file");
+    file.set_len(1 << 40).expect("it takes no room");
+    assert_eq!(rule(office.read("sparse").await), Rule::Size);
+    let search = Search {
+        text: Some("x".into()),
+        ..Search::default()
+    };
+    assert!(
+        office
+            .ask(search)
+            .await
+            .expect("it is a directory")
+            .matches
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn all_files_together_have_their_quota() {
+    for (limit, refused) in [(10, true), (11, false)] {
+        let office = Office::limited(|limits| limits.octets = limit);
+        office.write("a", "123456").await.expect("there is room");
+        let more = office.write("b", "12345").await;
+        match refused {
+            true => assert_eq!(rule(more), Rule::Octets),
+            false => more.expect("there is room"),
+        }
+        office
+            .write("a", "1")
+            .await
+            .expect("less is always possible");
+        office.write("b", "12345").await.expect("there is room now");
+        let usage = office.ask(GetUsage).await;
+        assert_eq!((usage.octets, usage.entries), (6, 2));
+    }
+}
+
+#[tokio::test]
+async fn many_writers_do_not_get_past_the_quota() {
+    let office = Office::limited(|limits| limits.octets = 1000);
+    let writes = (0..100).map(|number| {
+        let files = office.files.clone();
+        let write = Write::new(format!("file-{number}"), vec![b'x'; 30]);
+        tokio::spawn(async move { files.ask(write).await.expect("it answers") })
+    });
+    let mut done = 0;
+    for write in writes.collect::<Vec<_>>() {
+        match write.await.expect("it ends") {
+            Ok(()) => done += 1,
+            outcome => assert_eq!(rule(outcome), Rule::Octets),
+        }
+    }
+    assert_eq!(done, 33);
+    let sizes = fs::read_dir(office.root()).expect("a folder").map(|entry| {
+        entry
+            .and_then(|entry| entry.metadata())
+            .expect("it is there")
+            .len()
+    });
+    assert_eq!(sizes.sum::<u64>(), 990);
+}
+
+#[tokio::test]
+async fn entries_have_their_quota() {
+    for (limit, refused) in [(3, true), (4, false)] {
+        let office = Office::limited(|limits| limits.entries = limit);
+        office
+            .ask(Make { path: "a/b".into() })
+            .await
+            .expect("there is room");
+        office.write("a/c", "").await.expect("there is room");
+        let more = office.write("a/d", "").await;
+        match refused {
+            true => assert_eq!(rule(more), Rule::Entries),
+            false => more.expect("there is room"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_there_before_counts() {
+    let office = Office::limited(|limits| limits.octets = 10);
+    fs::write(office.root().join("old"), "1234567890").expect("a file");
+    let spec = strowger_tools::FilesSpec::new(office.root()).with_limits({
+        let mut limits = strowger_tools::FileLimits::default();
+        limits.octets = 10;
+        limits
+    });
+    let files = office
+        .system
+        .spawn::<strowger_tools::Files>("again", spec)
+        .expect("it starts");
+    let more = files.ask(Write::new("new", "1")).await.expect("it answers");
+    assert_eq!(rule(more), Rule::Octets);
+}
+
+#[tokio::test]
+async fn a_directory_with_too_many_entries_is_not_listed() {
+    for (limit, refused) in [(2999, true), (3000, false)] {
+        let office = Office::limited(|limits| limits.scan = limit);
+        for number in 0..3000 {
+            File::create(office.root().join(number.to_string())).expect("a file");
+        }
+        let list = office.ask(List::default()).await;
+        match refused {
+            true => assert_eq!(rule(list), Rule::Scan),
+            false => assert_eq!(list.expect("it is listed").entries.len(), 1000),
+        }
+        let tree = office
+            .ask(Tree::default())
+            .await
+            .expect("as far as it goes");
+        assert!(tree.cut && tree.entries.len() == 1000);
+        let found = office
+            .ask(Search::default())
+            .await
+            .expect("as far as it goes");
+        assert_eq!(
+            found.cut.as_deref(),
+            Some(if refused { "scan" } else { "matches" })
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_search_reads_and_finds_only_so_much() {
+    let office = Office::limited(|limits| {
+        limits.searched = 10;
+        limits.matches = 2;
+    });
+    for name in ["a", "b", "c"] {
+        office.write(name, "xxxx\n").await.expect("there is room");
+    }
+    let mut search = Search {
+        text: Some("x".into()),
+        ..Search::default()
+    };
+    let found = office.ask(search.clone()).await.expect("it is a directory");
+    assert_eq!(
+        (found.matches.len(), found.cut.as_deref()),
+        (2, Some("searched"))
+    );
+    search.most = Some(1);
+    let found = office.ask(search).await.expect("it is a directory");
+    assert_eq!(
+        (found.matches.len(), found.cut.as_deref()),
+        (1, Some("matches"))
+    );
+}
+
+#[tokio::test]
+async fn a_pattern_that_would_take_long_does_not() {
+    let office = Office::open(|_| {});
+    office
+        .write("text", &"a".repeat(100_000))
+        .await
+        .expect("there is room");
+    let search = |text: &str| Search {
+        text: Some(text.into()),
+        ..Search::default()
+    };
+    let found = office.ask(search("(a+)+$")).await.expect("it is linear");
+    assert_eq!(found.matches.len(), 1);
+    let large = office
+        .ask(search("(a{1000}){1000}"))
+        .await
+        .expect_err("it is too large");
+    assert!(large.to_string().ends_with("it is too large"), "{large}");
+}
+
+#[tokio::test]
+async fn directories_are_not_stacked_deeper_than_the_limit() {
+    let office = Office::limited(|limits| limits.depth = 4);
+    office
+        .ask(Make {
+            path: "a/b/c/d".into(),
+        })
+        .await
+        .expect("it is deep enough");
+    assert_eq!(
+        rule(
+            office
+                .ask(Make {
+                    path: "a/b/c/d/e".into()
+                })
+                .await
+        ),
+        Rule::Depth
+    );
+    office
+        .ask(Make { path: "x/y".into() })
+        .await
+        .expect("there is room");
+    let rename = Rename {
+        from: "a".into(),
+        to: "x/y/a".into(),
+        replace: false,
+    };
+    assert_eq!(
+        rule(office.ask(rename).await),
+        Rule::Depth,
+        "by parts neither"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_does_not_blow_a_file_up() {
+    let office = Office::limited(|limits| limits.file = 1000);
+    office
+        .write("a", &"x".repeat(100))
+        .await
+        .expect("there is room");
+    let change = Change {
+        old: "x".into(),
+        new: "x".repeat(100),
+        all: true,
+    };
+    let edit = Edit {
+        path: "a".into(),
+        changes: vec![change],
+        dry_run: false,
+    };
+    assert_eq!(rule(office.ask(edit).await), Rule::Size);
+}

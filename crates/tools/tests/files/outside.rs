@@ -1,0 +1,105 @@
+//! Files for those outside the process: by name, with JSON.
+
+use std::sync::{Arc, mpsc};
+
+use serde_json::{Value, json};
+use strowger::{Answer, Calls, Code, Content, Fault, Payload, Put};
+use strowger_tools::files_door;
+
+use super::Office;
+
+struct Outside(mpsc::SyncSender<Result<Answer, Fault>>);
+
+impl Calls for Outside {
+    fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+        let _ = self.0.send(result);
+    }
+
+    fn is_wanted(&self, _: u64) -> bool {
+        true
+    }
+}
+
+impl Office {
+    /// Asks as a connection does.
+    async fn call(&self, name: &str, payload: Value) -> Result<Payload, Fault> {
+        let address = match self.system.expose(&self.files, files_door()) {
+            Ok(address) => address,
+            Err(_) => "@(files)".parse().expect("it is one"),
+        };
+        let entry = self.system.entry(&address, name)?;
+        let (answers, answer) = mpsc::sync_channel(1);
+        let put = entry.call(&Payload::json(&payload)?, 1, Arc::new(Outside(answers)));
+        if let Put::Done(Err(fault)) = put {
+            return Err(fault);
+        }
+        let answer = tokio::task::spawn_blocking(move || answer.recv())
+            .await
+            .expect("it ends");
+        match answer.expect("it answers")? {
+            Answer::One(payload) => Ok(payload),
+            _ => panic!("it is no stream"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_in_json_is_read_as_octets() {
+    let office = Office::open(|_| {});
+    let write = json!({ "path": "a", "text": "hello", "mode": "atomic" });
+    assert_eq!(office.call("write", write).await, Ok(Payload::NONE));
+    let more = json!({ "path": "a", "base64": "AP8=" });
+    office.call("append", more).await.expect("there is room");
+    let read = office
+        .call("read", json!({ "path": "a" }))
+        .await
+        .expect("it is there");
+    assert_eq!(read, Payload::new(Content::Octets, &b"hello\0\xff"[..]));
+    let many = office
+        .call("read-many", json!({ "paths": ["a", "b"] }))
+        .await;
+    let many: Value = many.and_then(|payload| payload.read()).expect("a list");
+    assert_eq!(many[0], json!({ "base64": "aGVsbG8A/w==" }));
+    assert_eq!(
+        many[1]["error"]["details"],
+        json!({ "reason": "not-found" })
+    );
+    let list: Value = office
+        .call("list", json!({}))
+        .await
+        .and_then(|p| p.read())
+        .expect("a list");
+    assert_eq!(
+        list,
+        json!({ "entries": [{ "name": "a", "kind": "file" }], "more": false })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_says_its_rule_and_a_mistake_what_is_wrong() {
+    let office = Office::open(|_| {});
+    let refused = office.call("read", json!({ "path": "../secret" })).await;
+    let refused = refused.expect_err("it is outside");
+    assert_eq!(
+        (refused.code, refused.details.as_deref()),
+        (Code::Refused, Some(&json!({ "reason": "outside" })))
+    );
+    for (name, payload, said) in [
+        ("read", json!({ "pth": "a" }), "unknown field `pth`"),
+        (
+            "write",
+            json!({ "path": "a" }),
+            "one of `text` and `base64` is wanted",
+        ),
+        ("write", json!({ "path": "a", "base64": "?" }), "`base64`"),
+        (
+            "append",
+            json!({ "path": "a", "text": "", "mode": "atomic" }),
+            "has no `mode`",
+        ),
+    ] {
+        let fault = office.call(name, payload).await.expect_err("it is wrong");
+        assert_eq!(fault.code, Code::BadRequest);
+        assert!(fault.message.contains(said), "{}", fault.message);
+    }
+}
