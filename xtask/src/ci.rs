@@ -6,8 +6,7 @@ use std::process::Command;
 use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, soak, term, test, tidy,
-    torture,
+    Outcome, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy, torture,
 };
 
 /// Runs all steps, or those that `args` name.
@@ -91,7 +90,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
 }
 
 /// What runs the finished binary.
-fn finished(project: &Project) -> [Step<'_>; 7] {
+fn finished(project: &Project) -> [Step<'_>; 6] {
     [
         Step::new(
             "demo",
@@ -105,7 +104,6 @@ fn finished(project: &Project) -> [Step<'_>; 7] {
         ),
         chaos::step(project),
         torture::step(project),
-        soak::step(project),
         Step::new(
             "captures",
             "strowger pfcp decode FILE --check --json",

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::step::{self, Step};
+use crate::step;
 use crate::{Outcome, chaos, fuzz, term};
 
 /// Runs a soak and says what it found.
@@ -53,14 +53,6 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         term::line(&text(&report));
     }
     verdict(&report)
-}
-
-/// The step of `cargo xtask ci`.
-pub(crate) fn step(project: &Project) -> Step<'_> {
-    Step::new("soak", "cargo xtask soak --for 60s", || {
-        let report = soak(project, None, Duration::from_secs(60))?;
-        verdict(&report).map(|()| Some(text(&report)))
-    })
 }
 
 /// Caches of the node fill up in half of this.
