@@ -310,6 +310,33 @@ fn a_dynamic_supervisor_below_another_comes_back_empty() {
     });
 }
 
+#[test]
+fn a_dynamic_supervisor_that_gave_up_comes_back_with_all_its_patience() {
+    TestSystem::check(0..10, |system| {
+        let probe = system.probe::<Story>();
+        let patient = Dynamic::<Puppet>::new()
+            .restart(Restart::Permanent)
+            .intensity(1, 1000 * SECOND);
+        let top = Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic("d", patient));
+        let top = system.supervise("top", top);
+        let any = top.any_child("d").expect("it runs");
+        let dynamic = any.dynamic::<Puppet>().expect("it is one for puppets");
+        for given_up in 0..2 {
+            dynamic
+                .start_child("a", probe.recipient())
+                .expect("a new key");
+            assert!(!dynamic.is_empty());
+            tell(&dynamic, "a", Order::Panic);
+            let expected = ["/top/d/a started", "/top/d/a dropped", "/top/d/a started"];
+            assert_eq!(probe.story(), expected);
+            assert_eq!(any.info().restarts, given_up);
+            tell(&dynamic, "a", Order::Panic);
+            assert_eq!(probe.story(), ["/top/d/a dropped"]);
+            assert!(dynamic.is_empty());
+        }
+    });
+}
+
 struct OtherKind;
 
 impl strowger::Actor for OtherKind {

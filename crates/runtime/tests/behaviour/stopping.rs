@@ -64,7 +64,12 @@ impl Actor for Member {
     }
 }
 
-/// Two members below a supervisor that pauses long before it restarts one a second time.
+/// Long before every restart but the first.
+fn long() -> Backoff {
+    Backoff::new(99 * SECOND, 99 * SECOND)
+}
+
+/// Two members below a supervisor.
 struct Pair {
     supervisor: strowger::SupervisorRef,
     first: ActorRef<MemberMessage>,
@@ -73,14 +78,14 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(system: &TestSystem, strategy: Strategy) -> Self {
+    fn new(system: &TestSystem, strategy: Strategy, backoff: Backoff) -> Self {
         let probe = system.probe();
         let child = |key: &str| {
             let spec = ChildSpec::new::<Member>(key, probe.recipient());
             spec.shutdown(Shutdown::Infinity)
         };
         let supervisor = Supervisor::new(strategy)
-            .backoff(Backoff::new(99 * SECOND, 99 * SECOND))
+            .backoff(backoff)
             .child(child("first"))
             .child(child("second"));
         let supervisor = system.supervise("s", supervisor);
@@ -123,7 +128,7 @@ fn fail_twice(system: &TestSystem, member: &ActorRef<MemberMessage>) {
 #[test]
 fn a_sibling_that_asks_a_child_in_its_pause_is_told_when_the_supervisor_stops() {
     TestSystem::check(0..10, |system| {
-        let pair = Pair::new(system, Strategy::OneForOne);
+        let pair = Pair::new(system, Strategy::OneForOne, long());
         fail_twice(system, &pair.first);
         pair.visit(Duration::ZERO, &[Question::Answer]);
         system.run_until_idle();
@@ -136,7 +141,7 @@ fn a_sibling_that_asks_a_child_in_its_pause_is_told_when_the_supervisor_stops() 
 #[test]
 fn a_child_in_its_pause_refuses_questions_once_its_supervisor_stops() {
     TestSystem::check(0..10, |system| {
-        let pair = Pair::new(system, Strategy::OneForOne);
+        let pair = Pair::new(system, Strategy::OneForOne, long());
         fail_twice(system, &pair.first);
         pair.visit(SECOND, &[Question::Answer]);
         system.run_until_idle();
@@ -153,14 +158,16 @@ fn a_child_that_ends_while_its_supervisor_stops_refuses_what_comes_then() {
         Strategy::OneForAll,
         Strategy::RestForOne,
     ];
-    for strategy in all {
+    let each = all.map(|strategy| [(strategy, long()), (strategy, Backoff::NONE)]);
+    for (strategy, backoff) in each.into_iter().flatten() {
         TestSystem::check(0..10, |system| {
-            let pair = Pair::new(system, strategy);
+            let pair = Pair::new(system, strategy, backoff);
             pair.visit(SECOND, &[Question::Fail, Question::Answer]);
             system.run_until_idle();
             let (heard, took) = pair.stop(system);
             assert_eq!(heard, [[Err(AskError::Dropped), Err(AskError::Closed)]]);
             assert_eq!(took, SECOND);
+            assert_eq!(pair.first.erase().info().restarts, 0);
         });
     }
 }
@@ -172,7 +179,7 @@ fn a_dynamic_supervisor_that_stops_gives_up_its_children_in_their_pauses() {
         let dynamic = Dynamic::<Member>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity)
-            .backoff(Backoff::new(99 * SECOND, 99 * SECOND));
+            .backoff(long());
         let dynamic = system.dynamic("d", dynamic);
         let start = |key: &str| {
             let started = dynamic.start_child(key, probe.recipient());
@@ -193,5 +200,33 @@ fn a_dynamic_supervisor_that_stops_gives_up_its_children_in_their_pauses() {
         let expected = [[Err(AskError::Dropped), Err(AskError::Closed)]];
         assert_eq!(probe.drain(), expected);
         assert_eq!(system.elapsed(), before);
+    });
+}
+
+#[test]
+fn a_dynamic_supervisor_that_stops_starts_no_child_again() {
+    TestSystem::check(0..10, |system| {
+        let probe = system.probe::<Heard>();
+        let dynamic = Dynamic::<Member>::new()
+            .restart(Restart::Permanent)
+            .shutdown(Shutdown::Infinity);
+        let dynamic = system.dynamic("d", dynamic);
+        let member = dynamic
+            .start_child("member", probe.recipient())
+            .expect("a new key");
+        // It is at work when it is asked to stop, and fails then: nobody hears it.
+        let visit = Visit {
+            whom: system.spawn::<Member>("other", probe.recipient()),
+            after: SECOND,
+            questions: vec![Question::Answer],
+        };
+        probe.actor().kill();
+        member.try_tell(visit).expect("there is room");
+        system.run_until_idle();
+        dynamic.stop();
+        system.run(dynamic.stopped());
+        let info = member.erase().info();
+        assert_eq!(info.restarts, 0);
+        assert!(matches!(info.last_exit, Some(Exit::Failed(_))), "{info:?}");
     });
 }

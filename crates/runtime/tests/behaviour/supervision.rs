@@ -252,6 +252,21 @@ fn what_is_sent_while_a_child_waits_for_its_restart_is_handled_after_it() {
 }
 
 #[test]
+fn a_child_that_waits_for_its_restart_is_not_started_on_demand() {
+    let system = TestSystem::new(1);
+    let backoff = Backoff::new(SECOND, SECOND);
+    let (supervisor, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
+    tell(&child, Order::Panic);
+    tell(&child, Order::Panic);
+    assert_eq!(probe.story().len(), 3);
+    let refused = system.run(supervisor.restart_child("p"));
+    assert!(matches!(refused, Err(ChildError::Running { .. })));
+    assert!(probe.story().is_empty());
+    system.advance(SECOND);
+    assert_eq!(probe.story(), ["/s/p started"]);
+}
+
+#[test]
 fn a_supervisor_stops_while_a_child_waits_for_its_restart() {
     let system = TestSystem::new(1);
     let backoff = Backoff::new(99 * SECOND, 99 * SECOND);

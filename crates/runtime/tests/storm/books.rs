@@ -289,6 +289,11 @@ impl Books {
         (self.done.values().sum(), self.reported.values().sum())
     }
 
+    /// What should not have happened, and did.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.wrong.clone()
+    }
+
     /// Fails unless the books balance.
     pub(crate) fn check(&self) {
         assert_eq!(self.wrong, [""; 0]);
