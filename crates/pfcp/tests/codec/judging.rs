@@ -1,6 +1,7 @@
 //! Each rule of validation by itself: the values on both sides of its edge.
 
 use strowger_pfcp::ie::{Cause, FailedRuleId};
+use strowger_pfcp::session::RuleSet;
 use strowger_pfcp::validate::{Finding, FindingKind, findings};
 use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageType, MessageView, Rejection, validate,
@@ -115,6 +116,15 @@ fn what_cannot_be_told_apart_is_answered_only_inside_of_an_element() {
     let missing = rejection(MODIFICATION, &missing).expect("answered");
     assert_eq!(missing.cause, Cause::MANDATORY_IE_MISSING);
     assert_eq!(missing.offending_ie, Some(IeType::PDI));
+}
+
+#[test]
+fn what_has_no_sense_is_answered_as_incorrect() {
+    // A rule that a store gives back, and that ends in the middle of a header.
+    let octets = tlv(1, &[0]);
+    let error = RuleSet::restore(&octets).expect_err("no rule");
+    let rejection = Rejection::of(&error, &octets).expect("answered");
+    assert_eq!(rejection.cause, Cause::MANDATORY_IE_INCORRECT);
 }
 
 #[test]

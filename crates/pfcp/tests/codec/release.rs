@@ -142,3 +142,36 @@ fn a_newer_group_is_ignored_whatever_it_lacks() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_judge_of_release_17_names_newer_flags_too() {
+    let message = Message::node(Sequence::new(1), setup(UpFunctionFeatures::MOQ));
+    let octets = message.encode().expect("short");
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let found = findings(&view, Interfaces::N4.in_release(Release::R17));
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(
+        found.contains(
+            &"Association Setup Request: UP Function Features has MOQ, which R17 does not have"
+                .to_owned()
+        ),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn what_is_newer_in_a_rule_is_found_in_that_rule() {
+    let rule = |inside: &[u8]| tlv(1, &[&tlv(56, &[0, 1])[..], inside].concat());
+    let metadata = tlv(IeType::METADATA.0, &[1, 2]);
+    let octets = session_message(52, &[rule(&[]), rule(&metadata)].concat());
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let found = newer(&view, Release::R17);
+    assert_eq!(found.len(), 1);
+    let text = found[0].to_string();
+    assert!(
+        text.ends_with("Create PDR[1]: Metadata is newer than R17"),
+        "{text}"
+    );
+}

@@ -248,6 +248,12 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
     let cause = tlv(IeType::CAUSE, &[1]);
     let answer = message(MessageType::PFD_MANAGEMENT_RESPONSE, &cause);
     assert_eq!(fit(&answer, &mut index), [all; 3]);
+    // One element, right by itself, where another or one more has to be.
+    let release = message(MessageType::ASSOCIATION_RELEASE_RESPONSE, &cause);
+    assert_eq!(fit(&release, &mut index), [none; 3]);
+    let features = tlv(IeType::UP_FUNCTION_FEATURES, &[0; 4]);
+    let setup = message(MessageType::ASSOCIATION_SETUP_REQUEST, &features);
+    assert_eq!(fit(&setup, &mut index), [none; 3]);
 }
 
 /// A setup of so many octets that the header gives room to compare them in blocks.
