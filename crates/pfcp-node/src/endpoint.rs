@@ -38,7 +38,7 @@ pub(crate) use report::Outgoing;
 use crate::association::Members;
 use crate::page_map::SeidMap;
 use crate::session::{Done, SessionMsg};
-use crate::shared::{Shared, add};
+use crate::shared::{Shared, add_many};
 use crate::socket::Batch;
 use crate::store::{Change, Refused};
 use order::Obeyed;
@@ -260,18 +260,13 @@ impl Endpoint {
         self.waited = 0;
         self.write_news().await;
         let sockets = &self.shared.sockets;
-        for transmit in self.leaving.drain(..) {
-            let socket = match transmit.local {
-                Some(local) => usize::from(local),
-                None => sockets.for_peer(transmit.peer),
-            };
-            self.shared
-                .tap
-                .write(sockets.address(socket), transmit.peer, &transmit.octets);
-            if !sockets.send(socket, transmit.peer, &transmit.octets) {
-                add(&self.shared.counters.unsent);
-            }
+        for transmit in &self.leaving {
+            let from = sockets.address(sockets.leaves_from(transmit));
+            self.shared.tap.write(from, transmit.peer, &transmit.octets);
         }
+        let unsent = sockets.send_all(&self.leaving);
+        add_many(&self.shared.counters.unsent, unsent);
+        self.leaving.clear();
         self.shared.tap.flush();
     }
 

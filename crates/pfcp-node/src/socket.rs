@@ -1,6 +1,7 @@
 //! UDP sockets: bound all or none, read in batches, written without waiting.
 
 mod gate;
+mod together;
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -11,10 +12,13 @@ use std::task::Poll;
 use strowger::{Accepts, ActorRef};
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
+use strowger_pfcp::endpoint::Transmit;
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::scenario::Scenario;
 use gate::Gate;
+pub(crate) use together::Inbox;
 
 /// The most datagrams of one batch, so that timers and answers get their turn.
 const BATCH: usize = 64;
@@ -70,26 +74,33 @@ impl Source {
         }
     }
 
-    async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    /// Takes into `batch` what is there; `WouldBlock` when that was all.
+    fn try_take(&self, inbox: &mut Inbox, batch: &mut Batch) -> io::Result<()> {
         match self {
-            Self::Udp(socket) => socket.recv_from(buffer).await,
+            Self::Udp(socket) => socket.try_io(Interest::READABLE, || inbox.take(socket, batch)),
             #[cfg(test)]
-            Self::Wire(plug) => loop {
-                poll_fn(|cx| plug.poll_ready(cx)).await;
-                if let Some(received) = plug.take(buffer) {
-                    return Ok(received);
-                }
-            },
+            Self::Wire(plug) => {
+                let room = inbox.one();
+                let received = plug.take(room);
+                let (length, peer) = received.ok_or(ErrorKind::WouldBlock)?;
+                batch.push(peer, &room[..length]);
+                Ok(())
+            }
         }
     }
 
-    fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    /// Gives the first of `datagrams` to the system, and more if it takes them at once; says how
+    /// many it took.
+    fn try_give(&self, datagrams: &[(SocketAddr, &[u8])]) -> io::Result<usize> {
         match self {
-            Self::Udp(socket) => socket.try_recv_from(buffer),
+            Self::Udp(socket) => together::give(socket, datagrams),
             #[cfg(test)]
-            Self::Wire(plug) => plug
-                .take(buffer)
-                .ok_or_else(|| ErrorKind::WouldBlock.into()),
+            Self::Wire(_) => {
+                let Some((peer, octets)) = datagrams.first() else {
+                    return Ok(0);
+                };
+                self.try_send_to(octets, *peer).map(|_| 1)
+            }
         }
     }
 
@@ -177,6 +188,14 @@ impl Sockets {
             .unwrap_or_default()
     }
 
+    /// The socket that a datagram leaves from.
+    pub(crate) fn leaves_from(&self, transmit: &Transmit) -> usize {
+        match transmit.local {
+            Some(local) => usize::from(local),
+            None => self.for_peer(transmit.peer),
+        }
+    }
+
     /// Gives a datagram to the system; false if it does not take it now.
     pub(crate) fn send(&self, socket: usize, peer: SocketAddr, octets: &[u8]) -> bool {
         let Some((_, socket)) = self.sockets.get(socket) else {
@@ -188,9 +207,28 @@ impl Sockets {
         socket.try_send_to(octets, peer).is_ok()
     }
 
+    /// Gives datagrams to the system, together where it can take them so; says how many it does
+    /// not take now.
+    pub(crate) fn send_all(&self, leaving: &[Transmit]) -> u64 {
+        let mut refused = 0;
+        let from = |transmit: &Transmit| self.leaves_from(transmit);
+        for run in leaving.chunk_by(|one, next| from(one) == from(next)) {
+            let socket = run.first().and_then(|first| self.sockets.get(from(first)));
+            refused += match (socket, &self.scenario) {
+                (None, _) => run.len(),
+                (Some((_, socket)), None) => send_run(socket, run),
+                (Some(_), Some(_)) => {
+                    let send = |one: &&Transmit| !self.send(from(one), one.peer, &one.octets);
+                    run.iter().filter(send).count()
+                }
+            };
+        }
+        u64::try_from(refused).unwrap_or(u64::MAX)
+    }
+
     /// Waits until some socket has datagrams, and takes them; there may be none after all. `None`
     /// when no socket can be read.
-    pub(crate) async fn receive(&self, buffer: &mut [u8]) -> Option<Batch> {
+    pub(crate) async fn receive(&self, inbox: &mut Inbox) -> Option<Batch> {
         let ready = poll_fn(|cx| {
             let mut readable = false;
             for (at, (_, socket)) in self.sockets.iter().enumerate() {
@@ -207,7 +245,8 @@ impl Sockets {
         });
         let at = ready.await?;
         let mut batch = Batch::empty(at);
-        batch.take(&self.sockets.get(at)?.1, buffer);
+        // What is wrong will be said by the endpoint, which reads them next.
+        let _ = batch.take(&self.sockets.get(at)?.1, inbox);
         Some(batch)
     }
 
@@ -239,11 +278,11 @@ impl Sockets {
             let Some(source) = source else {
                 return;
             };
-            let mut buffer = vec![0; limit + 1];
+            let mut inbox = Inbox::new(limit);
             loop {
                 let received = match &mut gate {
-                    None => Batch::receive(&source, socket, &mut buffer).await,
-                    Some(gate) => gate.receive(&source, socket, &mut buffer).await,
+                    None => Batch::receive(&source, socket, &mut inbox).await,
+                    Some(gate) => gate.receive(&source, socket, &mut inbox).await,
                 };
                 match received {
                     Ok(batch) if batch.is_empty() => {}
@@ -266,11 +305,12 @@ impl Sockets {
 
 impl Batch {
     /// Waits for a datagram, and takes those that are there with it.
-    async fn receive(source: &Source, socket: usize, buffer: &mut [u8]) -> io::Result<Self> {
+    async fn receive(source: &Source, socket: usize, inbox: &mut Inbox) -> io::Result<Self> {
         let mut batch = Self::empty(socket);
-        let (length, peer) = source.recv_from(buffer).await?;
-        batch.push(peer, &buffer[..length]);
-        batch.take(source, buffer);
+        while batch.is_empty() {
+            poll_fn(|cx| source.poll_recv_ready(cx)).await?;
+            batch.take(source, inbox)?;
+        }
         Ok(batch)
     }
 
@@ -288,13 +328,17 @@ impl Batch {
     }
 
     /// Takes the datagrams that are there, as many as fit.
-    fn take(&mut self, source: &Source, buffer: &mut [u8]) {
+    fn take(&mut self, source: &Source, inbox: &mut Inbox) -> io::Result<()> {
         while self.datagrams.len() < BATCH && self.octets.len() < BATCH_OCTETS {
-            match source.try_recv_from(buffer) {
-                Ok((length, peer)) => self.push(peer, &buffer[..length]),
-                Err(_) => break,
+            match source.try_take(inbox, self) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // It will be said again, or was about a datagram that left.
+                Err(_) if !self.is_empty() => break,
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     pub(crate) fn push(&mut self, peer: SocketAddr, octets: &[u8]) {
@@ -317,6 +361,26 @@ impl Batch {
             (peer, octets)
         })
     }
+}
+
+/// Sends datagrams from one socket; says how many the system does not take now.
+fn send_run(socket: &Source, run: &[Transmit]) -> usize {
+    let datagrams: Vec<_> = run.iter().map(|one| (one.peer, &*one.octets)).collect();
+    let mut rest = datagrams.as_slice();
+    let mut refused = 0;
+    while !rest.is_empty() {
+        let taken = match socket.try_give(rest) {
+            Ok(taken) => taken,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return refused + rest.len(),
+            // That one cannot leave; the next one may.
+            Err(_) => {
+                refused += 1;
+                1
+            }
+        };
+        rest = rest.get(taken.max(1)..).unwrap_or_default();
+    }
+    refused
 }
 
 fn is_passing(error: &io::Error) -> bool {
@@ -344,3 +408,6 @@ pub(crate) fn local_towards(bound: IpAddr, peer: IpAddr) -> IpAddr {
     };
     route().map_or(bound, |address: SocketAddr| address.ip())
 }
+
+#[cfg(test)]
+mod tests;

@@ -289,10 +289,10 @@ impl ClientActor {
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event);
         }
-        while let Some(transmit) = self.protocol.poll_transmit() {
-            if !self.sockets.send(0, transmit.peer, &transmit.octets) {
-                tracing::debug!(peer = %transmit.peer, "the system took no datagram");
-            }
+        let leaving: Vec<_> = std::iter::from_fn(|| self.protocol.poll_transmit()).collect();
+        let unsent = self.sockets.send_all(&leaving);
+        if unsent > 0 {
+            tracing::debug!(unsent, "the system took not all datagrams");
         }
         let Some(wanted) = self.protocol.poll_timeout() else {
             return;

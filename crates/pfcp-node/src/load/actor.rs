@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use strowger::{Actor, Ask, Context, MailboxSpec, Reply, TimerKey};
 use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
-use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, Role};
+use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, Role, Transmit};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
@@ -98,6 +98,8 @@ pub(super) struct LoadActor {
     ticking: bool,
     timer: Option<(Instant, TimerKey)>,
     trouble: Trouble,
+    /// What is about to leave.
+    leaving: Vec<Transmit>,
 }
 
 /// Lateness of our own timers, which wake at whole milliseconds, that is not charged to the peer.
@@ -138,6 +140,7 @@ impl Actor for LoadActor {
                 .with_usage(plan.usage)
                 .with_rates(plan.rates),
             trouble: Trouble::of(&plan),
+            leaving: Vec::new(),
             sockets,
             plan,
             figures,
@@ -179,7 +182,7 @@ impl Actor for LoadActor {
             }
             LoadMsg::Tick => {
                 self.ticking = false;
-                self.trouble.let_go(&self.sockets);
+                self.trouble.let_go(&mut self.leaving);
             }
             LoadMsg::Begin(Ask { reply, .. }) => self.begin(now, reply),
             LoadMsg::Held(Ask { reply, .. }) => {
@@ -225,9 +228,11 @@ impl LoadActor {
             ledger.lock().flush();
         }
         while let Some(transmit) = self.protocol.poll_transmit() {
-            let (peer, octets) = (transmit.peer, transmit.octets);
-            self.trouble.send(&self.sockets, peer, octets);
+            self.trouble.pass(transmit, &mut self.leaving);
         }
+        // What the system does not take is sent again after T1, as if the network lost it.
+        self.sockets.send_all(&self.leaving);
+        self.leaving.clear();
         self.publish(now);
         if self.phase == Phase::Working && !self.ticking {
             self.ticking = true;

@@ -1,11 +1,10 @@
 //! Trouble that a load makes on its own side: datagrams that are lost, or overtaken by the next.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::SocketAddr;
-use std::sync::Arc;
+
+use strowger_pfcp::endpoint::Transmit;
 
 use super::LoadPlan;
-use crate::socket::Sockets;
 
 #[derive(Debug)]
 pub(super) struct Trouble {
@@ -13,7 +12,7 @@ pub(super) struct Trouble {
     reordering: f64,
     state: u64,
     /// What the next datagram overtakes.
-    held: Option<(SocketAddr, Arc<[u8]>)>,
+    held: Option<Transmit>,
     /// How many datagrams were lost, and overtaken.
     pub(super) injected: (u64, u64),
 }
@@ -36,29 +35,24 @@ impl Trouble {
         lost
     }
 
-    /// Gives a datagram to the system, unless it has trouble.
-    pub(super) fn send(&mut self, sockets: &Sockets, peer: SocketAddr, octets: Arc<[u8]>) {
+    /// Lets a datagram leave, unless it has trouble.
+    pub(super) fn pass(&mut self, transmit: Transmit, leaving: &mut Vec<Transmit>) {
         if self.loses() {
             return;
         }
         let held = self.held.take();
         if held.is_none() && self.reordering > 0.0 && self.strikes(self.reordering) {
             self.injected.1 += 1;
-            self.held = Some((peer, octets));
+            self.held = Some(transmit);
             return;
         }
-        // What the system does not take is sent again after T1, as if the network lost it.
-        let _ = sockets.send(0, peer, &octets);
-        if let Some((peer, octets)) = held {
-            let _ = sockets.send(0, peer, &octets);
-        }
+        leaving.push(transmit);
+        leaving.extend(held);
     }
 
-    /// Sends what nothing has overtaken for a while.
-    pub(super) fn let_go(&mut self, sockets: &Sockets) {
-        if let Some((peer, octets)) = self.held.take() {
-            let _ = sockets.send(0, peer, &octets);
-        }
+    /// Lets leave what nothing has overtaken for a while.
+    pub(super) fn let_go(&mut self, leaving: &mut Vec<Transmit>) {
+        leaving.extend(self.held.take());
     }
 
     fn strikes(&mut self, share: f64) -> bool {

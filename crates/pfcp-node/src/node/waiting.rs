@@ -7,7 +7,7 @@ use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::{Frame, MessageType};
 
 use crate::config::NodeConfig;
-use crate::socket::{Batch, Sockets};
+use crate::socket::{Batch, Inbox, Sockets};
 
 /// Waits for `work`, and answers heartbeats meanwhile, if it is known what to tell. Returns what
 /// else came, up to a bound; what is beyond it will be sent again.
@@ -22,9 +22,9 @@ pub(super) async fn answering<T>(
     };
     let mut kept = Vec::new();
     let receive = async {
-        let mut buffer = vec![0; config.limits.datagram + 1];
+        let mut inbox = Inbox::new(config.limits.datagram);
         loop {
-            let Some(batch) = sockets.receive(&mut buffer).await else {
+            let Some(batch) = sockets.receive(&mut inbox).await else {
                 // Reading fails; the endpoint will find out and say so.
                 return std::future::pending().await;
             };

@@ -8,7 +8,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 use tokio::time::Instant;
 
-use super::{Batch, Source};
+use super::{Batch, Inbox, Source};
 use crate::scenario::{Act, Scenario, refusal};
 
 /// Lets datagrams pass, or not.
@@ -42,11 +42,11 @@ impl Gate {
         &mut self,
         source: &Source,
         socket: usize,
-        buffer: &mut [u8],
+        inbox: &mut Inbox,
     ) -> io::Result<Batch> {
         let mut passed = Batch::empty(socket);
         if let Some(&(until, ..)) = self.later.last() {
-            let received = tokio::time::timeout_at(until, Batch::receive(source, socket, buffer));
+            let received = tokio::time::timeout_at(until, Batch::receive(source, socket, inbox));
             match received.await {
                 Ok(batch) => self.sort(source, &batch?, &mut passed),
                 Err(_) => {
@@ -56,7 +56,7 @@ impl Gate {
                 }
             }
         } else {
-            let batch = Batch::receive(source, socket, buffer).await?;
+            let batch = Batch::receive(source, socket, inbox).await?;
             self.sort(source, &batch, &mut passed);
         }
         Ok(passed)

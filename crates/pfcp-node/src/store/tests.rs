@@ -104,11 +104,10 @@ fn write(store: &dyn Store, changes: Vec<Change>) {
 type Listed = (Vec<Arc<SessionRecord>>, Vec<Arc<Owner>>, Vec<Answer>);
 
 fn listed(store: &dyn Store) -> Listed {
-    (
-        store.sessions(&|_| true),
-        store.associations(),
-        store.answers(),
-    )
+    let mut answers = store.answers();
+    // Those of one millisecond come in any order.
+    answers.sort_by_key(|answer| (answer.at, answer.key.sequence));
+    (store.sessions(&|_| true), store.associations(), answers)
 }
 
 /// Writes all kinds of changes, each in a group of its own.

@@ -1,0 +1,74 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use strowger_pfcp::endpoint::Transmit;
+
+use super::{BATCH, Batch, Inbox, Sockets};
+
+const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
+const LIMIT: usize = 100;
+
+async fn sockets() -> (Sockets, SocketAddr) {
+    let sockets = Sockets::bind(&[(LOOPBACK, 0).into()], LIMIT).await;
+    let sockets = sockets.expect("loopback has a port");
+    let address = sockets.address(0);
+    (sockets, address)
+}
+
+fn transmit(peer: SocketAddr, octets: Vec<u8>) -> Transmit {
+    Transmit {
+        peer,
+        local: None,
+        octets: Arc::from(octets),
+    }
+}
+
+fn octets(batch: &Batch) -> Vec<Vec<u8>> {
+    batch.iter().map(|(_, octets)| octets.to_vec()).collect()
+}
+
+#[tokio::test]
+async fn datagrams_keep_their_order_and_their_ends() {
+    let ((from, sender), (to, receiver)) = (sockets().await, sockets().await);
+    // More than one call takes, and less than a batch.
+    let sent: Vec<_> = (0..40)
+        .map(|number| vec![number; usize::from(number)])
+        .collect();
+    let leaving: Vec<_> = sent
+        .iter()
+        .map(|one| transmit(receiver, one.clone()))
+        .collect();
+    assert_eq!(from.send_all(&leaving), 0);
+    let mut inbox = Inbox::new(LIMIT);
+    let batch = to.receive(&mut inbox).await.expect("the socket is open");
+    assert_eq!(octets(&batch), sent);
+    assert!(batch.iter().all(|(peer, _)| peer == sender));
+}
+
+#[tokio::test]
+async fn flood_comes_in_batches_and_long_datagrams_are_cut_above_the_limit() {
+    let ((from, _), (to, receiver)) = (sockets().await, sockets().await);
+    let leaving = vec![transmit(receiver, vec![7; 5 * LIMIT]); 3 * BATCH / 2];
+    assert_eq!(from.send_all(&leaving), 0);
+    let mut inbox = Inbox::new(LIMIT);
+    let first = to.receive(&mut inbox).await.expect("the socket is open");
+    let second = to.receive(&mut inbox).await.expect("the socket is open");
+    assert_eq!((first.count(), second.count()), (BATCH, BATCH / 2));
+    assert!(first.iter().all(|(_, octets)| octets.len() == LIMIT + 1));
+}
+
+#[tokio::test]
+async fn datagram_that_cannot_leave_is_counted_and_holds_up_no_other() {
+    let ((from, _), (to, receiver)) = (sockets().await, sockets().await);
+    // Nothing can be sent to port 0.
+    let nowhere = SocketAddr::from((LOOPBACK, 0));
+    let leaving = [
+        transmit(receiver, vec![1]),
+        transmit(nowhere, vec![2]),
+        transmit(receiver, vec![3]),
+    ];
+    assert_eq!(from.send_all(&leaving), 1);
+    let mut inbox = Inbox::new(LIMIT);
+    let batch = to.receive(&mut inbox).await.expect("the socket is open");
+    assert_eq!(octets(&batch), [[1], [3]]);
+}
