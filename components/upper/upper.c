@@ -1,7 +1,6 @@
 /* Answers with what it is asked, in capitals. The whole contract by hand, without a library.
  *
- * clang --target=wasm32 -Os -ffreestanding -c upper.c -o upper.o
- * wasm-ld --no-entry --strip-all -z stack-size=16384 upper.o -o upper.core.wasm
+ * build.sh upper.core.wasm
  * strowger component build upper.core.wasm --out upper.wasm
  */
 

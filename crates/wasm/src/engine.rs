@@ -82,6 +82,10 @@ pub(crate) const WAITING_MAPS: usize = 7;
 const STACK: usize = 512 << 10;
 /// The stack of a guest that waits, with room for what the host runs on it.
 const WAITING_STACK: usize = 2 << 20;
+/// The stack of an engine for scripts: a script that calls itself takes much of it for each call.
+const SCRIPT_STACK: usize = 3 << 20;
+/// That stack, with room for what the host runs on it.
+const SCRIPT_FIBER: usize = 4 << 20;
 /// The modules, memories and tables of one component.
 const CORES: u32 = 16;
 /// How much of a slot stays in memory between two owners, zeroed by hand.
@@ -92,18 +96,31 @@ const RESIDENT: usize = 64 << 10;
 pub(crate) struct Class {
     large: bool,
     fuel: bool,
+    /// Whether its guests are deep: they run scripts that call themselves.
+    deep: bool,
 }
 
 impl Class {
+    /// The class of the engine for scripts.
+    pub(crate) const SCRIPT: Self = Self {
+        large: false,
+        fuel: false,
+        deep: true,
+    };
+
     pub(crate) fn of(limits: &Limits, host: &HostLimits) -> Self {
         Self {
             large: limits.memory > host.slot || limits.table > host.slot_table,
             fuel: limits.fuel > 0,
+            deep: false,
         }
     }
 
     /// For listings.
     pub(crate) const fn name(self) -> &'static str {
+        if self.deep {
+            return "scripts";
+        }
         match (self.large, self.fuel) {
             (false, false) => "pooled",
             (false, true) => "pooled, counting",
@@ -113,20 +130,20 @@ impl Class {
     }
 
     pub(crate) const fn index(self) -> usize {
-        (self.large as usize) * 2 + self.fuel as usize
+        (self.deep as usize) * 4 + (self.large as usize) * 2 + self.fuel as usize
     }
 }
 
 /// All engines of a host.
 pub(crate) struct Engines {
-    made: [OnceLock<Result<Engine, String>>; 4],
+    made: [OnceLock<Result<Engine, String>>; 5],
     ticker: Ticker,
 }
 
 impl Engines {
     pub(crate) fn new(limits: &HostLimits) -> Result<Self, String> {
         Ok(Self {
-            made: [const { OnceLock::new() }; 4],
+            made: [const { OnceLock::new() }; 5],
             ticker: Ticker::start(limits.tick)?,
         })
     }
@@ -153,22 +170,30 @@ impl std::fmt::Debug for Engines {
 }
 
 fn config(class: Class, limits: &HostLimits) -> Config {
+    let (stack, fiber) = match class.deep {
+        true => (SCRIPT_STACK, SCRIPT_FIBER),
+        false => (STACK, WAITING_STACK),
+    };
     let mut config = Config::new();
     config
         .wasm_component_model(true)
         .epoch_interruption(true)
         .consume_fuel(class.fuel)
-        .max_wasm_stack(STACK)
-        .async_stack_size(WAITING_STACK)
+        .max_wasm_stack(stack)
+        .async_stack_size(fiber)
         .concurrency_support(false);
     if !class.large {
-        let pool = pool(limits);
+        let waiting = match class.deep {
+            true => limits.instances,
+            false => limits.waiting,
+        };
+        let pool = pool(limits, waiting);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     }
     config
 }
 
-fn pool(limits: &HostLimits) -> PoolingAllocationConfig {
+fn pool(limits: &HostLimits, waiting: usize) -> PoolingAllocationConfig {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     // An upgrade holds two instances of one component for a moment.
     let instances = count(limits.instances.saturating_add(limits.instances / 8 + 8));
@@ -177,7 +202,7 @@ fn pool(limits: &HostLimits) -> PoolingAllocationConfig {
         .total_core_instances(instances.saturating_mul(4))
         .total_memories(instances)
         .total_tables(instances.saturating_mul(2))
-        .total_stacks(count(limits.waiting.saturating_add(8)))
+        .total_stacks(count(waiting.saturating_add(8)))
         .max_core_instances_per_component(CORES)
         .max_memories_per_component(CORES)
         .max_tables_per_component(CORES)

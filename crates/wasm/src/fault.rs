@@ -207,7 +207,7 @@ const fn is_abi(trap: Trap) -> bool {
 
 /// What the engine says when more octets cross than it was told to let through; it has no type
 /// for it.
-const PAYLOAD: &str = "fuel allocated for hostcalls";
+pub(crate) const PAYLOAD: &str = "fuel allocated for hostcalls";
 
 fn root(error: &wasmtime::Error) -> String {
     error.root_cause().to_string()

@@ -5,6 +5,7 @@ mod handles;
 mod imports;
 mod memory;
 mod streams;
+mod watch;
 
 use std::mem;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use self::handles::Handles;
 pub(crate) use self::imports::link;
 use self::memory::Memory;
 use self::streams::Streams;
+pub(crate) use self::watch::Moment;
+use self::watch::Watch;
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::fault::cut;
@@ -53,8 +56,8 @@ pub(crate) struct Guest {
     writes: Bucket,
     /// When the call under way began, once somebody wanted to know.
     now: Option<Instant>,
-    /// The tick at which the call under way is cut off.
-    cut: u64,
+    /// How long the call under way has computed.
+    pub(crate) watch: Watch,
     /// Timers that were set in the call under way.
     timers: Vec<(Duration, Due)>,
     /// Asks and timers that are under way, by token, with what wakes the actor for them.
@@ -101,7 +104,7 @@ impl Guest {
             roots: FxHashMap::default(),
             writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
-            cut: 0,
+            watch: Watch::new(),
             timers: Vec::new(),
             under_way: FxHashMap::default(),
             streams: Streams::default(),
@@ -114,10 +117,10 @@ impl Guest {
         }
     }
 
-    /// Says that a call begins, and at which tick it is cut off.
-    pub(crate) const fn begin(&mut self, cut: u64) {
+    /// Says that a call begins, and how long it may compute.
+    pub(crate) fn begin(&mut self, limit: Duration) {
         self.now = None;
-        self.cut = cut;
+        self.watch.begin(limit, self.image.waits());
     }
 
     /// Takes out the timers that the last call set.

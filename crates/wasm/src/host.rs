@@ -16,6 +16,7 @@ use crate::engine::{Class, Engines, HostLimits, MAPS, Ticks, WAITING_MAPS};
 use crate::kv::KvStore;
 use crate::load::{self, Compiled, Image, Inspection, LoadError};
 use crate::manifest::Manifest;
+use crate::metric;
 
 /// The engines, limits and compiled code that all components of a process share. A clone is the
 /// same host.
@@ -134,6 +135,7 @@ impl Host {
 
     pub(crate) fn count_compilation(&self) {
         self.0.compiled.fetch_add(1, Ordering::Relaxed);
+        metric::compiled();
     }
 
     pub(crate) fn engines(&self) -> &Engines {
@@ -227,6 +229,20 @@ impl Host {
         permit.take(0, 1, "instances", limits.instances)?;
         permit.take(1, usize::from(waits), "waiting", limits.waiting)?;
         permit.take(2, maps, "maps", limits.maps)?;
+        permit.whole = true;
+        Ok(permit)
+    }
+
+    /// Takes room for one realm of scripts, each of which has a stack of its own.
+    pub(crate) fn admit_realm(&self) -> Result<Permit, Full> {
+        let limits = self.limits();
+        let mut permit = Permit {
+            host: self.clone(),
+            taken: [0; 3],
+            whole: false,
+        };
+        permit.take(0, 1, "instances", limits.instances)?;
+        permit.take(2, WAITING_MAPS, "maps", limits.maps)?;
         permit.whole = true;
         Ok(permit)
     }

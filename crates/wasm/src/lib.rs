@@ -42,6 +42,7 @@ mod manifest;
 mod message;
 mod metric;
 mod registry;
+mod script;
 mod signature;
 
 pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
@@ -59,4 +60,7 @@ pub use manifest::{
 };
 pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Open, Upgrade};
 pub use registry::{ComponentRegistry, Deployed, RegistryError};
+pub use script::{
+    Answering, Realm, RealmError, RunError, RunLimits, ScriptCaller, ScriptFunction, Scripts, Task,
+};
 pub use signature::{Signature, Signer};

@@ -251,6 +251,11 @@ impl Compiled {
         }
     }
 
+    /// What was compiled.
+    pub(crate) const fn component(&self) -> &Component {
+        &self.component
+    }
+
     /// The octets of its code.
     pub(crate) fn code(&self) -> usize {
         let range = self.component.image_range();

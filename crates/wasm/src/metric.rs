@@ -11,6 +11,12 @@ const FAULTS: &str = "strowger_component_faults_total";
 const REFUSED: &str = "strowger_component_refused_total";
 const POISON: &str = "strowger_component_poison_total";
 const PASSIVATED: &str = "strowger_component_passivated_total";
+const COMPILED: &str = "strowger_component_compilations_total";
+
+/// Octets were compiled.
+pub(crate) fn compiled() {
+    counter!(COMPILED).increment(1);
+}
 
 /// A life ended in a fault.
 pub(crate) fn fault(component: &str, kind: &FaultKind) {
@@ -54,6 +60,6 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
             .collect();
-        assert_eq!(named, [FAULTS, REFUSED, POISON, PASSIVATED]);
+        assert_eq!(named, [FAULTS, REFUSED, POISON, PASSIVATED, COMPILED]);
     }
 }

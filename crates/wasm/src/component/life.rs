@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wasmtime::Store;
 use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
+use wasmtime::{Store, UpdateDeadline};
 
 use super::refused;
 use crate::contract::{Answered, Envelope, Functions, Kind, Payload, Reason};
 use crate::fault::{Called, Fault, FaultKind, Phase};
-use crate::guest::{Guest, Ties};
+use crate::guest::{Guest, Moment, Ties};
 use crate::host::Host;
 use crate::load::Image;
 
@@ -70,6 +70,12 @@ impl Life {
         let guest = Guest::new(host.clone(), Arc::clone(&image), ties, tokens);
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);
+        store.epoch_deadline_callback(|mut cx| {
+            let guest = cx.data_mut();
+            let left = guest.watch.look(Moment::now());
+            let ticks = left.map(|left| guest.host.ticks().of(left));
+            Ok(ticks.map_or(UpdateDeadline::Interrupt, UpdateDeadline::Continue))
+        });
         let limits = &image.manifest().limits;
         let rule = Rule {
             init: limits.init,
@@ -88,7 +94,7 @@ impl Life {
             };
             called.fault(error)
         };
-        arm(&mut store, host, limit, rule.fuel).map_err(|error| failed(&store, &error))?;
+        arm(&mut store, limit, rule.fuel).map_err(|error| failed(&store, &error))?;
         let instance = if rule.waits {
             Box::pin(image.pre.instantiate_async(&mut store)).await
         } else {
@@ -222,7 +228,7 @@ impl Life {
             return Err(asleep(phase));
         };
         let _busy = host.ticks().busy();
-        let called = match arm(store, host, limit, fuel) {
+        let called = match arm(store, limit, fuel) {
             Err(error) => Err(error),
             // Only who waits pays for a future on the heap.
             Ok(()) if waits => Box::pin(function.call_async(&mut *store, params)).await,
@@ -249,12 +255,10 @@ fn asleep(phase: Phase) -> Fault {
     }
 }
 
-/// Gives a call its time and its instructions.
-fn arm(store: &mut Store<Guest>, host: &Host, limit: Duration, fuel: u64) -> wasmtime::Result<()> {
-    let ticks = host.ticks();
-    let (count, now) = (ticks.of(limit), ticks.count());
-    store.data_mut().begin(now.saturating_add(count));
-    store.set_epoch_deadline(count);
+/// Gives a call its time and its instructions. The first tick that it sees looks at its time.
+fn arm(store: &mut Store<Guest>, limit: Duration, fuel: u64) -> wasmtime::Result<()> {
+    store.data_mut().begin(limit);
+    store.set_epoch_deadline(1);
     if fuel > 0 {
         store.set_fuel(fuel)?;
     }

@@ -391,12 +391,14 @@ impl Seat {
     }
 
     pub(super) fn handled(&self, count: u32, refused: bool) {
-        self.figures
-            .calls
-            .fetch_add(u64::from(count), Ordering::Relaxed);
-        self.figures
-            .refused
-            .fetch_add(u64::from(refused), Ordering::Relaxed);
+        // Nobody writes them but the actor, in its turn.
+        let more = |figure: &AtomicU64, by: u64| {
+            figure.store(figure.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+        };
+        more(&self.figures.calls, count.into());
+        if refused {
+            more(&self.figures.refused, 1);
+        }
     }
 
     pub(super) fn measured(&self, memory: usize) {

@@ -3,7 +3,7 @@
 //! It ticks only while a component computes: a host whose components are idle wakes nobody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -13,21 +13,42 @@ use wasmtime::EngineWeak;
 /// Ticks without a call after which the thread rests.
 const IDLE: u32 = 40;
 
-/// The count of ticks, and how many calls are under way.
+/// How often ticks come, and how many calls are under way.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     period: Duration,
-    count: AtomicU64,
-    begun: AtomicU64,
-    ended: AtomicU64,
+    calls: [Calls; LANES],
     resting: AtomicBool,
     ending: AtomicBool,
     thread: Mutex<Option<Thread>>,
 }
 
+/// The calls that threads began, and how many of these have ended. Threads that call at the same
+/// time count apart, so that no call waits for another's cache line.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Calls {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+const LANES: usize = 16;
+
+impl Calls {
+    /// Where this thread counts.
+    fn lane() -> usize {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static LANE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % LANES;
+        }
+        // A thread that is ending may count with another.
+        LANE.try_with(|lane| *lane).unwrap_or(0)
+    }
+}
+
 /// A call under way; the epochs move on for as long as there is one.
 #[derive(Debug)]
-pub(crate) struct Busy<'a>(&'a Ticks);
+pub(crate) struct Busy<'a>(&'a Calls);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
@@ -38,31 +59,31 @@ impl Drop for Busy<'_> {
 impl Ticks {
     /// Says that a call is under way.
     pub(crate) fn busy(&self) -> Busy<'_> {
-        self.begun.fetch_add(1, Ordering::SeqCst);
+        let calls = &self.calls[Calls::lane()];
+        calls.begun.fetch_add(1, Ordering::SeqCst);
         // Either the thread sees the call before it rests, or this sees that it rests.
         if self.resting.load(Ordering::SeqCst) {
             self.wake();
         }
-        Busy(self)
+        Busy(calls)
     }
 
-    /// How many ticks there have been.
-    pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
+    /// How far apart they come at least.
+    pub(crate) const fn period(&self) -> Duration {
+        self.period
     }
 
-    /// The ticks after which a span has passed for certain: the one under way does not count.
+    /// The ticks that take this long.
     pub(crate) fn of(&self, span: Duration) -> u64 {
         let ticks = span.as_nanos().div_ceil(self.period.as_nanos().max(1));
-        u64::try_from(ticks)
-            .unwrap_or(u64::MAX / 2)
-            .saturating_add(1)
+        u64::try_from(ticks).unwrap_or(u64::MAX / 2)
     }
 
     /// The calls that have begun, and whether one of them is under way.
     fn begun(&self) -> (u64, bool) {
-        let ended = self.ended.load(Ordering::Acquire);
-        let begun = self.begun.load(Ordering::SeqCst);
+        let sum = |read: fn(&Calls) -> u64| self.calls.iter().map(read).fold(0, u64::wrapping_add);
+        let ended = sum(|calls| calls.ended.load(Ordering::Acquire));
+        let begun = sum(|calls| calls.begun.load(Ordering::SeqCst));
         (begun, begun != ended)
     }
 
@@ -94,9 +115,7 @@ impl Ticker {
     pub(super) fn start(period: Duration) -> Result<Self, String> {
         let ticks = Arc::new(Ticks {
             period: period.max(Duration::from_micros(50)),
-            count: AtomicU64::new(0),
-            begun: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
+            calls: Default::default(),
             resting: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             thread: Mutex::new(None),
@@ -147,7 +166,6 @@ fn run(ticks: &Ticks, engines: &Mutex<Vec<EngineList>>) {
             idle = 0;
         }
         thread::sleep(ticks.period);
-        ticks.count.fetch_add(1, Ordering::Release);
         for EngineList(engine) in &*engines.lock() {
             if let Some(engine) = engine.upgrade() {
                 engine.increment_epoch();

@@ -20,3 +20,4 @@ mod poison;
 mod registry;
 mod schema;
 mod streams;
+mod time;

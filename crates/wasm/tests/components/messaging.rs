@@ -74,7 +74,7 @@ impl Actor for Shouter {
 }
 
 /// A guest that resolves the name at address 1024, of this length, when it starts.
-fn resolving(name: &str) -> Guest {
+pub(crate) fn resolving(name: &str) -> Guest {
     let resolve = format!(
         "(call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
          (global.set $to (i64.load (i32.const 72)))
@@ -119,7 +119,7 @@ fn shouter(stand: &Stand) -> strowger::testing::Probe<String> {
 }
 
 const SEND: &str = "[grant]\nsend = [\"*\"]";
-const REQUEST: &str = "[grant]\nrequest = [\"*\"]";
+pub(crate) const REQUEST: &str = "[grant]\nrequest = [\"*\"]";
 
 #[test]
 fn a_component_tells_a_component_that_tells_a_native_actor() {

@@ -8,8 +8,8 @@ use wasmtime::component::LinkerInstance;
 use wasmtime::{AsContextMut, StoreContextMut};
 
 use crate::contract::{Payload, Refusal};
-use crate::guest::Guest;
 use crate::guest::handles::Held;
+use crate::guest::{Guest, Moment};
 use crate::manifest::Grant;
 use crate::message::{Call, Due, Event, Message};
 
@@ -85,11 +85,11 @@ async fn request(cx: &mut Context<'_>, target: u64, payload: Payload) -> Result<
     };
     let within = guest.image.manifest().limits.answer;
     let waiting = (door.wait)(Call(payload), within);
-    let left = guest.cut.saturating_sub(guest.host.ticks().count()).max(1);
+    let tick = guest.host.ticks().period();
+    guest.watch.pause(Moment::now, tick);
     let outcome = waiting.await;
-    let guest = cx.data_mut();
-    guest.cut = guest.host.ticks().count() + left;
-    cx.as_context_mut().set_epoch_deadline(left);
+    cx.data_mut().watch.resume();
+    cx.as_context_mut().set_epoch_deadline(1);
     match outcome {
         Ok(Ok(payload)) => Ok(payload),
         Ok(Err(_)) => Err(Refusal::Failed),

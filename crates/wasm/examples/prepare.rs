@@ -1,0 +1,141 @@
+//! Prepares the engine for scripts at build time: `prepare CORE WIT OUT`.
+//!
+//! Runs the function `prepare` of a core module, puts the memory that it leaves in the place of
+//! the memory that the module begins with, and wraps the result as a component. A realm is then
+//! ready as soon as it is instantiated, and its pages are shared until they are written to.
+
+use std::error::Error;
+use std::fs;
+
+use wasmtime::{Engine, Linker, Module, Store};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// The octets below which lies the stack, which is empty when `prepare` has ended.
+const STACK: usize = 1 << 20;
+const PAGE: usize = 64 << 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = std::env::args().collect();
+    let [_, core, wit, out] = &*arguments else {
+        return Err("prepare CORE WIT OUT".into());
+    };
+    let core = fs::read(core)?;
+    let mut memory = memory_after(&core)?;
+    memory[..STACK].fill(0);
+    let mut module = with_memory(&core, &memory)?;
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str(wit, &fs::read_to_string(wit)?)?;
+    let world = resolve.select_world(&[package], Some("script"))?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    let encoder = ComponentEncoder::default().validate(true).module(&module);
+    fs::write(out, encoder?.encode()?)?;
+    Ok(())
+}
+
+/// The memory of a module when its `prepare` has ended.
+fn memory_after(core: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let engine = Engine::default();
+    let module = Module::new(&engine, core)?;
+    let mut store = Store::new(&engine, ());
+    let mut linker = Linker::new(&engine);
+    linker.define_unknown_imports_as_traps(&module)?;
+    let instance = linker.instantiate(&mut store, &module)?;
+    let prepare = instance.get_typed_func::<(), ()>(&mut store, "prepare")?;
+    prepare.call(&mut store, ())?;
+    let memory = instance.get_memory(&mut store, "memory");
+    let memory = memory.ok_or("the module exports no memory")?;
+    Ok(memory.data(&store).to_vec())
+}
+
+/// A module whose memory begins with these octets. What else it holds is as it was.
+fn with_memory(core: &[u8], memory: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    const MEMORY: u8 = 5;
+    const DATA: u8 = 11;
+    const DATA_COUNT: u8 = 12;
+    let mut out = core.get(..8).ok_or("no module")?.to_vec();
+    let mut rest = &core[8..];
+    while let Some((&id, after)) = rest.split_first() {
+        let (size, after) = number(after)?;
+        let (section, after) = after.split_at_checked(size).ok_or("a section is cut off")?;
+        rest = after;
+        match id {
+            MEMORY => {
+                // One memory, without a maximum.
+                let mut limits = vec![1, 0];
+                push(&mut limits, memory.len() / PAGE);
+                put(&mut out, MEMORY, &limits);
+            }
+            // Names and data that it began with.
+            0 | DATA | DATA_COUNT => {}
+            id => put(&mut out, id, section),
+        }
+    }
+    let segments = segments(memory);
+    let mut data = Vec::new();
+    push(&mut data, segments.len());
+    for (at, octets) in segments {
+        data.extend([0, 0x41]);
+        push_signed(&mut data, i64::try_from(at)?);
+        data.push(0x0b);
+        push(&mut data, octets.len());
+        data.extend(octets);
+    }
+    put(&mut out, DATA, &data);
+    Ok(out)
+}
+
+/// The parts of a memory that hold something, with where they are.
+fn segments(memory: &[u8]) -> Vec<(usize, &[u8])> {
+    /// Zeros that cost less than another segment.
+    const GAP: usize = 32;
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in memory.iter().enumerate().filter(|(_, octet)| **octet != 0) {
+        match parts.last_mut() {
+            Some((_, end)) if at - *end < GAP => *end = at + 1,
+            _ => parts.push((at, at + 1)),
+        }
+    }
+    let parts = parts.into_iter();
+    parts.map(|(from, to)| (from, &memory[from..to])).collect()
+}
+
+fn put(out: &mut Vec<u8>, id: u8, section: &[u8]) {
+    out.push(id);
+    push(out, section.len());
+    out.extend(section);
+}
+
+fn number(octets: &[u8]) -> Result<(usize, &[u8]), Box<dyn Error>> {
+    let mut value = 0;
+    for (at, octet) in octets.iter().take(5).enumerate() {
+        value |= usize::from(octet & 0x7f) << (7 * at);
+        if octet & 0x80 == 0 {
+            return Ok((value, &octets[at + 1..]));
+        }
+    }
+    Err("a number is cut off".into())
+}
+
+fn push(out: &mut Vec<u8>, mut value: usize) {
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        out.push(low | u8::from(value != 0) << 7);
+        if value == 0 {
+            return;
+        }
+    }
+}
+
+fn push_signed(out: &mut Vec<u8>, mut value: i64) {
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        let over = (value == 0 && low & 0x40 == 0) || (value == -1 && low & 0x40 != 0);
+        out.push(low | u8::from(!over) << 7);
+        if over {
+            return;
+        }
+    }
+}
