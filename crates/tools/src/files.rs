@@ -34,6 +34,7 @@ use strowger::{Ask, BoxError, Context, Reply, handlers};
 use disk::{Disk, Stop};
 pub use door::files_door;
 pub use error::{FileError, Rule};
+pub use figures::FilesWatch;
 use figures::{Called, Figures, Verb};
 pub use message::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, Found, GetMedia, GetRoot, GetUsage,
@@ -69,13 +70,12 @@ impl strowger::Actor for Files {
     const PIPES: usize = 8;
 
     async fn pre_start(spec: FilesSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let root = spec.root.clone();
+        let (root, watch) = (spec.root.clone(), spec.watch.clone());
         let disk = aside(move |stop| Disk::open(&spec, stop)).await;
         let disk = disk.map_err(|error| format!("root {}: {error}", root.display()))?;
-        Ok(Self {
-            disk: Arc::new(disk),
-            figures: Figures::new(cx.path().to_string()),
-        })
+        let disk = Arc::new(disk);
+        let figures = Figures::new(cx.path().to_string(), watch, &disk);
+        Ok(Self { disk, figures })
     }
 
     async fn read(&mut self, ask: Ask<Read>) {
@@ -238,14 +238,7 @@ impl strowger::Actor for Files {
     }
 
     async fn usage(&mut self, ask: Ask<GetUsage>) {
-        let account = self.disk.account();
-        ask.reply.send(Usage {
-            octets: account.octets,
-            octets_limit: self.disk.limits.octets,
-            entries: account.entries,
-            entries_limit: self.disk.limits.entries,
-            verbs: self.figures.verbs(),
-        });
+        ask.reply.send(self.figures.usage());
     }
 }
 
@@ -273,6 +266,10 @@ impl Files {
     }
 
     /// Does what only looks, while the actor goes on; it ends when nobody wants its answer.
+    #[expect(
+        clippy::needless_pass_by_ref_mut,
+        reason = "a shared borrow that is held while it waits would ask actors to be Sync"
+    )]
     async fn beside<T, F>(
         &mut self,
         verb: Verb,
@@ -301,7 +298,7 @@ impl Files {
     }
 
     fn done<T>(
-        &mut self,
+        &self,
         verb: Verb,
         path: &str,
         outcome: &Result<T, FileError>,

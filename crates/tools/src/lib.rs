@@ -26,13 +26,36 @@
 //! # }
 //! ```
 
+mod code;
 mod files;
+mod program;
+mod stream;
 
+pub use code::{
+    Boxed, CallOutcome, Code, CodeBudget, CodeError, CodeHost, CodeLimit, CodeLimits, CodeMessage,
+    CodeRealm, CodeSpec, CodeStep, CodeUsage, Execute, Executed, FollowRun, Forget, FunctionName,
+    Functions, GetCodeUsage, Language, Level, Line, Sandbox, Thrown, Told, code_door,
+};
+#[doc(hidden)]
+pub use code::{Ran, Sweep};
 #[doc(hidden)]
 pub use files::Beside;
 pub use files::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, FileError, FileLimits, Files,
-    FilesMessage, FilesSpec, Found, GetMedia, GetRoot, GetUsage, List, Listing, Make, Match, Media,
-    Read, ReadMany, Rename, Root, Rule, Search, Stat, Tree, TreeEntry, Usage, VerbUsage, Write,
-    WriteMode, files_door,
+    FilesMessage, FilesSpec, FilesWatch, Found, GetMedia, GetRoot, GetUsage, List, Listing, Make,
+    Match, Media, Read, ReadMany, Rename, Root, Rule, Search, Stat, Tree, TreeEntry, Usage,
+    VerbUsage, Write, WriteMode, files_door,
+};
+pub use program::{
+    ListPrograms, Perform, Program, ProgramArgs, ProgramError, ProgramInfo, ProgramMessage,
+    ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish, Side, Withdraw, program_door,
+    programs_door,
+};
+#[doc(hidden)]
+pub use program::{Sleep, Wake};
+#[doc(hidden)]
+pub use stream::Look;
+pub use stream::{
+    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
+    StreamLimits, Streams, StreamsMessage, StreamsSpec, StreamsWatch, streams_door,
 };

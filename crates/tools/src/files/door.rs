@@ -77,7 +77,17 @@ where
     R: Request<Reply = Result<T, FileError>> + DeserializeOwned,
     T: Serialize + 'static,
 {
-    door.ask_with(name, Payload::read::<R>, plain)
+    door.ask_with(name, read::<R>, plain)
+}
+
+/// Reads a request; one without a payload has all that it may leave out left out.
+fn read<R: DeserializeOwned>(payload: &Payload) -> Result<R, Fault> {
+    if payload.content == Content::None
+        && let Ok(request) = serde_json::from_value(json!({}))
+    {
+        return Ok(request);
+    }
+    payload.read()
 }
 
 fn plain<T: Serialize + 'static>(outcome: Result<T, FileError>) -> Result<Payload, Fault> {

@@ -343,7 +343,7 @@ pub struct Root {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct GetUsage;
 
-/// What a files actor did since it was started, and what is below its root.
+/// What a files actor did, over all incarnations, and what is below its root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Usage {

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::figures::FilesWatch;
+
 /// The one directory that a [`Files`](crate::Files) actor reaches, and its limits.
 ///
 /// One actor owns a quota: two actors over one directory count each for itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FilesSpec {
     /// The root. It may be reached through links; what is below it may not lead out of it.
@@ -14,6 +16,8 @@ pub struct FilesSpec {
     pub read_only: bool,
     /// How much of it.
     pub limits: FileLimits,
+    /// Where it is seen what the actor does.
+    pub watch: FilesWatch,
 }
 
 impl FilesSpec {
@@ -23,6 +27,7 @@ impl FilesSpec {
             root: root.into(),
             read_only: false,
             limits: FileLimits::default(),
+            watch: FilesWatch::default(),
         }
     }
 

@@ -1,0 +1,127 @@
+//! Functions that code is given: all that it can do to what is outside.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::sandbox::{Boxed, CallOutcome, FunctionName};
+
+type Work = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send + Sync;
+
+/// Functions that code is given; it finds them in `fns`.
+///
+/// ```
+/// use strowger_tools::Functions;
+///
+/// let fns = Functions::new()
+///     .waiting("add", |values| {
+///         let sum: i64 = values.iter().filter_map(|value| value.as_i64()).sum();
+///         std::future::ready(Ok::<_, String>(sum))
+///     })
+///     .promise("later", |_| async { Err::<(), _>("not today".to_owned()) });
+/// assert_eq!(format!("{fns:?}"), r#"["add", "later"]"#);
+/// ```
+#[derive(Clone, Default)]
+pub struct Functions(Vec<(FunctionName, Arc<Work>)>);
+
+impl Functions {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// One whose answer the code gets as a promise: it may call others meanwhile.
+    #[must_use]
+    pub fn promise<F, T>(
+        self,
+        name: &str,
+        work: impl Fn(Vec<Value>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, String>> + Send + 'static,
+        T: Serialize,
+    {
+        self.with(name, false, work)
+    }
+
+    /// One for whose answer the code waits.
+    #[must_use]
+    pub fn waiting<F, T>(
+        self,
+        name: &str,
+        work: impl Fn(Vec<Value>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, String>> + Send + 'static,
+        T: Serialize,
+    {
+        self.with(name, true, work)
+    }
+
+    fn with<F, T>(
+        mut self,
+        name: &str,
+        waits: bool,
+        work: impl Fn(Vec<Value>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, String>> + Send + 'static,
+        T: Serialize,
+    {
+        let name = FunctionName {
+            name: name.to_owned(),
+            waits,
+        };
+        let work = move |values| -> Boxed<'static, Result<Value, String>> {
+            let working = work(values);
+            Box::pin(async move {
+                let value = working.await?;
+                serde_json::to_value(value).map_err(|error| error.to_string())
+            })
+        };
+        self.0.push((name, Arc::new(work)));
+        self
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> Vec<FunctionName> {
+        self.0.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// A name that cannot be one, if there is any: empty, too long, twice there, or what every
+    /// object has.
+    pub(crate) fn unfit(&self) -> Option<&str> {
+        let fit = |name: &str| (1..=64).contains(&name.len()) && name != "__proto__";
+        let mut names = self.0.iter().map(|(name, _)| &*name.name).enumerate();
+        let twice = |at: usize, name: &str| self.0[..at].iter().any(|(n, _)| n.name == name);
+        let unfit = names.find(|(at, name)| !fit(name) || twice(*at, name));
+        unfit.map(|(_, name)| name)
+    }
+
+    /// Calls one.
+    pub(super) fn call(&self, place: usize, arguments: &str) -> Boxed<'static, CallOutcome> {
+        let refused =
+            |why: String| -> Boxed<'static, CallOutcome> { Box::pin(std::future::ready(Err(why))) };
+        let Some((_, work)) = self.0.get(place) else {
+            return refused("there is no such function".to_owned());
+        };
+        let values = match serde_json::from_str(arguments) {
+            Ok(values) => values,
+            Err(error) => return refused(error.to_string()),
+        };
+        let working = work(values);
+        Box::pin(async move { working.await.map(|value| value.to_string()) })
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|(name, _)| &name.name))
+            .finish()
+    }
+}

@@ -1,0 +1,79 @@
+//! Programs for those outside: names of messages, and their JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use strowger::{ActorSystem, Door, Fault, Payload};
+
+use super::ProgramMessage;
+use super::desk::ProgramsMessage;
+use super::message::{ListPrograms, Perform, ProgramError, Publish, Withdraw};
+use crate::code::{CodeBudget, Language, Target, given};
+
+/// What those outside may ask a program: `perform`, whose payload is the input and whose answer is
+/// the output.
+pub fn program_door() -> Door<ProgramMessage> {
+    let input = |payload: &Payload| Ok(Perform(payload.read::<Value>()?));
+    Door::new().ask_with::<Perform>("perform", input, plain)
+}
+
+/// What those outside may ask [`Programs`](crate::Programs).
+///
+/// | message | payload | answer |
+/// |---|---|---|
+/// | `publish` | `{name, code, language?, input?, output?, draft?, fns?, limits?}` | nothing |
+/// | `withdraw` | `{name}` | whether it was there |
+/// | `list` | none | `[{name, state, calls, failed, restarts}]` |
+///
+/// `input` and `output` are JSON schemas; `language`, `fns` and `limits` are as in
+/// [`code_door`](crate::code_door). A program is reached at `@(programs/NAME)`.
+pub fn programs_door(system: &ActorSystem) -> Door<ProgramsMessage> {
+    let system = system.clone();
+    let publish = move |payload: &Payload| payload.read::<Wanted>()?.publish(&system);
+    Door::new()
+        .ask_with::<Publish>("publish", publish, plain)
+        .ask::<Withdraw>("withdraw")
+        .ask::<ListPrograms>("list")
+}
+
+fn plain<T: serde::Serialize + 'static>(
+    outcome: Result<T, ProgramError>,
+) -> Result<Payload, Fault> {
+    Payload::json(&outcome.map_err(|error| error.to_fault())?)
+}
+
+/// A program, as JSON has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    name: String,
+    code: String,
+    #[serde(default)]
+    language: Language,
+    #[serde(default)]
+    input: Option<Value>,
+    #[serde(default)]
+    output: Option<Value>,
+    #[serde(default)]
+    draft: bool,
+    #[serde(default)]
+    fns: BTreeMap<String, Target>,
+    #[serde(default)]
+    limits: CodeBudget,
+}
+
+impl Wanted {
+    fn publish(self, system: &ActorSystem) -> Result<Publish, Fault> {
+        Ok(Publish {
+            functions: given(self.fns, system)?,
+            name: self.name,
+            code: self.code,
+            language: self.language,
+            input: self.input,
+            output: self.output,
+            draft: self.draft,
+            budget: self.limits,
+        })
+    }
+}

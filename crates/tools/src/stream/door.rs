@@ -1,0 +1,92 @@
+//! Streams for those outside: names of messages, and their payloads.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::json;
+use strowger::{Code, Door, Fault, Payload, Request};
+
+use super::StreamsMessage;
+use super::message::{
+    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError,
+};
+
+/// What those outside may ask a [`Streams`](crate::Streams) actor.
+///
+/// | message | payload | answer |
+/// |---|---|---|
+/// | `open` | `{stream, replay?}` | nothing |
+/// | `put` | `{stream, text or base64}` | `{readers}`, once all of them have room |
+/// | `end` | `{stream}` | nothing |
+/// | `fail` | `{stream, message}` | nothing |
+/// | `follow` | `{stream, window?}` | the pieces, as a stream: texts and octets as such |
+/// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
+///
+/// A producer outside that goes without a word is noticed by its silence.
+pub fn streams_door() -> Door<StreamsMessage> {
+    let plain = |outcome: Result<(), StreamError>| {
+        outcome.map_err(|error| error.to_fault())?;
+        Ok(Payload::NONE)
+    };
+    let taken = |outcome: <Put as Request>::Reply| {
+        let readers = outcome.map_err(|error| error.to_fault())?;
+        Payload::json(&json!({ "readers": readers }))
+    };
+    let reader = |outcome: <Follow as Request>::Reply| outcome.map_err(|error| error.to_fault());
+    let piece = |piece: Piece, _| Ok(piece.into_payload());
+    let open = |payload: &Payload| payload.read::<Opened>().map(Opened::open);
+    let put = |payload: &Payload| payload.read::<Given>()?.put();
+    Door::new()
+        .ask_with("open", open, plain)
+        .ask_with("put", put, taken)
+        .ask_with("end", Payload::read::<EndStream>, plain)
+        .ask_with("fail", Payload::read::<FailStream>, plain)
+        .stream_with("follow", Payload::read::<Follow>, reader, piece)
+        .ask::<ListStreams>("list")
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Opened {
+    stream: String,
+    #[serde(default)]
+    replay: Option<usize>,
+}
+
+impl Opened {
+    fn open(self) -> OpenStream {
+        OpenStream {
+            stream: self.stream,
+            replay: self.replay,
+            producer: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    stream: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    base64: Option<String>,
+}
+
+impl Given {
+    fn put(self) -> Result<Put, Fault> {
+        let bad = |what: &str| Fault::new(Code::BadRequest, format!("payload: {what}"));
+        let piece = match (self.text, self.base64) {
+            (Some(text), None) => Piece::Text(text),
+            (None, Some(base64)) => match STANDARD.decode(base64) {
+                Ok(octets) => Piece::Octets(octets.into()),
+                Err(error) => return Err(bad(&format!("`base64`: {error}"))),
+            },
+            _ => return Err(bad("one of `text` and `base64` is wanted")),
+        };
+        Ok(Put {
+            stream: self.stream,
+            piece,
+        })
+    }
+}

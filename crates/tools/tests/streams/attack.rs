@@ -1,0 +1,203 @@
+//! What must not keep a producer, its readers or the memory: each with a twin without the guard,
+//! on the clock of a `TestSystem`.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use strowger::{ReadError, Reader};
+use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsSpec};
+
+use super::{LONG, Office, error, next, text};
+
+/// A stream that keeps for each reader whatever it has not read, and whose producer is waited for
+/// as long as it takes: what the guards are there for.
+#[derive(Default)]
+struct Naive {
+    readers: Vec<VecDeque<Vec<u8>>>,
+}
+
+impl Naive {
+    fn put(&mut self, octets: &[u8]) {
+        for reader in &mut self.readers {
+            reader.push_back(octets.to_vec());
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.readers.iter().flatten().map(Vec::len).sum()
+    }
+}
+
+const PIECES: usize = 10_000;
+
+#[test]
+fn a_reader_that_never_reads_holds_little_and_is_let_go() {
+    let office = Office::open(|limits| {
+        limits.window = 4;
+        limits.stall = Duration::from_secs(5);
+    });
+    office.kit.run(async {
+        office.begin("log").await;
+        let mut never = office.follow("log").await;
+        let mut good = office.follow("log").await;
+        let piece = "x".repeat(1000);
+        let produce = async {
+            for _ in 0..PIECES {
+                office.put("log", &piece).await.expect("the others go on");
+            }
+        };
+        let read = async {
+            for _ in 0..PIECES {
+                assert_eq!(next(&mut good).await, text(&piece));
+            }
+        };
+        tokio::join!(produce, read);
+        assert_eq!(never.len(), 4, "no more than its window is held for it");
+        let why = error(&mut never).await;
+        assert!(matches!(why, ReadError::Disconnected), "{why}");
+        assert_eq!(office.list().await[0].disconnected, 1);
+    });
+
+    let mut naive = Naive::default();
+    naive.readers.push(VecDeque::new());
+    (0..PIECES).for_each(|_| naive.put(&[0; 1000]));
+    assert_eq!(
+        naive.held(),
+        PIECES * 1000,
+        "without the guard everything is held"
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_in_the_middle_takes_nothing_from_the_others() {
+    let office = Office::open(|limits| limits.window = 1);
+    office.kit.run(async {
+        office.begin("log").await;
+        let leaves = office.follow("log").await;
+        let mut stays = office.follow("log").await;
+        office.put("log", "a").await.expect("there is room");
+        assert_eq!(next(&mut stays).await, text("a"));
+        // This one waits for the reader that has read nothing.
+        let put = office.put("log", "b");
+        let leave = async {
+            drop(leaves);
+            assert_eq!(next(&mut stays).await, text("b"), "whole");
+        };
+        let (put, ()) = tokio::join!(biased; put, leave);
+        assert_eq!(put, Ok(1));
+        assert_eq!(office.list().await[0].readers, 1);
+    });
+
+    // Twin: one who waits for every reader it ever had never sends again.
+    let mut naive = Naive::default();
+    naive.readers.push(VecDeque::new());
+    naive.put(b"b");
+    assert_eq!(naive.held(), 1, "it is held for one that has gone");
+}
+
+#[test]
+fn a_producer_that_dies_ends_its_stream_with_an_error() {
+    let office = Office::open(|_| {});
+    let spec = StreamsSpec::default();
+    // Any actor can be a producer.
+    let producer = office.kit.spawn::<Streams>("producer", spec);
+    office.kit.run(async {
+        let open = OpenStream::new("log").with_producer(producer.erase());
+        office
+            .streams
+            .ask(open)
+            .await
+            .expect("it answers")
+            .expect("there is room");
+        office.begin("other").await;
+        let mut reader = office.follow("log").await;
+        let mut other = office.follow("other").await;
+        office.put("log", "half").await.expect("there is room");
+        producer.kill();
+        producer.stopped().await;
+        assert_eq!(next(&mut reader).await, text("half"));
+        let why = error(&mut reader).await;
+        assert!(
+            why.to_string().contains("its producer ended: killed"),
+            "{why}"
+        );
+        office.put("other", "goes on").await.expect("there is room");
+        assert_eq!(next(&mut other).await, text("goes on"));
+    });
+}
+
+#[test]
+fn a_producer_outside_that_goes_without_a_word_is_noticed() {
+    let office = Office::open(|limits| limits.idle = Duration::from_secs(60));
+    office.kit.run(async {
+        office.begin("log").await;
+        let mut reader: Reader<Piece> = office.follow("log").await;
+        office.put("log", "a").await.expect("there is room");
+        assert_eq!(next(&mut reader).await, text("a"));
+        // Twin: without the limit a reader waits for as long as it likes.
+        office
+            .streams
+            .ask(OpenStream::new("kept"))
+            .await
+            .expect("it answers")
+            .expect("room");
+        let mut waits = office.follow("kept").await;
+        let keep = async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                office.put("kept", "").await.expect("it is there");
+            }
+        };
+        let (why, ()) = tokio::join!(error(&mut reader), keep);
+        assert!(why.to_string().contains("was silent for 60s"), "{why}");
+        assert_eq!(waits.len(), 10);
+        assert_eq!(next(&mut waits).await, text(""));
+    });
+}
+
+#[test]
+fn a_flood_of_pieces_is_refused_and_not_kept() {
+    let office = Office::open(|limits| {
+        limits.window = 1;
+        limits.waiting = 2;
+        limits.stall = LONG;
+    });
+    office.kit.run(async {
+        office.begin("log").await;
+        let _never = office
+            .streams
+            .ask(Follow::new("log"))
+            .await
+            .expect("it answers");
+        office.put("log", "a").await.expect("there is room");
+        let soon = Duration::from_secs(1);
+        let flood = (0..100).map(|_| office.streams.ask_within(Put::text("log", "b"), soon));
+        let mut refused = 0;
+        for put in futures(flood).await {
+            refused += usize::from(matches!(put, Ok(Err(_))));
+        }
+        assert_eq!(refused, 98, "two wait, until their producers give up");
+        assert_eq!(office.list().await[0].pieces, 1);
+    });
+}
+
+/// What all of these come to, at the same time.
+async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut done = Vec::new();
+    let mut running: Vec<_> = all.map(Box::pin).collect();
+    std::future::poll_fn(|cx| {
+        running.retain_mut(|one| match one.as_mut().poll(cx) {
+            std::task::Poll::Ready(output) => {
+                done.push(output);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        match running.is_empty() {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    done
+}
