@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger::{Code, Content, Fault};
+use strowger::{Code, Content, Fault, Payload};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
@@ -51,8 +51,8 @@ pub enum ClientError {
 
 /// The longest payload that a client takes.
 const FRAME: usize = 16 * 1024 * 1024;
-/// How long a node may take to say hello.
-const HELLO: Duration = Duration::from_secs(2);
+/// How long a node may take to say hello: as long as over a call, for it may be as busy.
+const HELLO: Duration = DEADLINE;
 /// How much longer than the deadline we wait for the node's own word that it has passed.
 const SLACK: Duration = Duration::from_secs(2);
 /// How long a stream without a deadline may take: a year.
@@ -125,7 +125,7 @@ impl Client {
                 return Err(ClientError::NotANode(text));
             }
         }
-        let protocol = json_of(&hello)?["protocol"].as_u64();
+        let protocol = json_of(&hello.into_payload())?["protocol"].as_u64();
         if protocol < Some(PROTOCOL) {
             let text = format!("protocol {protocol:?}, {PROTOCOL} or later is wanted");
             return Err(ClientError::NotANode(text));
@@ -148,9 +148,27 @@ impl Client {
         let mut list = Vec::new();
         loop {
             match rows.step().await? {
-                Step::Row(row) => list.push(row),
-                Step::Value(value) => return Ok(value),
+                Step::Row(row) => list.push(json_of(&row)?),
+                Step::Value(value) => return json_of(&value),
                 Step::End => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    /// Asks an actor as [`call`](Self::call) does, and returns its answer as it came: octets as
+    /// well as JSON. The items of a stream come as one array.
+    ///
+    /// # Errors
+    /// When there is no answer, or a fault in its place.
+    pub async fn ask(&mut self, name: &str, payload: Value) -> Result<Payload, ClientError> {
+        let mut rows = self.rows(name, payload).await?;
+        let mut list = Vec::new();
+        loop {
+            match rows.step().await? {
+                Step::Row(row) => list.push(json_of(&row)?),
+                Step::Value(value) => return Ok(value),
+                Step::End if list.is_empty() => return Ok(Payload::NONE),
+                Step::End => return Payload::json(&list).map_err(ClientError::Fault),
             }
         }
     }
@@ -276,8 +294,8 @@ impl fmt::Debug for Client {
 }
 
 enum Step {
-    Row(Value),
-    Value(Value),
+    Row(Payload),
+    Value(Payload),
     End,
 }
 
@@ -301,7 +319,7 @@ impl Rows<'_> {
             return Ok(None);
         }
         Ok(match self.step().await? {
-            Step::Row(row) | Step::Value(row) => Some(row),
+            Step::Row(row) | Step::Value(row) => Some(json_of(&row)?),
             Step::End => None,
         })
     }
@@ -322,13 +340,12 @@ impl Rows<'_> {
                     self.ended = true;
                     return Ok(match frame.content {
                         Content::None => Step::End,
-                        _ => Step::Value(json_of(&frame)?),
+                        _ => Step::Value(frame.into_payload()),
                     });
                 }
                 Kind::Item if ours => {
-                    let row = json_of(&frame)?;
                     self.take_more().await?;
-                    return Ok(Step::Row(row));
+                    return Ok(Step::Row(frame.into_payload()));
                 }
                 // Answers to calls that were given up before.
                 _ => {}
@@ -360,14 +377,13 @@ impl Drop for Rows<'_> {
 }
 
 fn fault_of(frame: &Frame) -> Fault {
-    match json_of(frame) {
+    match json_of(&frame.clone().into_payload()) {
         Ok(value) => Fault::from_json(&value).unwrap_or_else(|wrong| wrong),
         Err(error) => Fault::new(Code::Protocol, error.to_string()),
     }
 }
 
-fn json_of(frame: &Frame) -> Result<Value, ClientError> {
-    let payload = frame.clone().into_payload();
+fn json_of(payload: &Payload) -> Result<Value, ClientError> {
     payload
         .read()
         .map_err(|fault| ClientError::Fault(Fault::new(Code::Protocol, fault.message)))

@@ -4,15 +4,20 @@
 //! length, answers, and ends, all within one limit of time; there are no bodies to read, no
 //! second requests and no methods but GET and HEAD, so there is little to get wrong. Beyond the
 //! limit of connections a client is turned away at once.
+//!
+//! One path may be another's: agents come to `/mcp` once tools were [offered](HttpDoor::offer).
+//! They have bodies and may stay, so their connections are counted apart, and a parser that others
+//! test reads what they send.
 
 mod connection;
 mod request;
 
 use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use strowger::{
@@ -22,6 +27,7 @@ use strowger::{
 use tokio::net::{TcpListener, TcpStream};
 
 use self::connection::{ConnectionArgs, HttpConnection, Serve};
+use crate::mcp::{McpHttp, Opened};
 use crate::metric::Recorder;
 use crate::reader::Reader;
 use crate::vital::Vitals;
@@ -41,6 +47,8 @@ pub struct HttpLimits {
     pub head: usize,
     /// How long a connection may last, from its beginning until its answer was taken.
     pub time: Duration,
+    /// The most connections of agents at a time, besides; they may last.
+    pub agents: usize,
 }
 
 impl Default for HttpLimits {
@@ -49,6 +57,7 @@ impl Default for HttpLimits {
             connections: 32,
             head: 8192,
             time: Duration::from_secs(5),
+            agents: 256,
         }
     }
 }
@@ -93,6 +102,7 @@ pub enum HttpError {
 #[derive(Debug)]
 pub struct HttpDoor {
     address: SocketAddr,
+    shown: Arc<Shown>,
     supervisor: SupervisorRef,
 }
 
@@ -116,18 +126,20 @@ impl HttpDoor {
         };
         let bound = bind().map_err(|source| HttpError::Bind { address, source });
         let (listener, address) = bound?;
+        let shown = Arc::new(Shown {
+            limits,
+            recorder,
+            vitals,
+            answered: Answered::default(),
+            agents: OnceLock::new(),
+        });
         let args = ListenerArgs {
             listener: Arc::new(listener),
-            shown: Arc::new(Shown {
-                limits,
-                recorder,
-                vitals,
-                answered: Answered::default(),
-            }),
+            shown: Arc::clone(&shown),
             counter: Arc::new(AtomicU64::new(1)),
         };
         let connections = Dynamic::<HttpConnection>::new()
-            .max_children(limits.connections)
+            .max_children(limits.connections.saturating_add(limits.agents))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
@@ -136,8 +148,16 @@ impl HttpDoor {
         let supervisor = system.supervise("watch", supervisor).await?;
         Ok(Self {
             address,
+            shown,
             supervisor,
         })
+    }
+
+    /// Serves agents at `/mcp` from now on; what was offered first stays.
+    pub fn offer(&self, agents: McpHttp) {
+        self.shown
+            .agents
+            .get_or_init(|| Arc::new(Opened::new(agents)));
     }
 
     /// Where it listens.
@@ -163,6 +183,20 @@ pub(crate) struct Shown {
     recorder: Recorder,
     vitals: Vitals,
     answered: Answered,
+    agents: OnceLock<Arc<Opened>>,
+}
+
+impl Shown {
+    /// How many connections agents have.
+    fn agents(&self) -> usize {
+        self.agents.get().map_or(0, |agents| agents.connections())
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shown").finish_non_exhaustive()
+    }
 }
 
 /// How often each status was answered, and how many clients were turned away.
@@ -227,7 +261,8 @@ async fn accept(listener: TcpListener, args: ListenerArgs, system: ActorSystem) 
         else {
             return;
         };
-        if connections.len() >= args.shown.limits.connections {
+        let watchers = connections.len().saturating_sub(args.shown.agents());
+        if watchers >= args.shown.limits.connections {
             args.shown
                 .answered
                 .turned_away

@@ -4,7 +4,8 @@
 //! an actor with limits, every call an actor below it: a client that is slow, silent or hostile
 //! harms itself alone. What can be called is a value, [`Methods`]; the methods of control (`ping`,
 //! `methods`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`, `kill`) are always there. An
-//! [`HttpDoor`] is for those who watch: metrics and health.
+//! [`HttpDoor`] is for those who watch: metrics and health. [`Mcp`] is for agents: tools over the
+//! Model Context Protocol.
 //!
 //! ```
 //! use serde_json::json;
@@ -67,11 +68,13 @@ mod http;
 mod limits;
 #[cfg(unix)]
 mod listener;
+mod mcp;
 mod method;
 mod metric;
 mod process;
 mod reader;
 mod relay;
+mod secret;
 mod vital;
 #[cfg(unix)]
 mod web;
@@ -85,6 +88,10 @@ pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 pub use gateway::{Gateway, OpenError};
 pub use http::{HttpDoor, HttpError, HttpLimits};
 pub use limits::Limits;
+pub use mcp::{
+    Mcp, McpAnswer, McpCall, McpContent, McpEffect, McpError, McpHttp, McpLimits, McpTool,
+    McpTools, Progress,
+};
 pub use method::{Answer, Methods, Stream};
 pub use metric::{Exposition, Family, Kind as MetricKind, Recorder};
 pub use relay::RelaySpec;

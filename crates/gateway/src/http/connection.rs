@@ -86,7 +86,13 @@ impl HttpConnection {
     async fn serve(&mut self, system: &ActorSystem) -> std::io::Result<()> {
         let (status, kind, body, with_body) = match self.request().await? {
             None => return Ok(()),
-            Some(Ok(request)) => {
+            Some(Ok((request, read))) if request.page == Page::Agents => {
+                match self.agent(read).await {
+                    Ok(served) => return served,
+                    Err(status) => (status, PLAIN, status.told().to_owned(), true),
+                }
+            }
+            Some(Ok((request, _))) => {
                 let (status, kind, body) = self.answer(request.page, system).await;
                 (status, kind, body, request.body)
             }
@@ -120,7 +126,7 @@ impl HttpConnection {
     }
 
     /// Reads the head of a request; nothing if the client left before it sent any.
-    async fn request(&mut self) -> std::io::Result<Option<Result<Request, Status>>> {
+    async fn request(&mut self) -> std::io::Result<Option<Result<(Request, BytesMut), Status>>> {
         let most = self.shown.limits.head;
         let mut octets = BytesMut::with_capacity(most.min(1024));
         loop {
@@ -134,10 +140,19 @@ impl HttpConnection {
             }
             match request::parse(&octets, most) {
                 Parsed::Partial => {}
-                Parsed::Request(request) => return Ok(Some(Ok(request))),
+                Parsed::Request(request) => return Ok(Some(Ok((request, octets)))),
                 Parsed::Refused(status) => return Ok(Some(Err(status))),
             }
         }
+    }
+
+    /// Serves an agent for as long as it stays, if there is room for it.
+    async fn agent(&mut self, read: BytesMut) -> Result<std::io::Result<()>, Status> {
+        let agents = self.shown.agents.get().ok_or(Status::NotFound)?;
+        let entered = agents.enter(self.shown.limits.agents);
+        let entered = entered.ok_or(Status::Unavailable)?;
+        let stream = &mut self.stream;
+        Ok(entered.serve(read, stream).await)
     }
 
     /// Closing a socket with unread octets in it would reset the connection, and the answer could
@@ -159,6 +174,8 @@ impl HttpConnection {
             Page::Health => (Status::Ok, PLAIN, "ok\n".to_owned()),
             Page::Readiness => self.readiness(system),
             Page::Metrics => self.metrics(system).await,
+            // Served before.
+            Page::Agents => (Status::NotFound, PLAIN, Status::NotFound.told().to_owned()),
         }
     }
 

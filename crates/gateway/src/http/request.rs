@@ -1,5 +1,6 @@
 //! What is asked for, read from octets that nobody has checked.
 
+use crate::mcp;
 use crate::metric::{Exposition, Kind};
 
 /// What a client may look at.
@@ -8,6 +9,8 @@ pub(super) enum Page {
     Metrics,
     Health,
     Readiness,
+    /// Not a page to look at: what agents say there is read by others.
+    Agents,
 }
 
 /// A request that can be answered.
@@ -106,6 +109,10 @@ fn meant(request: &httparse::Request<'_, '_>) -> Parsed {
         "/metrics" => Page::Metrics,
         "/healthz" => Page::Health,
         "/readyz" => Page::Readiness,
+        mcp::PATH => {
+            let page = Page::Agents;
+            return Parsed::Request(Request { page, body: true });
+        }
         _ => return Parsed::Refused(Status::NotFound),
     };
     match method {
@@ -155,6 +162,7 @@ mod tests {
                 page(Page::Readiness),
             ),
             ("HEAD /healthz HTTP/1.1\r\n\r\n", Parsed::Request(head)),
+            ("POST /mcp HTTP/1.1\r\n\r\n{}", page(Page::Agents)),
             ("GET /metrics HTTP/1.1\r\n", Parsed::Partial),
             ("", Parsed::Partial),
             ("GET / HTTP/1.1\r\n\r\n", Parsed::Refused(Status::NotFound)),

@@ -1,0 +1,290 @@
+//! Agents over HTTP: one path, which asks for a token and looks at where a page comes from.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::server::Server;
+use super::{Mcp, McpLimits};
+use crate::secret::is_same;
+
+/// Agents over HTTP: who is let in.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct McpHttp {
+    /// The tools.
+    pub mcp: Mcp,
+    /// What agents have to know: `Authorization: Bearer TOKEN`.
+    pub token: Arc<str>,
+    /// The origins of pages that may call, such as `https://example.org`. Programs that are no
+    /// browsers name none.
+    pub origins: Vec<String>,
+}
+
+impl McpHttp {
+    /// Lets those in who know the token, and no pages.
+    #[must_use]
+    pub fn new(mcp: Mcp, token: impl Into<Arc<str>>) -> Self {
+        Self {
+            mcp,
+            token: token.into(),
+            origins: Vec::new(),
+        }
+    }
+
+    /// Lets pages of these origins in.
+    #[must_use]
+    pub fn with_origins(mut self, origins: Vec<String>) -> Self {
+        self.origins = origins;
+        self
+    }
+}
+
+/// What serves agents at the path.
+pub(crate) struct Opened {
+    service: StreamableHttpService<Server, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    limits: McpLimits,
+    token: Arc<str>,
+    origins: Vec<String>,
+    connections: AtomicUsize,
+}
+
+/// Where agents are served.
+pub(crate) const PATH: &str = "/mcp";
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+impl Opened {
+    pub(crate) fn new(http: McpHttp) -> Self {
+        let McpHttp {
+            mcp,
+            token,
+            origins,
+        } = http;
+        let limits = mcp.0.limits;
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(limits.idle);
+        sessions.session_config.init_timeout = Some(limits.time);
+        let sessions = Arc::new(sessions);
+        // Origins are looked at here: a refusal of ours says what is missing.
+        let config = StreamableHttpServerConfig::default()
+            .with_cancellation_token(mcp.0.ended.child_token())
+            .with_max_request_body_bytes(limits.body);
+        let make = move || Ok(Server(mcp.clone()));
+        Self {
+            service: StreamableHttpService::new(make, Arc::clone(&sessions), config),
+            sessions,
+            limits,
+            token,
+            origins,
+            connections: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many connections agents have.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Takes one of so many places for a connection; gives it back when it is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, most: usize) -> Option<Entered> {
+        let add = |now| (now < most).then_some(now + 1);
+        let entered = self
+            .connections
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        entered.ok().map(|_| Entered(Arc::clone(self)))
+    }
+}
+
+/// A connection of an agent.
+pub(crate) struct Entered(Arc<Opened>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Entered {
+    /// Answers the one request of a connection, whose first octets were read already.
+    pub(crate) async fn serve(&self, read: BytesMut, stream: &mut TcpStream) -> io::Result<()> {
+        let io = TokioIo::new(Rewound { read, stream });
+        let opened = &*self.0;
+        let service =
+            service_fn(|request| async { Ok::<_, Infallible>(opened.answer(request).await) });
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(opened.limits.time)
+            .keep_alive(false)
+            .max_buf_size(BUFFER)
+            .serve_connection(io, service)
+            .await
+            .map_err(io::Error::other)
+    }
+}
+
+/// What of a connection is read ahead, at most.
+const BUFFER: usize = 64 * 1024;
+
+impl Opened {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let headers = request.headers();
+        let origin = match self.origin(headers) {
+            Ok(origin) => origin,
+            Err(answer) => return *answer,
+        };
+        let mut answer = if request.method() == Method::OPTIONS && origin.is_some() {
+            told(StatusCode::NO_CONTENT, "")
+        } else if !self.is_known(headers) {
+            let text =
+                "the header `Authorization: Bearer TOKEN` is wanted, with this node's token\n";
+            let mut answer = told(StatusCode::UNAUTHORIZED, text);
+            let bearer = HeaderValue::from_static("Bearer");
+            answer
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, bearer);
+            answer
+        } else {
+            self.served(request).await
+        };
+        if let Some(origin) = origin {
+            open_to(origin, answer.headers_mut());
+        }
+        let no_store = HeaderValue::from_static("no-store");
+        answer.headers_mut().insert(header::CACHE_CONTROL, no_store);
+        answer
+    }
+
+    /// The page's origin, if it is one of a page and may call.
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Box<Answer>> {
+        let Some(origin) = headers.get(header::ORIGIN) else {
+            return Ok(None);
+        };
+        let known = |known: &String| known.as_bytes() == origin.as_bytes();
+        if self.origins.iter().any(known) {
+            return Ok(Some(origin.clone()));
+        }
+        let text = "this origin is not one of mcp.origins\n";
+        Err(Box::new(told(StatusCode::FORBIDDEN, text)))
+    }
+
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(header::AUTHORIZATION);
+        let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        given.is_some_and(|given| is_same(given, self.token.as_bytes()))
+    }
+
+    /// Reads the whole message first, within limits; then it is the protocol's.
+    async fn served(&self, request: Request<Incoming>) -> Answer {
+        let begins = request.method() == Method::POST && !request.headers().contains_key(SESSION);
+        if begins && self.sessions.sessions.read().await.len() >= self.limits.sessions {
+            let text = format!(
+                "{} agents are here, which is the limit\n",
+                self.limits.sessions
+            );
+            return told(StatusCode::SERVICE_UNAVAILABLE, &text);
+        }
+        let (parts, body) = request.into_parts();
+        let body = Limited::new(body, self.limits.body).collect();
+        let body = match timeout(self.limits.time, body).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let text = format!("a message has at most {} octets\n", self.limits.body);
+                return told(StatusCode::PAYLOAD_TOO_LARGE, &text);
+            }
+            Ok(Err(error)) => return told(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+            Err(_) => {
+                let text = "the message did not come in time\n";
+                return told(StatusCode::REQUEST_TIMEOUT, text);
+            }
+        };
+        let request = Request::from_parts(parts, Full::new(body));
+        self.service.handle(request).await
+    }
+}
+
+/// The header with which agents name their session.
+const SESSION: &str = "mcp-session-id";
+
+fn told(status: StatusCode, text: &str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed());
+    *answer.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, plain);
+    answer
+}
+
+/// Lets a page read the answer.
+fn open_to(origin: HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    for (name, value) in [
+        (header::VARY, "origin"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "authorization, content-type, mcp-session-id, mcp-protocol-version, last-event-id",
+        ),
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// A stream of which some octets were read already.
+struct Rewound<'a> {
+    read: BytesMut,
+    stream: &'a mut TcpStream,
+}
+
+impl AsyncRead for Rewound<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.read.is_empty() {
+            return Pin::new(&mut *self.stream).poll_read(cx, to);
+        }
+        let count = self.read.len().min(to.remaining());
+        to.put_slice(&self.read[..count]);
+        self.read.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Rewound<'_> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream).poll_write(cx, octets)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,261 @@
+//! Agents over HTTP: who is let in, and what one may take from the others.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use strowger_gateway::{HttpDoor, HttpLimits, McpHttp, McpLimits, Recorder, Vitals};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{LIMIT, Office, call, initialize};
+
+const TOKEN: &str = "a token of sixteen";
+const ORIGIN: &str = "https://agents.example";
+
+/// A door that agents may come to.
+struct Web {
+    office: Office,
+    address: SocketAddr,
+    _door: HttpDoor,
+}
+
+impl Web {
+    async fn open(change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
+        let mut limits = HttpLimits::default();
+        let mut of_agents = McpLimits::default();
+        change(&mut limits, &mut of_agents);
+        let office = Office::open(|limits| *limits = of_agents).await;
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let recorder = Recorder::default();
+        let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
+        let door = door.expect("the loopback has ports");
+        let agents = McpHttp::new(office.mcp.clone(), TOKEN);
+        door.offer(agents.with_origins(vec![ORIGIN.to_owned()]));
+        Self {
+            address: door.address(),
+            office,
+            _door: door,
+        }
+    }
+
+    /// A request that is let in, with more headers.
+    async fn post(&self, more: &str, message: &Value) -> Answer {
+        let known = format!("Authorization: Bearer {TOKEN}\r\n{more}");
+        self.sent("POST", &known, &message.to_string()).await
+    }
+
+    async fn sent(&self, method: &str, more: &str, body: &str) -> Answer {
+        let stream = self.begin(method, more, body).await;
+        Answer::read(stream).await
+    }
+
+    /// Sends a request, and leaves the answer unread.
+    async fn begin(&self, method: &str, more: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.expect("it listens");
+        let request = format!(
+            "{method} /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len(),
+        );
+        let written = stream.write_all(request.as_bytes()).await;
+        written.expect("it reads");
+        stream
+    }
+
+    /// Begins a session; its header.
+    async fn session(&self) -> String {
+        let hello = self.post("", &initialize("2025-06-18")).await;
+        assert_eq!(hello.status, 200, "{hello:?}");
+        let id = hello.header("mcp-session-id").expect("a session");
+        let header = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18\r\n");
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(self.post(&header, &ready).await.status, 202);
+        header
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    async fn read(mut stream: TcpStream) -> Self {
+        let mut octets = Vec::new();
+        let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut octets)).await;
+        read.expect("every connection ends").expect("it answers");
+        let text = String::from_utf8(octets).expect("answers are text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+        Self {
+            status: head[9..12].parse().expect("a number"),
+            head: head.to_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// The last message of an event stream.
+    fn message(&self) -> Value {
+        let data = self
+            .body
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "));
+        let mut messages = data.filter_map(|data| serde_json::from_str(data).ok());
+        messages
+            .next_back()
+            .unwrap_or_else(|| panic!("no message in {self:?}"))
+    }
+}
+
+#[tokio::test]
+async fn an_agent_with_the_token_has_a_session() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let answer = web
+        .post(&session, &call(1, "double", &json!({ "number": 3 })))
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.message()["result"]["structuredContent"]["number"], 6);
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let left = web.sent("DELETE", &known, "").await;
+    assert!(matches!(left.status, 200 | 202 | 204), "{left:?}");
+    let gone = web
+        .post(&session, &call(2, "double", &json!({ "number": 3 })))
+        .await;
+    assert_eq!(gone.status, 404, "{gone:?}");
+}
+
+#[tokio::test]
+async fn nobody_else_is_let_in() {
+    let web = Web::open(|_, limits| limits.body = 4096).await;
+    let message = initialize("2025-06-18").to_string();
+    let unknown = web.sent("POST", "", &message).await;
+    assert_eq!(unknown.status, 401);
+    assert_eq!(unknown.header("www-authenticate"), Some("bearer"));
+    for token in [
+        "Bearer wrong",
+        "Bearer a token of sixteen!",
+        "Basic abc",
+        "Bearer ",
+    ] {
+        let wrong = format!("Authorization: {token}\r\n");
+        assert_eq!(
+            web.sent("POST", &wrong, &message).await.status,
+            401,
+            "{token}"
+        );
+    }
+    let known = format!("Authorization: Bearer {TOKEN}\r\n");
+    for origin in ["https://evil.example", "null", "http://127.0.0.1"] {
+        let page = format!("{known}Origin: {origin}\r\n");
+        assert_eq!(
+            web.sent("POST", &page, &message).await.status,
+            403,
+            "{origin}"
+        );
+    }
+    let page = format!("{known}Origin: {ORIGIN}\r\n");
+    let let_in = web.sent("POST", &page, &message).await;
+    assert_eq!(let_in.status, 200, "{let_in:?}");
+    assert_eq!(let_in.header("access-control-allow-origin"), Some(ORIGIN));
+    let asked = web
+        .sent("OPTIONS", &format!("Origin: {ORIGIN}\r\n"), "")
+        .await;
+    assert_eq!(asked.status, 204);
+
+    let elsewhere = message.replace("test", &"t".repeat(5000));
+    assert_eq!(web.sent("POST", &known, &elsewhere).await.status, 413);
+    let broken = web.sent("POST", &known, "{").await;
+    assert!((400..500).contains(&broken.status), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_page_of_another_host_is_not_served_by_its_name() {
+    let web = Web::open(|_, _| {}).await;
+    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    let body = initialize("2025-06-18").to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: rebound.example\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it reads");
+    assert_eq!(Answer::read(stream).await.status, 403);
+}
+
+#[tokio::test]
+async fn an_agent_that_leaves_or_cancels_ends_its_call() {
+    let mut web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let waiting = call(9, "wait", &json!({})).to_string();
+    let open = web.begin("POST", &known, &waiting).await;
+    assert_eq!(web.office.told().await, "begun");
+    let params = json!({ "requestId": 9 });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    assert_eq!(web.post(&session, &cancel).await.status, 202);
+    assert_eq!(web.office.told().await, "ended");
+    drop(open);
+
+    let again = call(10, "wait", &json!({})).to_string();
+    let open = web.begin("POST", &known, &again).await;
+    assert_eq!(web.office.told().await, "begun");
+    // Over HTTP a session outlives its connections: it is the session that ends the call.
+    assert!(web.sent("DELETE", &known, "").await.status < 300);
+    assert_eq!(web.office.told().await, "ended");
+    drop(open);
+}
+
+#[tokio::test]
+async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
+    let web = Web::open(|door, agents| {
+        door.connections = 1;
+        door.agents = 1;
+        agents.sessions = 1;
+    })
+    .await;
+    let session = web.session().await;
+    let second = web.post("", &initialize("2025-06-18")).await;
+    assert_eq!(second.status, 503, "{second:?}");
+    assert!(second.body.contains("which is the limit"), "{second:?}");
+    // The one connection that agents may have.
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let mut open = web.begin("GET", &known, "").await;
+    let mut first = [0; 12];
+    open.read_exact(&mut first).await.expect("it is served");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let full = web
+        .post(&session, &call(1, "double", &json!({ "number": 1 })))
+        .await;
+    assert_eq!(full.status, 503, "{full:?}");
+    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", web.address);
+    stream.write_all(health.as_bytes()).await.expect("it reads");
+    assert_eq!(Answer::read(stream).await.status, 200);
+}
+
+#[tokio::test]
+async fn without_tools_there_is_nothing_at_the_path() {
+    let office = Office::open(|_| {}).await;
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let (limits, recorder) = (HttpLimits::default(), Recorder::default());
+    let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
+    let door = door.expect("the loopback has ports");
+    let web = Web {
+        address: door.address(),
+        office,
+        _door: door,
+    };
+    assert_eq!(web.post("", &initialize("2025-06-18")).await.status, 404);
+}

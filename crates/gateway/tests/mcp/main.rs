@@ -1,0 +1,344 @@
+//! The door for agents: what they are told, what a call may take, and what ends it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger::{ActorSystem, Code, Fault};
+use strowger_gateway::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+mod http;
+
+/// No step takes nearly as long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Says what has become of calls that wait.
+struct Told(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.0.send("ended");
+    }
+}
+
+/// Tools that answer, wait, panic and tell progress; and what the waiting ones say.
+fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let number = json!({ "type": "object", "properties": { "number": { "type": "integer" } } });
+    let double = McpTool::new("double", "Doubles a number.", number.clone())
+        .with_output(number)
+        .with_effect(McpEffect::Reads);
+    let wait = McpTool::new("wait", "Waits until it is cancelled.", none());
+    let panic = McpTool::new("panic", "Panics.", none());
+    let count = McpTool::new("count", "Tells how far it is.", none());
+    let tools = McpTools::new("numbers", "1.0")
+        .with_advice("Use double.")
+        .register(double, |call| async move {
+            let Some(number) = call.arguments["number"].as_i64() else {
+                return Err(Fault::new(Code::BadRequest, "number is none"));
+            };
+            Ok(McpAnswer::of(json!({ "number": number * 2 })))
+        })
+        .register(wait, move |_| {
+            let told = Told(tell.clone());
+            async move {
+                let _ = told.0.send("begun");
+                std::future::pending().await
+            }
+        })
+        .register(panic, |_| async { panic!("as it was told to") })
+        .register(count, |call| async move {
+            call.progress.tell(1.0, Some(2.0), "half").await;
+            Ok(McpAnswer::text("counted"))
+        });
+    (tools, told)
+}
+
+/// A door with its tools.
+struct Office {
+    system: ActorSystem,
+    mcp: Mcp,
+    told: mpsc::UnboundedReceiver<&'static str>,
+}
+
+impl Office {
+    async fn open(change: impl FnOnce(&mut McpLimits)) -> Self {
+        let (tools, told) = tools();
+        let system = ActorSystem::new("office").expect("inside a runtime");
+        let mut limits = McpLimits::default();
+        change(&mut limits);
+        let mcp = Mcp::open(&system, tools, limits).await.expect("it opens");
+        Self { system, mcp, told }
+    }
+
+    /// What a waiting call says next.
+    async fn told(&mut self) -> &'static str {
+        let told = tokio::time::timeout(LIMIT, self.told.recv()).await;
+        told.expect("it is said in time")
+            .expect("somebody can say it")
+    }
+
+    /// An agent that has shaken hands.
+    async fn agent(&self) -> Agent {
+        let mut agent = Agent::new(self.mcp.clone());
+        agent.send(&initialize("2025-06-18")).await;
+        let hello = agent.next().await;
+        assert_eq!(hello["result"]["protocolVersion"], "2025-06-18", "{hello}");
+        assert_eq!(hello["result"]["serverInfo"]["name"], "numbers");
+        assert_eq!(hello["result"]["instructions"], "Use double.");
+        agent
+            .send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        agent
+    }
+}
+
+fn initialize(version: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    } })
+}
+
+fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+        "name": tool, "arguments": arguments, "_meta": { "progressToken": id },
+    } })
+}
+
+/// The other side of a pair of streams.
+struct Agent {
+    read: BufReader<ReadHalf<DuplexStream>>,
+    write: WriteHalf<DuplexStream>,
+    served: JoinHandle<bool>,
+}
+
+impl Agent {
+    fn new(mcp: Mcp) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (read, write) = tokio::io::split(theirs);
+        let served = tokio::spawn(async move { mcp.serve(read, write).await.is_ok() });
+        let (read, write) = tokio::io::split(ours);
+        Self {
+            read: BufReader::new(read),
+            write,
+            served,
+        }
+    }
+
+    async fn send(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.write
+            .write_all(line.as_bytes())
+            .await
+            .expect("it reads");
+    }
+
+    async fn next(&mut self) -> Value {
+        let mut line = String::new();
+        let read = tokio::time::timeout(LIMIT, self.read.read_line(&mut line)).await;
+        read.expect("it answers in time").expect("it writes");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Calls a tool, and returns what it answers.
+    async fn call(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
+        self.send(&call(id, tool, &arguments)).await;
+        let answer = self.next().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_told_of_the_tools_and_calls_them() {
+    let office = Office::open(|_| {}).await;
+    let mut agent = office.agent().await;
+    agent
+        .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
+        .await;
+    let list = agent.next().await;
+    let list = list["result"]["tools"].as_array().expect("a list");
+    let names: Vec<&str> = list
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    assert_eq!(names, ["count", "double", "panic", "wait"]);
+    let double = &list[1];
+    assert_eq!(double["annotations"]["readOnlyHint"], true);
+    assert_eq!(double["inputSchema"], double["outputSchema"]);
+    assert_eq!(list[0]["annotations"]["destructiveHint"], true);
+
+    let answer = agent.call(2, "double", json!({ "number": 21 })).await;
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({ "number": 42 })
+    );
+    assert_eq!(answer["result"]["content"][0]["text"], "{\"number\":42}");
+}
+
+#[tokio::test]
+async fn what_fails_is_told_so_that_a_model_can_read_it() {
+    let office = Office::open(|_| {}).await;
+    let mut agent = office.agent().await;
+    let answer = agent.call(1, "double", json!({ "number": "many" })).await;
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "bad-request: number is none"
+    );
+    let answer = agent.call(2, "halve", json!({})).await;
+    let text = answer["error"]["message"].as_str().expect("an error");
+    assert!(
+        text.contains("no tool \"halve\"; there are count, double"),
+        "{text}"
+    );
+    let answer = agent.call(3, "panic", json!({})).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let answer = agent.call(4, "double", json!({ "number": 1 })).await;
+    assert_eq!(answer["result"]["structuredContent"]["number"], 2);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends() {
+    let mut office = Office::open(|_| {}).await;
+    let mut agent = office.agent().await;
+    agent.send(&call(7, "wait", &json!({}))).await;
+    assert_eq!(office.told().await, "begun");
+    assert!(
+        office.system.find("/mcp/calls/1").is_some(),
+        "a call is an actor"
+    );
+    let params = json!({ "requestId": 7, "reason": "enough" });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    agent.send(&cancel).await;
+    assert_eq!(office.told().await, "ended");
+    let answer = agent.call(8, "double", json!({ "number": 1 })).await;
+    assert_eq!(answer["result"]["structuredContent"]["number"], 2);
+}
+
+#[tokio::test]
+async fn the_calls_of_an_agent_end_when_it_leaves() {
+    let mut office = Office::open(|_| {}).await;
+    let mut agent = office.agent().await;
+    agent.send(&call(1, "wait", &json!({}))).await;
+    assert_eq!(office.told().await, "begun");
+    let Agent {
+        read,
+        write,
+        served,
+    } = agent;
+    drop((read, write));
+    assert_eq!(office.told().await, "ended");
+    assert!(served.await.expect("it does not panic"), "it left in order");
+}
+
+#[tokio::test]
+async fn progress_is_told_to_those_who_want_to_know() {
+    let office = Office::open(|_| {}).await;
+    let mut agent = office.agent().await;
+    agent.send(&call(5, "count", &json!({}))).await;
+    let told = agent.next().await;
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    assert_eq!(told["params"]["progressToken"], 5);
+    assert_eq!(
+        (&told["params"]["progress"], &told["params"]["total"]),
+        (&json!(1.0), &json!(2.0))
+    );
+    assert_eq!(agent.next().await["id"], 5);
+
+    let (tell, mut heard) = mpsc::unbounded_channel();
+    let progress = Progress::new(move |done, of, text| {
+        let _ = tell.send((done, of, text.to_owned()));
+    });
+    let counted = office.mcp.call_with("count", Value::Null, progress).await;
+    assert_eq!(counted.expect("it counts"), McpAnswer::text("counted"));
+    assert_eq!(
+        heard.recv().await,
+        Some((1.0, Some(2.0), "half".to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
+    let mut office = Office::open(|limits| limits.calls = 1).await;
+    let mut agent = office.agent().await;
+    agent.send(&call(1, "wait", &json!({}))).await;
+    assert_eq!(office.told().await, "begun");
+    let answer = agent.call(2, "double", json!({ "number": 1 })).await;
+    let text = answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text");
+    assert!(text.starts_with("full: "), "{text}");
+    let waiting = office.system.find("/mcp/calls/1").expect("it waits");
+    waiting.kill();
+    let ended = agent.next().await;
+    assert_eq!(
+        (&ended["id"], &ended["result"]["isError"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(office.told().await, "ended");
+    waiting.stopped().await;
+    let answer = agent.call(3, "double", json!({ "number": 1 })).await;
+    assert_eq!(
+        answer["result"]["structuredContent"]["number"], 2,
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_has_a_deadline() {
+    let office = Office::open(|limits| limits.deadline = Duration::from_secs(5)).await;
+    let late = office.mcp.call("wait", Value::Null).await;
+    let fault = late.expect_err("it waits for ever");
+    assert_eq!(fault.code, Code::Deadline);
+    assert!(
+        fault.message.contains("wait was not done within 5s"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn octets_that_are_no_protocol_harm_nobody_else() {
+    let office = Office::open(|_| {}).await;
+    let mut good = office.agent().await;
+    for garbage in [
+        "\n\n\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        "[1,2]\n",
+        "{\"id\":1}\n",
+        "\u{0}\n",
+    ] {
+        let mut bad = Agent::new(office.mcp.clone());
+        bad.write
+            .write_all(garbage.as_bytes())
+            .await
+            .expect("it reads");
+        bad.write.shutdown().await.expect("it can be closed");
+        let Agent {
+            read,
+            write,
+            served,
+        } = bad;
+        drop((read, write));
+        assert!(!served.await.expect("it does not panic"), "{garbage:?}");
+    }
+    let answer = good.call(1, "double", json!({ "number": 4 })).await;
+    assert_eq!(answer["result"]["structuredContent"]["number"], 8);
+}
+
+#[tokio::test]
+async fn agents_end_with_the_system() {
+    let mut office = Office::open(|_| {}).await;
+    let mut agent = office.agent().await;
+    agent.send(&call(1, "wait", &json!({}))).await;
+    assert_eq!(office.told().await, "begun");
+    assert!(office.system.shutdown(LIMIT).await.not_stopped.is_empty());
+    assert_eq!(office.told().await, "ended");
+    let served = tokio::time::timeout(LIMIT, agent.served).await;
+    served.expect("it ends in time").expect("it does not panic");
+}

@@ -1,0 +1,304 @@
+// What the official client of the Model Context Protocol sees: over standard input, over HTTP, and
+// of a running node. It checks each structured answer against the schema of its tool.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+const binary = process.env["STROWGER_BIN"] ?? "strowger";
+const how = { timeout: 60_000 };
+const LONG = { timeout: 50_000 };
+
+/** Runs a test with a folder: `data` with a note and a picture in it, and a secret beside it. */
+async function inFolder(run) {
+  const folder = mkdtempSync(join(tmpdir(), "strowger-"));
+  const data = join(folder, "data");
+  mkdirSync(join(data, "src"), { recursive: true });
+  writeFileSync(join(data, "note.txt"), "call back\ntoday\n");
+  writeFileSync(join(data, "src/main.rs"), "fn main() {}\n");
+  writeFileSync(join(data, "dot.png"), Buffer.from([137, 80, 78, 71]));
+  writeFileSync(join(folder, "secret"), "no");
+  try {
+    await run({ folder, data });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A client that has shaken hands, and knows the tools. */
+async function connected(transport) {
+  const client = new Client({ name: "interop", version: "1.0.0" });
+  await client.connect(transport, LONG);
+  const { tools } = await client.listTools(undefined, LONG);
+  const call = async (name, args, options) =>
+    client.callTool({ name, arguments: args }, undefined, { ...LONG, ...options });
+  return { client, tools, names: tools.map(({ name }) => name), call };
+}
+
+const onInput = (args) => new StdioClientTransport({ command: binary, args: ["mcp", ...args] });
+
+/** A node that runs until the test is over. */
+async function withNode(folder, config, run) {
+  const file = join(folder, "node.toml");
+  writeFileSync(file, config);
+  const control = join(folder, "control.sock");
+  const args = ["run", "--json", "--port", "0", "--config", file, "--control", control];
+  const node = spawn(binary, args, { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    const [line] = await new Promise((resolve, reject) => {
+      createInterface(node.stdout).once("line", (said) => resolve([said]));
+      node.once("exit", (code) => reject(new Error(`the node ended with ${code}`)));
+    });
+    await run({ ...JSON.parse(line), control });
+  } finally {
+    node.removeAllListeners("exit");
+    const ended = new Promise((resolve) => node.once("exit", resolve));
+    node.kill("SIGTERM");
+    await ended;
+  }
+}
+
+/**
+ * How often progress is told of a call that takes a while. What comes in one piece with the answer
+ * the client does not tell any more.
+ */
+async function toldInOrder(call) {
+  const told = [];
+  const paths = Array.from({ length: 3000 }, () => "note.txt");
+  const onprogress = ({ progress, total }) => {
+    assert.equal(total, paths.length);
+    told.push(progress);
+  };
+  await call("read_multiple_files", { paths }, { onprogress });
+  assert.deepEqual(told, [...told].sort((a, b) => a - b));
+  return told.length;
+}
+
+const LOOKING = [
+  "directory_tree",
+  "get_file_info",
+  "list_allowed_directories",
+  "list_directory",
+  "list_directory_with_sizes",
+  "pfcp_decode",
+  "read_file",
+  "read_media_file",
+  "read_multiple_files",
+  "read_text_file",
+  "search_files",
+  "search_text",
+];
+const OF_NODE = [
+  "actor_tree",
+  "inspect",
+  "stream_end",
+  "stream_list",
+  "stream_open",
+  "stream_read",
+  "stream_write",
+];
+const CHANGING = [
+  "append_file",
+  "create_directory",
+  "delete_file",
+  "edit_file",
+  "move_file",
+  "write_file",
+];
+
+test("an agent that starts the program reaches files below its root", how, () =>
+  inFolder(async ({ data }) => {
+    const { client, tools, names, call } = await connected(onInput(["--root", data]));
+    assert.deepEqual(names, [...LOOKING, ...CHANGING].sort());
+    for (const tool of tools) {
+      assert.equal(tool.inputSchema.type, "object", tool.name);
+      assert.equal(tool.inputSchema.additionalProperties, false, tool.name);
+      assert.equal(tool.annotations.readOnlyHint, LOOKING.includes(tool.name), tool.name);
+    }
+    const read = await call("read_text_file", { path: "note.txt", head: 1 });
+    assert.deepEqual(read.structuredContent, { content: "call back\n" });
+    const absolute = await call("read_file", { path: join(data, "note.txt"), tail: 1 });
+    assert.equal(absolute.content[0].text, "today\n");
+    const media = await call("read_media_file", { path: "dot.png" });
+    assert.deepEqual(media.content[0], { type: "image", data: "iVBORw==", mimeType: "image/png" });
+
+    await call("write_file", { path: "new.txt", content: "one\ntwo\n" });
+    await call("append_file", { path: "new.txt", content: "three\n" });
+    const edits = [{ oldText: "two", newText: "2" }];
+    const dry = await call("edit_file", { path: "new.txt", edits, dryRun: true });
+    assert.match(dry.structuredContent.diff, /-two\n\+2/);
+    await call("edit_file", { path: "new.txt", edits });
+    assert.equal(readFileSync(join(data, "new.txt"), "utf8"), "one\n2\nthree\n");
+    await call("create_directory", { path: "a/b" });
+    await call("move_file", { source: "new.txt", destination: "a/b/new.txt" });
+    const listed = await call("list_directory_with_sizes", { path: "a/b" });
+    assert.equal(listed.structuredContent.entries[0].size, 12);
+    const tree = await call("directory_tree", { path: "" });
+    assert.deepEqual(tree.structuredContent.tree.entries.map(({ name }) => name), [
+      "a",
+      "dot.png",
+      "note.txt",
+      "src",
+    ]);
+    const found = await call("search_files", { path: "", pattern: "**/*.rs" });
+    assert.deepEqual(found.structuredContent.matches, [{ path: "src/main.rs" }]);
+    const lines = await call("search_text", { path: "", pattern: "^to" });
+    assert.deepEqual(lines.structuredContent.matches, [
+      { path: "note.txt", line: 2, text: "today" },
+    ]);
+    const info = await call("get_file_info", { path: "src" });
+    assert.equal(info.structuredContent.kind, "directory");
+    await call("delete_file", { path: "a", recursive: true });
+    const roots = await call("list_allowed_directories", {});
+    assert.equal(roots.structuredContent.directories[0].path, data);
+    await client.close();
+  }));
+
+test("what is refused says which rule forbids it", how, () =>
+  inFolder(async ({ data, folder }) => {
+    const { client, call } = await connected(onInput(["--root", data]));
+    for (const [path, rule] of [
+      ["../secret", "outside"],
+      ["src/../../secret", "outside"],
+      [join(folder, "secret"), "absolute"],
+      [`${data}-secret`, "absolute"],
+      ["note.txt\0", "name"],
+    ]) {
+      const refused = await call("read_text_file", { path });
+      assert.equal(refused.isError, true, path);
+      assert.ok(refused.content[0].text.includes(`(rule: ${rule})`), refused.content[0].text);
+    }
+    const unknown = await call("read_text_file", { path: "note.txt", follow: true });
+    assert.equal(unknown.isError, true);
+    assert.match(unknown.content[0].text, /unknown field `follow`/);
+    const missing = await call("write_file", { path: "x" });
+    assert.match(missing.content[0].text, /missing field `content`/);
+    await assert.rejects(call("format_disk", {}), /there is no tool "format_disk"/);
+    const media = await call("read_text_file", { path: "dot.png" });
+    assert.match(media.content[0].text, /read_media_file/);
+    await client.close();
+  }));
+
+test("a read-only root has no tools that write, and several roots have names", how, () =>
+  inFolder(async ({ data, folder }) => {
+    mkdirSync(join(folder, "docs"));
+    writeFileSync(join(folder, "docs/guide.md"), "read me");
+    const roots = ["--root", `work=${data}`, "--root", `docs=${join(folder, "docs")}`];
+    const { client, names, call } = await connected(onInput([...roots, "--read-only"]));
+    assert.deepEqual(names, LOOKING);
+    const read = await call("read_text_file", { path: "docs/guide.md" });
+    assert.equal(read.content[0].text, "read me");
+    const found = await call("search_files", { path: "work", pattern: "main" });
+    assert.deepEqual(found.structuredContent.matches, [{ path: "work/src/main.rs" }]);
+    const lost = await call("read_text_file", { path: "guide.md" });
+    assert.match(lost.content[0].text, /work \(.*docs \(/);
+    await client.close();
+  }));
+
+test("progress is told, and a call that is cancelled ends alone", how, () =>
+  inFolder(async ({ data }) => {
+    const { client, call } = await connected(onInput(["--root", data]));
+    const read = await call("read_multiple_files", {
+      paths: ["note.txt", "missing", "src/main.rs"],
+    });
+    assert.deepEqual(read.structuredContent.files.map(({ content }) => content), [
+      "call back\ntoday\n",
+      undefined,
+      "fn main() {}\n",
+    ]);
+    assert.ok(await toldInOrder(call) > 0);
+    const cancel = new AbortController();
+    const searched = call("search_text", { path: "", pattern: "x" }, { signal: cancel.signal });
+    cancel.abort("enough");
+    await assert.rejects(searched, /enough|abort/i);
+    assert.equal((await call("read_text_file", { path: "note.txt" })).isError ?? false, false);
+    await client.close();
+  }));
+
+test("a datagram is read, and octets that are none are refused", how, () =>
+  inFolder(async ({ data }) => {
+    const { client, call } = await connected(onInput(["--root", data]));
+    const hex = "2001000c00000100006000040a0b0c0d";
+    const { structuredContent } = await call("pfcp_decode", { hex });
+    assert.equal(structuredContent.messages[0].name, "Heartbeat Request");
+    const refused = await call("pfcp_decode", { hex: "20" });
+    assert.equal(refused.isError, true);
+    await client.close();
+  }));
+
+test("a node serves agents over HTTP, behind its token", how, () =>
+  inFolder(async ({ folder }) => {
+    writeFileSync(join(folder, "token"), "a token for agents\n", { mode: 0o600 });
+    const config = `
+      [metrics]
+      listen = "127.0.0.1:0"
+      [mcp]
+      http = true
+      token_file = ${JSON.stringify(join(folder, "token"))}
+      [[tools.files]]
+      root = "data"
+      [tools.streams]
+      enabled = true`;
+    await withNode(folder, config, async ({ http, control }) => {
+      const at = (headers) =>
+        new StreamableHTTPClientTransport(new URL(`http://${http}/mcp`), {
+          requestInit: { headers },
+        });
+      const stranger = new Client({ name: "stranger", version: "1" });
+      await assert.rejects(stranger.connect(at({}), LONG), /401|authorization/i);
+      const page = new Client({ name: "page", version: "1" });
+      const origin = { Authorization: "Bearer a token for agents", Origin: "https://evil.example" };
+      await assert.rejects(page.connect(at(origin), LONG), /403|origin/i);
+
+      const { client, names, call } = await connected(
+        at({ Authorization: "Bearer a token for agents" }),
+      );
+      assert.deepEqual(names, [...LOOKING, ...CHANGING, ...OF_NODE].sort());
+      const first = await call("read_file", { path: "note.txt", head: 1 });
+      assert.equal(first.content[0].text, "call back\n");
+      const told = [];
+      const onprogress = ({ progress }) => told.push(progress);
+      await call("read_multiple_files", { paths: ["note.txt"] }, { onprogress });
+      assert.deepEqual(told, [0, 1]);
+      const refused = await call("read_file", { path: "../secret" });
+      assert.match(refused.content[0].text, /rule: outside/);
+      const tree = await call("actor_tree", { path: "/tools" });
+      assert.deepEqual(tree.structuredContent.actors.map(({ path }) => path).sort(), [
+        "/tools",
+        "/tools/files",
+        "/tools/streams",
+      ]);
+      const one = await call("inspect", { path: "/tools/files" });
+      assert.equal(one.structuredContent.details.tool.verbs.read.refused, 1);
+      await call("stream_open", { stream: "build" });
+      const nobody = await call("stream_write", { stream: "build", text: "compiling" });
+      assert.deepEqual(nobody.structuredContent, { readers: 0 });
+      const reading = call("stream_read", { stream: "build", most: 2, wait_ms: 30_000 });
+      for (;;) {
+        const { streams } = (await call("stream_list", {})).structuredContent;
+        if (streams[0].readers === 1) break;
+      }
+      await call("stream_write", { stream: "build", text: " done" });
+      const pieces = [{ text: "compiling" }, { text: " done" }];
+      assert.deepEqual((await reading).structuredContent, { pieces, ended: false });
+      await call("stream_end", { stream: "build" });
+      await client.close();
+
+      // The same tools for an agent that starts the program beside the node.
+      const beside = await connected(onInput(["--control", control]));
+      assert.deepEqual(beside.names, names);
+      const read = await beside.call("read_text_file", { path: "note.txt", head: 1 });
+      assert.deepEqual(read.structuredContent, { content: "call back\n" });
+      assert.ok(await toldInOrder(beside.call) > 0);
+      const lost = await beside.call("read_text_file", { path: "/etc/passwd" });
+      assert.match(lost.content[0].text, /rule: absolute/);
+      await beside.client.close();
+    });
+  }));
