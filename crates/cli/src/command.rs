@@ -6,9 +6,10 @@ mod component;
 mod demo;
 mod init;
 mod latency;
+mod mcp;
 mod message;
 mod observe;
-mod pfcp;
+pub(crate) mod pfcp;
 mod run;
 mod signals;
 pub(crate) mod span;
@@ -72,6 +73,8 @@ enum Command {
     Ask(message::AskArgs),
     /// Reads a stream of a running node, such as a topic.
     Sub(message::SubArgs),
+    /// Gives an agent tools, over the Model Context Protocol.
+    Mcp(mcp::Args),
     /// Reads, writes and sends PFCP messages.
     #[command(subcommand)]
     Pfcp(pfcp::Command),
@@ -103,6 +106,7 @@ impl Cli {
             Command::Tell(args) => message::tell(&args, output),
             Command::Ask(args) => message::ask(&args, output),
             Command::Sub(args) => message::sub(&args, output),
+            Command::Mcp(args) => mcp::run(&args, output),
             Command::Pfcp(command) => pfcp::run(command, output),
             Command::Component(command) => component::run(&command, output),
             Command::Store(command) => store::run(&command, output),

@@ -1,10 +1,15 @@
-//! The one place where siblings meet: a node of actors, components, PFCP, doors and metrics.
+//! The one place where siblings meet: a node of actors, components, tools, PFCP, doors and
+//! metrics.
 
+mod agents;
+mod code;
 pub(crate) mod components;
 mod doors;
 mod logs;
 mod n4;
 mod policy;
+mod sandbox;
+pub(crate) mod tools;
 mod topics;
 mod vitals;
 
@@ -17,6 +22,7 @@ use strowger::{ActorSystem, ShutdownReport};
 use strowger_gateway::{Doors, Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 
+use crate::agent;
 use crate::config::Config;
 use crate::control;
 use crate::exit::{Done, Failure};
@@ -24,6 +30,7 @@ use crate::exit::{Done, Failure};
 use self::components::Components;
 pub(crate) use self::n4::{elements, elements_in_words, stats as n4_stats};
 use self::policy::ComponentPolicy;
+use self::tools::Tools;
 use self::vitals::Later;
 
 /// A node that runs.
@@ -40,11 +47,12 @@ pub(crate) struct Running {
     pub(crate) system: ActorSystem,
     pub(crate) node: NodeHandle,
     pub(crate) components: Components,
+    pub(crate) tools: Tools,
     shutdown: std::time::Duration,
 }
 
-/// Starts a node: the actor system, the HTTP door if it is to be open, components, the N4 endpoint,
-/// and the control socket with what it answers.
+/// Starts a node: the actor system, the HTTP door if it is to be open, components, tools, the N4
+/// endpoint, and the control socket with what it answers.
 ///
 /// Whatever fails leaves nothing running.
 pub(crate) async fn start(config: &Config) -> Done<Running> {
@@ -67,7 +75,9 @@ async fn start_in(
     recorder: Option<Recorder>,
 ) -> Done<Running> {
     let (later, later_components) = (Later::default(), components::Later::default());
+    let later_tools = tools::Later::default();
     let vitals = components::vitals(vitals::of(config, &later), &later_components);
+    let vitals = tools::vitals(vitals, &later_tools);
     // Before the node, so that it can say that the node is not ready, and last to end.
     let http = match recorder {
         Some(recorder) => watch(system, config, recorder, &vitals).await?,
@@ -76,6 +86,11 @@ async fn start_in(
     let components = components::start(system, config).await?;
     // Nobody else sets it.
     let _ = later_components.set(components.clone());
+    let code = code::children(&components, &config.tools).await?;
+    let tools = tools::start(system, &config.tools, code).await?;
+    code::open(system, &config.tools)?;
+    // Nobody else sets it.
+    let _ = later_tools.set(tools.clone());
     let mut parts = NodeParts::default();
     if let Some(policy) = ComponentPolicy::of(config, &components)? {
         parts.policy = Some(Arc::new(policy));
@@ -87,7 +102,14 @@ async fn start_in(
     let methods = logs::register(Methods::new().vitals(vitals));
     let methods = n4::register(methods, &node);
     let methods = components::register(methods, &components);
+    let methods = tools::register(methods, &tools);
+    let control = agents::Control::default();
+    let mcp = agents::open(system, &config.mcp, &tools, &control).await?;
+    let methods = agent::register(methods, &mcp);
     let gateway = open(system, config, methods.clone()).await?;
+    // Nobody else sets it.
+    let _ = control.set(gateway.path().to_owned());
+    agents::offer(config, &mcp, http.as_ref())?;
     let relayed = topics::relay(system, components::relays(config)).await;
     relayed.map_err(|error| Failure::outside(error.to_string()))?;
     let doors = doors::open(system, &config.gateway, methods).await?;
@@ -95,10 +117,11 @@ async fn start_in(
         n4: node.local_addrs(),
         control: gateway.path().to_owned(),
         doors,
-        http,
+        http: http.as_ref().map(HttpDoor::address),
         system: system.clone(),
         node,
         components,
+        tools,
         shutdown: config.node.shutdown,
     })
 }
@@ -109,11 +132,11 @@ async fn watch(
     config: &Config,
     recorder: Recorder,
     vitals: &Vitals,
-) -> Done<Option<SocketAddr>> {
+) -> Done<Option<HttpDoor>> {
     let Some(address) = config.metrics.listen else {
         return Ok(None);
     };
-    let limits = config.metrics.limits();
+    let limits = config.metrics.limits(config.mcp.connections);
     let open = |address| {
         let (recorder, vitals) = (recorder.clone(), vitals.clone());
         HttpDoor::open(system, address, limits, recorder, vitals)
@@ -129,7 +152,7 @@ async fn watch(
     let door = opened.map_err(|error| {
         Failure::outside(error.to_string()).hint("give it another address: --metrics ADDRESS")
     })?;
-    Ok(Some(door.address()))
+    Ok(Some(door))
 }
 
 /// Opens the control socket; one of our own if the usual one is another node's.
@@ -190,6 +213,7 @@ impl Running {
             "tcp": self.doors.as_ref().and_then(Doors::tcp),
             "web": self.doors.as_ref().and_then(Doors::web),
             "http": self.http.map(|address| address.to_string()),
+            "tools": self.tools.addresses().collect::<Vec<_>>(),
         })
     }
 

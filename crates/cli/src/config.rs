@@ -4,9 +4,12 @@
 //! under `[n4]` are the PFCP node's own; see [`NodeConfig`].
 
 mod change;
+mod code;
 mod component;
+mod mcp;
 mod problem;
 mod span;
+mod tools;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +21,9 @@ use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
 pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
+pub(crate) use self::mcp::McpSection;
 pub(crate) use self::problem::Problem;
+pub(crate) use self::tools::{FilesSection, ToolsSection};
 use crate::exit::{Done, Failure};
 
 /// What a node is told.
@@ -33,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) log: LogSection,
     pub(crate) components: ComponentsSection,
     pub(crate) component: Vec<ComponentSection>,
+    pub(crate) tools: ToolsSection,
+    pub(crate) mcp: McpSection,
 }
 
 /// The process as a whole.
@@ -212,8 +219,9 @@ impl Default for MetricsSection {
 
 impl MetricsSection {
     /// The limits of the HTTP door.
-    pub(crate) fn limits(&self) -> HttpLimits {
+    pub(crate) fn limits(&self, agents: usize) -> HttpLimits {
         let mut limits = HttpLimits::default();
+        limits.agents = agents;
         limits.connections = self.connections;
         limits.head = self.head;
         limits.time = self.time;
@@ -253,9 +261,11 @@ impl Config {
         })?;
         let mut config = Self::parse(&text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        config.components.found_from(folder);
         for component in &mut config.component {
             component.found_from(folder);
         }
+        config.tools.found_from(folder);
         Ok((config, text))
     }
 
@@ -287,6 +297,19 @@ impl Config {
             ("gateway.memory", gateway.memory, 4096),
             ("metrics.connections", self.metrics.connections, 1),
             ("metrics.head", self.metrics.head, 256),
+            ("mcp.connections", self.mcp.connections, 1),
+            ("tools.streams.streams", self.tools.streams.streams, 1),
+            ("tools.streams.readers", self.tools.streams.readers, 1),
+            ("tools.streams.piece", self.tools.streams.piece, 1),
+            ("tools.streams.waiting", self.tools.streams.waiting, 1),
+            (
+                "tools.streams.window",
+                self.tools.streams.window as usize,
+                1,
+            ),
+            ("mcp.sessions", self.mcp.sessions, 1),
+            ("mcp.calls", self.mcp.calls, 1),
+            ("mcp.body", self.mcp.body, 4096),
         ];
         for (key, value, least) in too_small {
             if value < least {
@@ -294,6 +317,12 @@ impl Config {
                 return Some(Problem::at(key, &what));
             }
         }
+        self.problem_of_spans()
+    }
+
+    /// The same of spans and addresses.
+    fn problem_of_spans(&self) -> Option<Problem> {
+        let (control, gateway) = (&self.control, &self.gateway);
         let spans = [
             ("node.shutdown", self.node.shutdown),
             ("control.idle", control.idle),
@@ -302,6 +331,11 @@ impl Config {
             ("gateway.deadline", gateway.deadline),
             ("gateway.stall", gateway.stall),
             ("metrics.time", self.metrics.time),
+            ("tools.streams.stall", self.tools.streams.stall),
+            ("tools.streams.idle", self.tools.streams.idle),
+            ("mcp.deadline", self.mcp.deadline),
+            ("mcp.idle", self.mcp.idle),
+            ("mcp.time", self.mcp.time),
         ];
         for (key, value) in spans {
             if value < SHORTEST || value > LONGEST {
@@ -324,7 +358,19 @@ impl Config {
                 return Some(Problem::at(key, what));
             }
         }
+        self.problem_of_parts()
+    }
+
+    /// The same of what a node hosts, and of what it says.
+    fn problem_of_parts(&self) -> Option<Problem> {
         if let Some(problem) = self.components.problem(self.component.len()) {
+            return Some(problem);
+        }
+        if self.mcp.http && self.mcp.token_file.is_none() {
+            let what = "needs mcp.token_file: everybody on this machine can reach it";
+            return Some(Problem::at("mcp.http", what));
+        }
+        if let Some(problem) = self.tools.problem(self.components.instances) {
             return Some(problem);
         }
         if self.node.name.is_empty() {

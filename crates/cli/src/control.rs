@@ -18,9 +18,14 @@ pub(crate) struct ControlArgs {
 }
 
 impl ControlArgs {
+    /// Where the socket of the node is.
+    pub(crate) fn path(&self) -> Done<PathBuf> {
+        self.control.clone().map_or_else(place, Ok)
+    }
+
     /// Connects to the node.
     pub(crate) async fn connect(&self) -> Done<Client> {
-        let path = self.control.clone().map_or_else(place, Ok)?;
+        let path = self.path()?;
         Client::connect(&path).await.map_err(|error| failed(&error))
     }
 }

@@ -4,6 +4,7 @@
 //! [`output::Output`], and ends with a [`exit::Failure`] or without one. What a failure prints and
 //! which number the process ends with is decided here and nowhere else.
 
+mod agent;
 mod command;
 mod component;
 mod compose;

@@ -107,6 +107,11 @@ impl Output {
         Ok(())
     }
 
+    /// Writes octets as they are.
+    pub(crate) fn octets(&mut self, octets: &[u8]) -> Done {
+        Ok(self.to.write_all(octets)?)
+    }
+
     /// Prints one object on one line.
     pub(crate) fn json(&mut self, value: &Value) -> Done {
         self.line(value)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use strowger_pfcp_node::{Durability, StoreConfig};
 
-use crate::compose::components;
+use crate::compose::{components, tools};
 use crate::config::Config;
 use crate::exit::{Done, Failure};
 use crate::output::Output;
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         Config::read(&args.file)?.0
     };
     let components = components::check(&config)?;
+    let tools = tools::check(&config.tools)?;
     let file = args.file.display().to_string();
     let listen = config.n4.listen.iter().map(ToString::to_string);
     let listen: Vec<String> = listen.collect();
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
             "ok": true,
             "n4": listen,
             "components": components,
+            "tools": tools,
         }));
     }
     let peers = config.n4.peers.iter().map(ToString::to_string);
@@ -57,8 +59,12 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         [] => String::new(),
         names => format!("; runs the components {}", names.join(", ")),
     };
+    let tools = match tools.as_slice() {
+        [] => String::new(),
+        names => format!("; grants the files {}", names.join(", ")),
+    };
     output.line(format!(
-        "{file}: ok; listens on {} for peers in {}; keeps sessions in {}{components}",
+        "{file}: ok; listens on {} for peers in {}; keeps sessions in {}{components}{tools}",
         listen.join(", "),
         peers.join(", "),
         store(&config.n4.store),

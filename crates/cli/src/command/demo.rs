@@ -2,6 +2,7 @@
 
 mod figures;
 mod policy;
+mod workroom;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use tokio::time::{Instant, interval_at, sleep_until};
 
 use self::figures::Figures;
 use self::policy::Poison;
+use self::workroom::Workroom;
 use super::pfcp::load;
 use super::signals::Signals;
 use super::span;
@@ -36,10 +38,13 @@ they are used; each must afterwards accept a modification that names its own PDR
 A WebAssembly component, qos-cap, is asked about each session and lowers its rates. It has 1 ms; a
 session that it does not answer about is admitted. With --chaos it traps twice a second and goes on.
 
+Tools for agents reach the files in a new folder below that for temporary files, which goes with the
+demo, and nothing else.
+
 Traffic is simulated: sessions count it and report their usage to the SMF. No packet is forwarded.
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\":
-\"127.0.0.1:9464\"}, and the last one is the summary.
+\"127.0.0.1:9464\", \"tools\": [\"@(tools/files)\"]}, and the last one is the summary.
 
 Exit code 1: a session was lost or rejected.";
 
@@ -94,10 +99,14 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
 
 async fn demo(args: &Args, output: &mut Output) -> Done {
     let mut signals = Signals::new()?;
-    let running = compose::start(&args.config()).await?;
+    let workroom = Workroom::make()?;
+    let mut config = args.config();
+    workroom.grant(&mut config);
+    let running = compose::start(&config).await?;
     announce(args, &running, output)?;
     let figures = under_load(args, &running, &mut signals, output).await;
     running.shutdown().await;
+    drop(workroom);
     let figures = figures?;
     if args.json {
         output.json(&figures.to_json())?;
@@ -250,6 +259,10 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         let metrics = output.paint(Ink::Cyan, format!("http://{address}/metrics"));
         output.line(format!("  metrics  {metrics}"))?;
     }
+    for root in running.tools.roots() {
+        let address = output.paint(Ink::Cyan, root.address());
+        output.line(format!("  files    {address}"))?;
+    }
     output.line("")?;
     output.line(output.paint(
         Ink::Faint,
@@ -263,12 +276,19 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         true => String::new(),
         false => format!(" --control {}", running.control.display()),
     };
-    let width = program.len() + at.len() + 18;
+    let read = format!(
+        "ask tools/files#read '{{\"path\": \"{}\"}}'",
+        workroom::NOTE
+    );
+    let width = program.len() + at.len() + read.len() + 3;
     for (command, what) in [
         ("tree", "the supervised actors"),
         ("top", "the busiest of them, live"),
         ("component list", "the policy that is asked"),
         ("pfcp sessions", "what the node holds"),
+        ("ask tools/files#list", "the files that agents reach"),
+        (&read, "one of them"),
+        ("mcp", "the same for an agent that starts this"),
     ] {
         let command = format!("  {program} {command}{at}");
         output.line(format!(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::Address;
-use strowger_gateway::{Client, ClientError, Code};
+use strowger::{Address, Payload};
+use strowger_gateway::{Client, ClientError, Code, Content};
 
 use crate::command::observe::printable;
 use crate::command::signals::Signals;
@@ -29,10 +29,13 @@ Examples:
   strowger ask conformance/echo#echo '\"hello\"'
   strowger ask conformance/echo#sum --json
   strowger ask conformance/echo#wait '{\"ms\": 2000}' --deadline 500ms
+  strowger ask '@(tools/files)' '{\"type\": \"list\", \"path\": \"\"}'
+  strowger ask tools/files#read '{\"path\": \"logo.png\"}' > logo.png
 
 PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
-take one message that can be asked. Without JSON the message carries nothing; - reads standard
-input. With --json the answer is one line.
+take one message that can be asked, or JSON has it as its \"type\". Without JSON the message carries
+nothing; - reads standard input. With --json the answer is one line; without it octets come as they
+are.
 
 Exit code 1: nobody is exposed there, or takes no such message.";
 
@@ -109,9 +112,9 @@ pub(crate) fn ask(args: &AskArgs, output: &mut Output) -> Done {
     block_on(async {
         let (mut client, name, payload) = args.to.reach("ask").await?;
         client.set_deadline(args.deadline);
-        let answer = client.call(&name, payload).await;
+        let answer = client.ask(&name, payload).await;
         let answer = answer.map_err(|error| refused(&error))?;
-        show(&answer, args.json, output)
+        print(&answer, args.json, output)
     })
 }
 
@@ -139,12 +142,12 @@ pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> Done {
 impl To {
     /// Connects, and says which message is meant and what it carries.
     async fn reach(&self, pattern: &str) -> Done<(Client, String, Value)> {
-        let payload = self.payload()?;
+        let mut payload = self.payload()?;
         let (address, name) = split(&self.path)?;
         let mut client = self.control.connect().await?;
         let name = match name {
             Some(name) => name.to_owned(),
-            None => only(&mut client, &address, pattern).await?,
+            None => only(&mut client, &address, pattern, &mut payload).await?,
         };
         Ok((client, format!("{address} {name}"), payload))
     }
@@ -180,8 +183,14 @@ fn split(text: &str) -> Done<(Address, Option<&str>)> {
     Ok((address, name))
 }
 
-/// The one message of an actor that is sent so.
-async fn only(client: &mut Client, address: &Address, pattern: &str) -> Done<String> {
+/// The one message of an actor that is sent so; of several the one that is the payload's type,
+/// which then is no part of it.
+async fn only(
+    client: &mut Client,
+    address: &Address,
+    pattern: &str,
+    payload: &mut Value,
+) -> Done<String> {
     let exposed = client
         .call("exposed", json!({ "address": address.to_string() }))
         .await;
@@ -207,6 +216,14 @@ async fn only(client: &mut Client, address: &Address, pattern: &str) -> Done<Str
     if others.is_empty() {
         return Ok(first.to_owned());
     }
+    if let Value::Object(members) = payload
+        && let Some(Value::String(meant)) = members.get("type")
+        && (meant == first || others.contains(&meant.as_str()))
+    {
+        let meant = meant.clone();
+        members.remove("type");
+        return Ok(meant);
+    }
     let path = address.path();
     let text = format!("{address} takes {first}, {}", others.join(", "));
     Err(Failure::input(text).hint(format!("say which: {path}#{first}")))
@@ -221,6 +238,25 @@ fn refused(error: &ClientError) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// Prints an answer: octets as they are, unless JSON is wanted.
+fn print(answer: &Payload, as_json: bool, output: &mut Output) -> Done {
+    if answer.content != Content::Octets {
+        let value = answer
+            .read()
+            .map_err(|fault| Failure::outside(fault.message))?;
+        return show(&value, as_json, output);
+    }
+    if !as_json {
+        return output.octets(&answer.octets);
+    }
+    let text = std::str::from_utf8(&answer.octets);
+    let text = text.map_err(|_| {
+        let failure = Failure::input("the answer is octets, which are no JSON");
+        failure.hint("without --json they are written as they are")
+    })?;
+    output.json(&Value::from(text))
 }
 
 fn show(value: &Value, as_json: bool, output: &mut Output) -> Done {

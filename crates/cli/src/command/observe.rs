@@ -129,7 +129,8 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
         rows.push(row);
         Ok(())
     })?;
-    let components = rows.iter().any(|row| row["component"].is_object());
+    let shown = |note: &str| rows.iter().any(|row| row[note].is_object());
+    let (components, tools) = (shown("component"), shown("tool"));
     let mut table = Table::new(
         [
             "path",
@@ -144,7 +145,8 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
             "last exit",
         ]
         .into_iter()
-        .chain(components.then_some("component")),
+        .chain(components.then_some("component"))
+        .chain(tools.then_some("tool")),
     );
     for row in &rows {
         let cells = [
@@ -160,7 +162,8 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
             text(&row["last_exit"]),
         ];
         let component = components.then(|| component(&row["component"]));
-        table.row(cells.into_iter().chain(component));
+        let tool = tools.then(|| tool(&row["tool"]));
+        table.row(cells.into_iter().chain(component).chain(tool));
     }
     table.print(output)
 }
@@ -236,6 +239,17 @@ fn component(note: &Value) -> String {
     format!(
         "{} calls, {} faults, {kib} KiB",
         note["calls"], note["faults"]
+    )
+}
+
+/// What a tool was asked.
+fn tool(note: &Value) -> String {
+    if note.is_null() {
+        return String::new();
+    }
+    format!(
+        "{} calls, {} refused, {} failed",
+        note["calls"], note["refused"], note["failed"]
     )
 }
 

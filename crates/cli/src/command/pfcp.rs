@@ -5,7 +5,7 @@ mod decode;
 mod dictionary;
 mod diff;
 mod encode;
-mod hex;
+pub(crate) mod hex;
 mod listing;
 pub(super) mod load;
 mod peer;

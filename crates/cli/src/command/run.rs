@@ -34,7 +34,7 @@ Signals:
 Exit code 1: the node ended by itself, or had to be ended by force.
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"gateway\": null,
-\"tcp\": null, \"web\": null, \"http\": null}, and the last one the summary.";
+\"tcp\": null, \"web\": null, \"http\": null, \"tools\": []}, and the last one the summary.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -230,6 +230,10 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         if let Some(address) = running.http {
             let metrics = output.paint(Ink::Bold, format!("http://{address}/metrics"));
             output.line(format!("metrics  {metrics}"))?;
+        }
+        for address in running.tools.addresses() {
+            let address = output.paint(Ink::Bold, address);
+            output.line(format!("tools    {address}"))?;
         }
         let hint = output.paint(Ink::Faint, "ctrl-c ends the node, `strowger tree` shows it");
         output.line(hint)?;

@@ -76,7 +76,10 @@ pub(super) fn relays(config: &Config) -> Vec<(String, RelaySpec<Event>)> {
 /// Loads all components of a configuration and starts none; their names.
 pub(crate) fn check(config: &Config) -> Done<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    let host = Host::new(config.components.limits());
+    // The folder of compiled code is that of who runs the node, who may be another.
+    let mut limits = config.components.limits();
+    limits.cache = None;
+    let host = Host::new(limits);
     let host = host.map_err(|error| Failure::outside(error.to_string()))?;
     for section in &config.component {
         let (octets, manifest) = section.read()?;
@@ -100,6 +103,11 @@ pub(crate) fn check(config: &Config) -> Done<Vec<String>> {
 }
 
 impl Components {
+    /// The host that they share.
+    pub(super) fn host(&self) -> &Host {
+        &self.0.host
+    }
+
     /// The components by name.
     pub(crate) fn registry(&self) -> &ComponentRegistry {
         &self.0.registry

@@ -54,7 +54,7 @@ const SHORTEST: usize = 16;
 const LONGEST: usize = 512;
 
 /// Reads what clients of addresses have to know.
-fn token(path: &Path) -> Done<Arc<str>> {
+pub(super) fn token(path: &Path) -> Done<Arc<str>> {
     let failed = |error| Failure::file(path, &error);
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let mode = fs::metadata(path).map_err(failed)?.mode();

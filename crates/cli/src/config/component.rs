@@ -17,6 +17,9 @@ pub(crate) struct ComponentsSection {
     pub(crate) waiting: usize,
     /// The topics of components that those outside may read.
     pub(crate) topics: Vec<String>,
+    /// The folder that keeps compiled code for the next start; from the folder of the
+    /// configuration. Nothing is kept if it is not set.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// One component.
@@ -56,6 +59,7 @@ impl Default for ComponentsSection {
             instances: limits.instances,
             waiting: limits.waiting,
             topics: Vec::new(),
+            cache: None,
         }
     }
 }
@@ -66,7 +70,15 @@ impl ComponentsSection {
         let mut limits = HostLimits::default();
         limits.instances = self.instances;
         limits.waiting = self.waiting;
+        limits.cache.clone_from(&self.cache);
         limits
+    }
+
+    /// Finds the folder of compiled code from the folder of the configuration.
+    pub(super) fn found_from(&mut self, folder: &Path) {
+        if let Some(cache) = &mut self.cache {
+            *cache = folder.join(cache.as_path());
+        }
     }
 
     /// What types cannot refuse; `there` is how many components are configured.
@@ -82,6 +94,14 @@ impl ComponentsSection {
                 self.waiting, self.instances
             );
             return Some(Problem::at("components.waiting", &what));
+        }
+        if self
+            .cache
+            .as_ref()
+            .is_some_and(|cache| cache.as_os_str().is_empty())
+        {
+            let what = "is empty; it must be a folder, or not be set";
+            return Some(Problem::at("components.cache", what));
         }
         if there > self.instances {
             let what = format!("is {}, and there are {there} components", self.instances);

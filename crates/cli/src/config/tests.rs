@@ -23,6 +23,7 @@ fn head(table: &str) -> String {
     match table {
         "" => String::new(),
         "component" => "[[component]]\n".to_owned(),
+        "tools.files" => "[[tools.files]]\n".to_owned(),
         table => format!("[{table}]\n"),
     }
 }
@@ -97,7 +98,13 @@ fn every_key_is_read_outside_of_the_configuration() {
     let mut code = String::new();
     source(&crates.join("cli/src"), &mut code);
     source(&crates.join("pfcp-node/src"), &mut code);
-    let limits = concat!(include_str!("../config.rs"), include_str!("component.rs"));
+    let limits = concat!(
+        include_str!("../config.rs"),
+        include_str!("code.rs"),
+        include_str!("component.rs"),
+        include_str!("mcp.rs"),
+        include_str!("tools.rs")
+    );
     for limits in limits.split("fn limits").skip(1) {
         code.push_str(limits.split("\n    }").next().unwrap());
     }
@@ -180,6 +187,21 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
             "[[component]]\nname = \"a\"",
             "1:1",
             "missing field `manifest`",
+        ),
+        (
+            "[[tools.files]]\nroot = \"a\"\nread-only = true",
+            "3:1",
+            "unknown field `read-only`",
+        ),
+        (
+            "tools.files = [{ root = \"a\" }, { root = \"b\" }]",
+            "1:15",
+            "two roots of the name \"files\"",
+        ),
+        (
+            "tools.files = [{ root = \"a\", name = \"code\" }]",
+            "1:15",
+            "the name of another tool",
         ),
     ] {
         let told = error(text);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -12,6 +13,7 @@ use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
 use strowger_pfcp_node::{Client, ClientConfig, ClientError, Rules, Session};
 
 use crate::binary::{fed, strowger};
+use crate::metrics::{LISTEN, get};
 use crate::running::Running;
 
 fn root() -> PathBuf {
@@ -293,6 +295,37 @@ fn what_a_component_publishes_is_read_outside() {
     assert_eq!(read.code, 0, "{}", read.err);
     assert_eq!(read.last_object()["value"], "rain");
     node.end();
+}
+
+#[test]
+fn what_was_compiled_is_found_at_the_next_start_in_a_folder_of_the_node_alone() {
+    let place = tempfile::tempdir().expect("a folder of our own");
+    let folder = place.path().join("compiled");
+    let echo = Manifest::of("echo", "");
+    let config = format!(
+        "[components]\ncache = {folder:?}\n{LISTEN}{}",
+        configured(&echo, "expose = true")
+    );
+    let compiles = || {
+        let node = Running::start(&config);
+        assert_eq!(answer(&node, "components/echo", "\"hello\""), "hello");
+        let (_, page) = get(&node, "/metrics");
+        node.end();
+        page.contains("strowger_component_compilations_total 1\n")
+    };
+    assert!(compiles());
+    assert!(!compiles());
+    // Who may write there has code of his run by the node.
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).expect("it is ours");
+    let file = place.path().join("node.toml");
+    fs::write(&file, &config).expect("the folder is ours");
+    let file = file.to_str().expect("text");
+    let socket = place.path().join("control.sock");
+    let socket = socket.to_str().expect("text");
+    let ran = strowger(["run", "--config", file, "--port", "0", "--control", socket]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("may be written by others"), "{}", ran.err);
+    assert!(ran.err.contains("chmod 700"), "{}", ran.err);
 }
 
 #[test]

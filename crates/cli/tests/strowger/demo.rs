@@ -111,12 +111,9 @@ fn another_process_and_a_capture_agree_with_the_demo() {
     let mut demo = Demo::start(&args);
     // The sixtieth has taken the place of one of the fifty.
     let replaced = |sessions: &[Value]| sessions.iter().any(|row| row["seid"].as_u64() > Some(60));
-    let mut sessions = demo.sessions();
-    while !replaced(&sessions) {
-        sessions = demo.sessions();
-    }
-    // A listing is not a moment: while it is read, some are deleted and others established.
-    assert!(sessions.len() >= 25, "{}", sessions.len());
+    // How many there are then says little: while a listing is read, some are deleted and others
+    // established, on a busy machine most of them.
+    while !replaced(&demo.sessions()) {}
     let (code, last) = demo.interrupt();
     assert_eq!((code, &last["held"]), (Some(0), &50.into()), "{last}");
     let capture = demo.folder.path().join("n4.pcapng");

@@ -29,6 +29,7 @@ mod running;
 mod serve;
 mod store;
 mod terminal;
+mod tools;
 mod torture;
 mod tshark;
 mod upf;

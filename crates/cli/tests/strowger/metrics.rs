@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::binary::strowger;
 use crate::running::Running;
 
-const LISTEN: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
+pub(crate) const LISTEN: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 
 /// The status and the body of an answer.
-fn get(node: &Running, path: &str) -> (u16, String) {
+pub(crate) fn get(node: &Running, path: &str) -> (u16, String) {
     let address = node.http.as_deref().expect("the door is open");
     let mut stream = TcpStream::connect(address).expect("it listens");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it reads");

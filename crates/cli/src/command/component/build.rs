@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata, metadata};
 use wit_parser::Resolve;
 
 use crate::component::octets;
@@ -19,12 +19,13 @@ Examples:
   strowger component build state.core.wasm --world durable --out state.wasm
 
 Builds the package with cargo for wasm32-unknown-unknown, and wraps what comes out as a component.
-Rust needs that target (rustup target add wasm32-unknown-unknown), or a nightly toolchain with its
-sources (rustup component add rust-src --toolchain nightly).
+Rust needs that target (rustup target add wasm32-unknown-unknown), or its own sources (rustup
+component add rust-src; Debian: rust-web-src, and RUSTC=/usr/bin/rustc in the environment).
 
 A file is a core module, which any compiler may have made: it exports the functions of a world of
 wit/component.wit (plain, durable, batched, complete) under the names of the canonical ABI, as
-components/upper/upper.c does, and is wrapped as it is.";
+components/upper/upper.c does, and is wrapped as it is. One that brings its world along, as bindings
+that wit-bindgen wrote do, is wrapped by that.";
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// Where the component goes; beside the package's manifest under its name if it is not said.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// The world that a core module exports.
+    /// The world that a core module exports, if it does not say so itself.
     #[arg(long, default_value = "plain")]
     world: String,
     /// Prints one object.
@@ -78,6 +79,10 @@ const WIT: &str = include_str!("../../../../../wit/component.wit");
 
 /// Makes a component of a core module that exports a world of the contract.
 fn wrap(mut module: Vec<u8>, world: &str) -> Result<Vec<u8>, String> {
+    let (own, _) = metadata::decode(&module).map_err(|error| format!("{error:#}"))?;
+    if own.is_some() {
+        return encode(&module);
+    }
     let mut resolve = Resolve::default();
     let package = resolve.push_str("component.wit", WIT);
     let package = package.map_err(|error| format!("{error:#}"))?;
@@ -125,20 +130,31 @@ fn no_cargo(folder: &Path, error: &std::io::Error) -> Failure {
         .hint("install Rust with rustup, and check the folder")
 }
 
-/// Builds with the target of the toolchain, or with the sources of a nightly one.
+/// Builds with the Rust in use if it has the target or the sources of its library, else with a
+/// nightly one that has the sources.
 fn compile(folder: &Path) -> Done {
     let mut cargo = Command::new("cargo");
     let mut hidden = vec![(cargo_home(), "/cargo")];
-    if !has_target() {
-        let Some(root) = sources() else {
+    let mut rustc = rustc();
+    if !has_target(&mut rustc) {
+        let Some(Sources { root, nightly }) = sources() else {
             let what = format!("Rust cannot build for {TARGET} here");
             let hint = format!("rustup target add {TARGET}");
             return Err(Failure::outside(what).hint(hint));
         };
+        if nightly {
+            // The toolchain that runs us may be pinned by a variable that goes before the argument.
+            cargo.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
+        } else {
+            cargo.env("RUSTC_BOOTSTRAP", "1");
+        }
+        cargo.arg("-Zbuild-std=std,panic_abort");
+        if lld(&root).is_none()
+            && let Some(linker) = sysroot(&mut Command::new("rustc")).and_then(|root| lld(&root))
+        {
+            cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
+        }
         hidden.push((Some(root), "/rust"));
-        // The toolchain that runs us may be pinned by a variable that goes before the argument.
-        cargo.args(["+nightly", "-Zbuild-std=std,panic_abort"]);
-        cargo.env_remove("RUSTUP_TOOLCHAIN");
     }
     cargo.args(["build", "--release", "--target", TARGET]);
     // What panics say names files: those of this machine would make each machine's build another.
@@ -157,18 +173,42 @@ fn compile(folder: &Path) -> Done {
     }
 }
 
-fn has_target() -> bool {
-    let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "target-libdir", "--target", TARGET]);
-    printed(&mut rustc).is_some_and(|folder| folder.is_dir())
+/// The compiler that cargo takes.
+fn rustc() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
-/// The nightly toolchain, if it has the sources of Rust.
-fn sources() -> Option<PathBuf> {
-    let mut rustc = Command::new("rustc");
-    rustc.args(["+nightly", "--print", "sysroot"]);
-    rustc.env_remove("RUSTUP_TOOLCHAIN");
-    printed(&mut rustc).filter(|root| root.join("lib/rustlib/src/rust/library").is_dir())
+fn has_target(rustc: &mut Command) -> bool {
+    rustc.args(["--print", "target-libdir", "--target", TARGET]);
+    printed(rustc).is_some_and(|folder| folder.is_dir())
+}
+
+/// A Rust that can build its library for any target.
+struct Sources {
+    root: PathBuf,
+    nightly: bool,
+}
+
+fn sources() -> Option<Sources> {
+    let mut nightly = Command::new("rustc");
+    nightly.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
+    let found = [(rustc(), false), (nightly, true)];
+    found.into_iter().find_map(|(mut rustc, nightly)| {
+        let root = sysroot(&mut rustc)?;
+        let there = root.join("lib/rustlib/src/rust/library").is_dir();
+        there.then_some(Sources { root, nightly })
+    })
+}
+
+fn sysroot(rustc: &mut Command) -> Option<PathBuf> {
+    printed(rustc.args(["--print", "sysroot"]))
+}
+
+/// The linker that a Rust brings along; those of distributions do not.
+fn lld(root: &Path) -> Option<PathBuf> {
+    let hosts = std::fs::read_dir(root.join("lib/rustlib")).ok()?;
+    let mut linkers = hosts.filter_map(|host| Some(host.ok()?.path().join("bin/rust-lld")));
+    linkers.find(|linker| linker.is_file())
 }
 
 /// Where cargo keeps the sources of packages.

@@ -13,7 +13,7 @@ impl fmt::Display for Hex<'_> {
 
 /// Why a text is not hex.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HexError {
+pub(crate) enum HexError {
     #[error("{found:?} in column {column} is not a hex digit")]
     Digit { found: char, column: usize },
     #[error("{digits} hex digits, an odd number")]
@@ -21,7 +21,7 @@ pub(super) enum HexError {
 }
 
 /// Reads digits in either case; spaces, tabs, colons, commas, dashes and `0x` may separate octets.
-pub(super) fn parse(text: &str) -> Result<Vec<u8>, HexError> {
+pub(crate) fn parse(text: &str) -> Result<Vec<u8>, HexError> {
     let mut octets = Vec::with_capacity(text.len() / 2);
     let mut digits = 0;
     let mut rest = text.char_indices().peekable();

@@ -275,6 +275,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_has_its_calls_and_what_came_to_nothing() {
+        let mut files = row("/tools/files", 0, Some(1024));
+        files["tool"] = json!({ "calls": 40, "refused": 3, "failed": 0 });
+        let shown = lines(&drawn(&view(&[files]), 100, 24));
+        assert!(
+            shown[3].starts_with("/tools/files 40 calls, 3 refused "),
+            "{}",
+            shown[3]
+        );
+    }
+
+    #[test]
     fn red_is_what_is_near_its_limit() {
         let rows = [row("/full", 85, Some(100)), row("/calm", 84, Some(100))];
         let buffer = drawn(&view(&rows), 80, 24);

@@ -45,6 +45,8 @@ pub(super) struct Row {
     pub(super) restarts: u64,
     /// Of the actor of a component.
     pub(super) component: Option<Component>,
+    /// Of the actor of a tool.
+    pub(super) tool: Option<Tool>,
 }
 
 /// What a component has done, and the memory that is its own.
@@ -53,6 +55,14 @@ pub(super) struct Component {
     calls: u64,
     faults: u64,
     memory: u64,
+}
+
+/// What a tool was asked, and what of it came to nothing.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Tool {
+    calls: u64,
+    refused: u64,
+    failed: u64,
 }
 
 /// From this part of a limit on it is shown in red.
@@ -137,12 +147,21 @@ impl Row {
         octets(self.memory.saturating_add(own) as f64)
     }
 
-    /// What is to be said of a component, behind its path.
+    /// What is to be said of a component or a tool, behind its path.
     pub(super) fn note(&self) -> Option<String> {
-        let Component { calls, faults, .. } = self.component.as_ref()?;
-        let mut note = format!("{} calls", number(*calls as f64));
-        if *faults > 0 {
-            note.push_str(&format!(", {} faults", number(*faults as f64)));
+        let (calls, rest) = match (&self.component, &self.tool) {
+            (Some(component), _) => (component.calls, [(component.faults, "faults"), (0, "")]),
+            (None, Some(tool)) => {
+                let rest = [(tool.refused, "refused"), (tool.failed, "failed")];
+                (tool.calls, rest)
+            }
+            (None, None) => return None,
+        };
+        let mut note = format!("{} calls", number(calls as f64));
+        for (count, what) in rest {
+            if count > 0 {
+                note.push_str(&format!(", {} {what}", number(count as f64)));
+            }
         }
         Some(note)
     }

@@ -1,0 +1,326 @@
+//! The verbs that people know from file servers, on files actors.
+
+mod work;
+
+use std::future::Future;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use strowger::Fault;
+use strowger_gateway::{McpAnswer, McpEffect, McpTool, McpTools, Progress};
+
+use super::roots::Roots;
+use super::{a, list, object};
+
+/// Adds the verbs; those that write only where a root may be written to.
+pub(super) fn add(tools: McpTools, roots: &Roots) -> McpTools {
+    let tools = looking(tools, roots);
+    match roots.iter().all(|root| root.read_only) {
+        true => tools,
+        false => changing(tools, roots),
+    }
+}
+
+/// Adds a verb.
+fn verb<A, F>(
+    tools: McpTools,
+    roots: &Roots,
+    tool: McpTool,
+    run: fn(Roots, A, Progress) -> F,
+) -> McpTools
+where
+    A: DeserializeOwned + Send + 'static,
+    F: Future<Output = Result<McpAnswer, Fault>> + Send + 'static,
+{
+    let roots = roots.clone();
+    tools.register(tool, move |call| {
+        let roots = roots.clone();
+        async move { run(roots, call.read()?, call.progress).await }
+    })
+}
+
+const PATH: &str = "Relative to the allowed directory, or absolute. With several allowed \
+                    directories a relative path begins with the name of one.";
+
+fn path() -> (&'static str, Value) {
+    ("path", a("string", PATH))
+}
+
+fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -> McpTool {
+    let tool = McpTool::new(name, about, input).with_effect(McpEffect::Reads);
+    tool.with_output(output)
+}
+
+/// The schema of entries of a directory.
+fn entries() -> Value {
+    let entry = object(
+        [
+            ("name", a("string", "Its name.")),
+            (
+                "kind",
+                json!({ "enum": ["file", "directory", "link", "special"] }),
+            ),
+            ("size", a("integer", "Octets.")),
+            ("modified_ms", a("integer", "Milliseconds since 1970.")),
+            ("links", a("integer", "How many names a file has.")),
+        ],
+        &["name", "kind"],
+    );
+    let more = "There are more: go on with `after`, the last name.";
+    object(
+        [
+            ("entries", list(&entry, "By name.")),
+            ("more", a("boolean", more)),
+        ],
+        &["entries", "more"],
+    )
+}
+
+fn looking(tools: McpTools, roots: &Roots) -> McpTools {
+    let text = || {
+        let members = [
+            path(),
+            (
+                "head",
+                a("integer", "Only so many lines from the beginning."),
+            ),
+            ("tail", a("integer", "Only so many lines from the end.")),
+        ];
+        object(members, &["path"])
+    };
+    let content = || object([("content", a("string", "The text."))], &["content"]);
+    let about = "Reads a text file, whole or some of its lines. Octets that are no UTF-8 are \
+                 read with read_media_file.";
+    let tools = verb(
+        tools,
+        roots,
+        reads("read_text_file", about, text(), content()),
+        work::read_text,
+    );
+    let about = "The same as read_text_file.";
+    let tools = verb(
+        tools,
+        roots,
+        reads("read_file", about, text(), content()),
+        work::read_text,
+    );
+    let about = "Reads a picture, a sound or any other octets, in base64 with their type.";
+    let media = McpTool::new("read_media_file", about, object([path()], &["path"]));
+    let tools = verb(
+        tools,
+        roots,
+        media.with_effect(McpEffect::Reads),
+        work::read_media,
+    );
+    let one = object(
+        [
+            path(),
+            ("content", a("string", "The text.")),
+            ("error", a("string", "Why there is none.")),
+        ],
+        &["path"],
+    );
+    let several = reads(
+        "read_multiple_files",
+        "Reads several text files at once; one that cannot be read does not spoil the others.",
+        object(
+            [("paths", list(&a("string", PATH), "Which files."))],
+            &["paths"],
+        ),
+        object(
+            [("files", list(&one, "In the order of the paths."))],
+            &["files"],
+        ),
+    );
+    let tools = verb(tools, roots, several, work::read_several);
+    listing(tools, roots)
+}
+
+fn listing(tools: McpTools, roots: &Roots) -> McpTools {
+    let page = || {
+        let after = "Only names behind this one: the last of the page before.";
+        object([path(), ("after", a("string", after))], &["path"])
+    };
+    let about = "Lists a directory by name, a page at a time.";
+    let tools = verb(
+        tools,
+        roots,
+        reads("list_directory", about, page(), entries()),
+        work::list_plain,
+    );
+    let about = "Lists a directory by name, with sizes and times, a page at a time.";
+    let sizes = reads("list_directory_with_sizes", about, page(), entries());
+    let tools = verb(tools, roots, sizes, work::list_with_sizes);
+    let levels = "How many levels; as many as the limit allows if it is left out.";
+    let tree = reads(
+        "directory_tree",
+        "Shows a directory with all that is below it.",
+        object([path(), ("depth", a("integer", levels))], &["path"]),
+        object([("tree", json!({ "type": "object" }))], &["tree"]),
+    );
+    let tools = verb(tools, roots, tree, work::directory_tree);
+    let tools = searching(tools, roots);
+    let info = reads(
+        "get_file_info",
+        "Tells kind, size, time of the last change and number of links of a file or directory.",
+        object([path()], &["path"]),
+        json!({ "type": "object" }),
+    );
+    let tools = verb(tools, roots, info, work::file_info);
+    let root = object(
+        [
+            ("name", a("string", "Its name.")),
+            ("path", a("string", "Its absolute path.")),
+            ("read_only", a("boolean", "Nothing is written there.")),
+        ],
+        &["name", "path", "read_only"],
+    );
+    let allowed = reads(
+        "list_allowed_directories",
+        "Names the directories that can be reached. Nothing else can.",
+        object([], &[]),
+        object(
+            [("directories", list(&root, "All of them."))],
+            &["directories"],
+        ),
+    );
+    verb(tools, roots, allowed, work::allowed_directories)
+}
+
+fn searching(tools: McpTools, roots: &Roots) -> McpTools {
+    let found = || {
+        let found = object(
+            [
+                ("path", a("string", "The file.")),
+                ("line", a("integer", "Which line, from 1.")),
+                ("text", a("string", "What it says.")),
+            ],
+            &["path"],
+        );
+        let cut = "The limit that ended the search: there may be more.";
+        let members = [
+            ("matches", list(&found, "By path, then by line.")),
+            ("files", a("integer", "How many files were looked at.")),
+            ("cut", a("string", cut)),
+        ];
+        object(members, &["matches", "files"])
+    };
+    let pattern = "A glob of the path below that directory, such as **/*.rs; or a part of a name.";
+    let names = reads(
+        "search_files",
+        "Finds files by name.",
+        object(
+            [path(), ("pattern", a("string", pattern))],
+            &["path", "pattern"],
+        ),
+        found(),
+    );
+    let tools = verb(tools, roots, names, work::search_names);
+    let text = reads(
+        "search_text",
+        "Finds lines by a regular expression, as grep does.",
+        object(
+            [
+                path(),
+                (
+                    "pattern",
+                    a("string", "What a line has to have: a regular expression."),
+                ),
+                (
+                    "names",
+                    a("string", "Only files whose path this glob fits."),
+                ),
+                ("most", a("integer", "How many lines at most.")),
+            ],
+            &["path", "pattern"],
+        ),
+        found(),
+    );
+    verb(tools, roots, text, work::search_text)
+}
+
+fn changing(tools: McpTools, roots: &Roots) -> McpTools {
+    let holding = |content| {
+        object(
+            [path(), ("content", a("string", content))],
+            &["path", "content"],
+        )
+    };
+    let written = || {
+        let members = [path(), ("octets", a("integer", "How many were written."))];
+        object(members, &["path", "octets"])
+    };
+    let write = McpTool::new(
+        "write_file",
+        "Writes a whole text file, or makes it; a reader sees the old or the new one, whole. Its \
+         directory has to be there.",
+        holding("What it will hold."),
+    );
+    let tools = verb(tools, roots, write.with_output(written()), work::write_file);
+    let append = McpTool::new(
+        "append_file",
+        "Writes behind the end of a file.",
+        holding("What is added."),
+    );
+    let append = append.with_output(written()).with_effect(McpEffect::Adds);
+    let tools = verb(tools, roots, append, work::append_file);
+    let change = object(
+        [
+            (
+                "oldText",
+                a("string", "What is there: once, unless `all` is set."),
+            ),
+            ("newText", a("string", "What takes its place.")),
+            ("all", a("boolean", "Every place where it is there.")),
+        ],
+        &["oldText", "newText"],
+    );
+    let edit = McpTool::new(
+        "edit_file",
+        "Changes text in a file: all of the edits, in order, or none. Answers with a diff.",
+        object(
+            [
+                path(),
+                ("edits", list(&change, "What is changed.")),
+                ("dryRun", a("boolean", "Only say what would change.")),
+            ],
+            &["path", "edits"],
+        ),
+    );
+    let changed = [
+        ("places", a("integer", "How many places.")),
+        ("diff", a("string", "As a unified diff.")),
+    ];
+    let edit = edit.with_output(object(changed, &["places", "diff"]));
+    let tools = verb(tools, roots, edit, work::edit_file);
+    moving(tools, roots)
+}
+
+fn moving(tools: McpTools, roots: &Roots) -> McpTools {
+    let make = McpTool::new(
+        "create_directory",
+        "Makes a directory, with those above it; one that is there stays as it is.",
+        object([path()], &["path"]),
+    );
+    let tools = verb(
+        tools,
+        roots,
+        make.with_effect(McpEffect::Adds),
+        work::create_directory,
+    );
+    let to = [
+        ("source", a("string", PATH)),
+        (
+            "destination",
+            a("string", "Its new path, where nothing is yet."),
+        ),
+    ];
+    let about = "Moves or renames a file or directory, below one allowed directory.";
+    let rename = McpTool::new("move_file", about, object(to, &["source", "destination"]));
+    let tools = verb(tools, roots, rename, work::move_file);
+    let all = "A directory goes with what is in it.";
+    let about = "Removes a file, a link or a directory.";
+    let members = [path(), ("recursive", a("boolean", all))];
+    let delete = McpTool::new("delete_file", about, object(members, &["path"]));
+    verb(tools, roots, delete, work::delete_file)
+}

@@ -1,0 +1,342 @@
+//! What the verbs do.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use strowger::{Code, Fault};
+use strowger_gateway::{McpAnswer, McpContent, Progress};
+use strowger_tools::{
+    Append, Change, Delete, Edit, Entry, EntryKind, GetMedia, List, Make, Read, Rename, Search,
+    Stat, Tree, Write, WriteMode,
+};
+
+use crate::agent::roots::{Below, Roots};
+
+macro_rules! arguments {
+    ($($name:ident { $($member:ident: $kind:ty),* })+) => {
+        $(#[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        pub(super) struct $name {
+            $($member: $kind,)*
+        })+
+    };
+}
+
+arguments! {
+    Nothing {}
+    One { path: String }
+    Lines { path: String, head: Option<usize>, tail: Option<usize> }
+    Several { paths: Vec<String> }
+    Page { path: String, after: Option<String> }
+    Levels { path: String, depth: Option<usize> }
+    Named { path: String, pattern: String }
+    Said { path: String, pattern: String, names: Option<String>, most: Option<usize> }
+    Holding { path: String, content: String }
+    Edits { path: String, edits: Vec<OneEdit>, dry_run: Option<bool> }
+    OneEdit { old_text: String, new_text: String, all: Option<bool> }
+    Move { source: String, destination: String }
+    Gone { path: String, recursive: Option<bool> }
+}
+
+async fn text_of(below: &Below<'_>, said: &str) -> Result<String, Fault> {
+    let octets = below.ask(Read::new(&below.path)).await?;
+    String::from_utf8(octets.into()).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let text = format!("`{said}` is not UTF-8 (at octet {at}): read_media_file reads it");
+        Fault::new(Code::Failed, text)
+    })
+}
+
+pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<McpAnswer, Fault> {
+    let text = text_of(&roots.find(&args.path)?, &args.path).await?;
+    let text = match (args.head, args.tail) {
+        (None, None) => text,
+        (Some(_), Some(_)) => {
+            let text = "arguments: `head` and `tail` exclude one another";
+            return Err(Fault::new(Code::BadRequest, text));
+        }
+        (Some(head), None) => text.split_inclusive('\n').take(head).collect(),
+        (None, Some(tail)) => {
+            let skip = text.split_inclusive('\n').count().saturating_sub(tail);
+            text.split_inclusive('\n').skip(skip).collect()
+        }
+    };
+    Ok(McpAnswer::text(text.clone()).with_structured(json!({ "content": text })))
+}
+
+pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let path = below.path.clone();
+    let media = below.ask(GetMedia { path }).await?;
+    let (data, mime) = (STANDARD.encode(&media.octets), media.mime);
+    let content = if mime.starts_with("image/") {
+        McpContent::Image { data, mime }
+    } else if mime.starts_with("audio/") {
+        McpContent::Audio { data, mime }
+    } else {
+        let uri = format!("file://{}", below.root.path.join(&below.path).display());
+        McpContent::Blob { data, mime, uri }
+    };
+    Ok(McpAnswer::piece(content))
+}
+
+/// Octets of several files together.
+const TOGETHER: usize = 16 << 20;
+
+pub(super) async fn read_several(
+    roots: Roots,
+    args: Several,
+    progress: Progress,
+) -> Result<McpAnswer, Fault> {
+    let count = args.paths.len() as f64;
+    let (mut left, mut files, mut texts) = (TOGETHER, Vec::new(), Vec::new());
+    for (at, path) in args.paths.iter().enumerate() {
+        progress.tell(at as f64, Some(count), path).await;
+        let text = async { text_of(&roots.find(path)?, path).await };
+        let text = text
+            .await
+            .and_then(|text| match left.checked_sub(text.len()) {
+                Some(rest) => {
+                    left = rest;
+                    Ok(text)
+                }
+                None => {
+                    let text = format!("`{path}`: together they have more than {TOGETHER} octets");
+                    Err(Fault::new(Code::Refused, text))
+                }
+            });
+        match text {
+            Ok(text) => {
+                texts.push(format!("{path}:\n{text}"));
+                files.push(json!({ "path": path, "content": text }));
+            }
+            Err(fault) => {
+                texts.push(format!("{path}: {}", fault.message));
+                files.push(json!({ "path": path, "error": fault.message }));
+            }
+        }
+    }
+    progress.tell(count, Some(count), "all were read").await;
+    Ok(McpAnswer::text(texts.join("\n---\n")).with_structured(json!({ "files": files })))
+}
+
+pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<McpAnswer, Fault> {
+    list_page(&roots, args, false).await
+}
+
+pub(super) async fn list_with_sizes(
+    roots: Roots,
+    args: Page,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    list_page(&roots, args, true).await
+}
+
+async fn list_page(roots: &Roots, args: Page, details: bool) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let listing = below
+        .ask(List {
+            path: below.path.clone(),
+            after: args.after,
+            details,
+            ..List::default()
+        })
+        .await?;
+    let lines = listing.entries.iter().map(line);
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    if listing.more {
+        text.push_str("\n(more)");
+    }
+    Ok(McpAnswer::text(text).with_structured(json!(listing)))
+}
+
+fn line(entry: &Entry) -> String {
+    let kind = match entry.kind {
+        EntryKind::File => "[FILE]",
+        EntryKind::Directory => "[DIR]",
+        EntryKind::Link => "[LINK]",
+        _ => "[SPECIAL]",
+    };
+    match entry.size {
+        Some(size) => format!("{kind} {} {size}", entry.name),
+        None => format!("{kind} {}", entry.name),
+    }
+}
+
+pub(super) async fn directory_tree(
+    roots: Roots,
+    args: Levels,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let (path, depth) = (below.path.clone(), args.depth);
+    let tree = below.ask(Tree { path, depth }).await?;
+    Ok(McpAnswer::of(json!({ "tree": tree })))
+}
+
+pub(super) async fn search_names(
+    roots: Roots,
+    args: Named,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    let is_glob = args.pattern.contains(['*', '?', '[', '{', '/']);
+    let names = match is_glob {
+        true => args.pattern,
+        false => format!("**/*{}*", args.pattern),
+    };
+    search(&roots, &args.path, |search| search.names = Some(names)).await
+}
+
+pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result<McpAnswer, Fault> {
+    let change = |search: &mut Search| {
+        search.names = args.names;
+        search.text = Some(args.pattern);
+        search.most = args.most;
+    };
+    search(&roots, &args.path, change).await
+}
+
+async fn search(
+    roots: &Roots,
+    path: &str,
+    change: impl FnOnce(&mut Search),
+) -> Result<McpAnswer, Fault> {
+    let below = roots.find(path)?;
+    let mut search = Search {
+        path: below.path.clone(),
+        ..Search::default()
+    };
+    change(&mut search);
+    let mut found = below.ask(search).await?;
+    for found in &mut found.matches {
+        found.path = roots.shown(below.root, &found.path);
+    }
+    let lines = found
+        .matches
+        .iter()
+        .map(|found| match (found.line, &found.text) {
+            (Some(line), Some(text)) => format!("{}:{line}: {text}", found.path),
+            _ => found.path.clone(),
+        });
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    if text.is_empty() {
+        "nothing was found".clone_into(&mut text);
+    }
+    if let Some(cut) = &found.cut {
+        text.push_str(&format!("\n(cut: {cut})"));
+    }
+    Ok(McpAnswer::text(text).with_structured(json!(found)))
+}
+
+pub(super) async fn file_info(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let path = below.path.clone();
+    let entry = below.ask(Stat { path }).await?;
+    Ok(McpAnswer::of(json!(entry)))
+}
+
+pub(super) async fn allowed_directories(
+    roots: Roots,
+    _: Nothing,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    let directories: Vec<Value> = roots
+        .iter()
+        .map(|root| json!({ "name": root.name, "path": root.path, "read_only": root.read_only }))
+        .collect();
+    let lines = roots.iter().map(|root| root.path.display().to_string());
+    let text = format!(
+        "Allowed directories:\n{}",
+        lines.collect::<Vec<_>>().join("\n")
+    );
+    Ok(McpAnswer::text(text).with_structured(json!({ "directories": directories })))
+}
+
+pub(super) async fn write_file(
+    roots: Roots,
+    args: Holding,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let octets = args.content.len();
+    let write = Write::new(&below.path, args.content).with_mode(WriteMode::Atomic);
+    below.ask(write).await?;
+    Ok(written(&args.path, octets))
+}
+
+pub(super) async fn append_file(
+    roots: Roots,
+    args: Holding,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let octets = args.content.len();
+    let append = Append {
+        path: below.path.clone(),
+        octets: args.content.into(),
+    };
+    below.ask(append).await?;
+    Ok(written(&args.path, octets))
+}
+
+fn written(path: &str, octets: usize) -> McpAnswer {
+    let text = format!("Wrote {octets} octets to {path}.");
+    McpAnswer::text(text).with_structured(json!({ "path": path, "octets": octets }))
+}
+
+pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let changes = args.edits.into_iter().map(|edit| Change {
+        old: edit.old_text,
+        new: edit.new_text,
+        all: edit.all.unwrap_or_default(),
+    });
+    let edit = Edit {
+        path: below.path.clone(),
+        changes: changes.collect(),
+        dry_run: args.dry_run.unwrap_or_default(),
+    };
+    let edited = below.ask(edit).await?;
+    Ok(McpAnswer::text(edited.diff.clone()).with_structured(json!(edited)))
+}
+
+pub(super) async fn create_directory(
+    roots: Roots,
+    args: One,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let path = below.path.clone();
+    below.ask(Make { path }).await?;
+    Ok(McpAnswer::text(format!("{} is there.", args.path)))
+}
+
+pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<McpAnswer, Fault> {
+    let (from, to) = (roots.find(&args.source)?, roots.find(&args.destination)?);
+    if from.root.name != to.root.name {
+        let text = format!(
+            "`{}` and `{}` are below different directories: copy it, then delete it",
+            args.source, args.destination
+        );
+        return Err(Fault::new(Code::Refused, text));
+    }
+    let rename = Rename {
+        from: from.path.clone(),
+        to: to.path,
+        replace: false,
+    };
+    from.ask(rename).await?;
+    let text = format!("Moved {} to {}.", args.source, args.destination);
+    Ok(McpAnswer::text(text))
+}
+
+pub(super) async fn delete_file(roots: Roots, args: Gone, _: Progress) -> Result<McpAnswer, Fault> {
+    let below = roots.find(&args.path)?;
+    let delete = Delete {
+        path: below.path.clone(),
+        recursive: args.recursive.unwrap_or_default(),
+    };
+    below.ask(delete).await?;
+    Ok(McpAnswer::text(format!("{} is gone.", args.path)))
+}

@@ -1,0 +1,95 @@
+//! The figures of tools, for those who watch the node.
+
+use std::sync::{Arc, OnceLock};
+
+use strowger_gateway::{Exposition, MetricKind, Vitals};
+use strowger_tools::Usage;
+
+use super::{Tools, Verbs};
+
+/// The tools, once they have started: the HTTP door opens before them.
+pub(crate) type Later = Arc<OnceLock<Tools>>;
+
+/// Adds the figures of tools.
+pub(crate) fn vitals(vitals: Vitals, tools: &Later) -> Vitals {
+    let tools = Arc::clone(tools);
+    vitals.collect(move |page| {
+        let tools = || tools.get().into_iter();
+        calls(
+            &tools().flat_map(Tools::all_verbs).collect::<Vec<_>>(),
+            page,
+        );
+        quotas(&tools().flat_map(Tools::usages).collect::<Vec<_>>(), page);
+        let help = "Streams that have not ended.";
+        let live = tools().map(Tools::live_streams).sum::<usize>();
+        page.one(
+            "strowger_tool_streams",
+            MetricKind::Gauge,
+            help,
+            live as f64,
+        );
+    })
+}
+
+/// A figure of each root: its name, its meaning, and where it is read.
+type Row = (&'static str, &'static str, fn(&Usage) -> u64);
+
+const EACH: [Row; 4] = [
+    (
+        "strowger_tool_files_bytes",
+        "Octets of all files below the root of a tool.",
+        |usage| usage.octets,
+    ),
+    (
+        "strowger_tool_files_bytes_max",
+        "The most octets that its files may have.",
+        |usage| usage.octets_limit,
+    ),
+    (
+        "strowger_tool_files_entries",
+        "Entries below the root of a tool.",
+        |usage| usage.entries,
+    ),
+    (
+        "strowger_tool_files_entries_max",
+        "The most entries that there may be.",
+        |usage| usage.entries_limit,
+    ),
+];
+
+/// What tools were asked.
+fn calls(tools: &[(&str, Verbs)], page: &mut Exposition) {
+    let help = "Calls of a tool, by what became of them.";
+    let mut calls = page.family("strowger_tool_calls_total", MetricKind::Counter, help);
+    for (tool, verbs) in tools {
+        for (verb, counts) in verbs {
+            // They are counted one after the other while this is read.
+            let done = counts.calls.saturating_sub(counts.refused + counts.failed);
+            for (outcome, count) in [
+                ("done", done),
+                ("refused", counts.refused),
+                ("failed", counts.failed),
+            ] {
+                let labels = [("tool", *tool), ("verb", verb), ("outcome", outcome)];
+                calls.sample(&labels, count as f64);
+            }
+        }
+    }
+    let help = "Octets that a tool read, wrote or passed on.";
+    let mut octets = page.family("strowger_tool_bytes_total", MetricKind::Counter, help);
+    for (tool, verbs) in tools {
+        for (verb, counts) in verbs {
+            octets.sample(&[("tool", *tool), ("verb", verb)], counts.octets as f64);
+        }
+    }
+}
+
+/// How much of their quotas is used.
+fn quotas(usages: &[(&str, Usage)], page: &mut Exposition) {
+    for (name, help, read) in EACH {
+        let mut family = page.family(name, MetricKind::Gauge, help);
+        for (tool, usage) in usages {
+            family.sample(&[("tool", *tool)], read(usage) as f64);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Code that takes more than its share. In each, the twin has the limit raised, and what was cut
+//! off goes through; and while it runs, another actor on the same thread answers.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger_tools::{CodeBudget, CodeError, CodeLimit, Execute, Functions};
+
+use super::{Office, PATIENCE, time};
+
+/// Runs code under a tight budget, and again with what the actor has.
+async fn cut_off(code: &str, tight: impl FnOnce(&mut CodeBudget), limit: CodeLimit) -> Value {
+    let office = Office::open(|spec| spec.limits.time = PATIENCE);
+    let mut budget = CodeBudget::default();
+    tight(&mut budget);
+    let cut = office.run(Execute::new(code).with_budget(budget)).await;
+    assert_eq!(
+        cut.expect_err("it is cut off"),
+        CodeError::Limit(limit),
+        "{code}"
+    );
+    let usage = office.usage().await;
+    assert_eq!(usage.limits, [(limit.name(), 1)].into());
+    office.js(code).await
+}
+
+#[tokio::test]
+async fn a_loop_ends_in_time() {
+    let code = "let n = 0; while (n < 2e6) n++; n";
+    let value = cut_off(code, |budget| budget.time_ms = Some(5), CodeLimit::Time);
+    assert_eq!(value.await, json!(2_000_000));
+    let office = Office::open(|_| {});
+    let endless = office
+        .run(Execute::new("while (1);").with_budget(time(20)))
+        .await;
+    assert_eq!(
+        endless.expect_err("it has no end"),
+        CodeError::Limit(CodeLimit::Time)
+    );
+    // None of this is for the code to catch.
+    let code = "for (;;) try { for (;;); } catch {} finally { for (;;); }";
+    let endless = office.run(Execute::new(code).with_budget(time(20))).await;
+    assert_eq!(
+        endless.expect_err("it has no end"),
+        CodeError::Limit(CodeLimit::Time)
+    );
+}
+
+#[tokio::test]
+async fn a_long_string_is_refused() {
+    let code = "'x'.repeat(2 ** 22).length";
+    let tight = |budget: &mut CodeBudget| budget.memory = Some(4 << 20);
+    assert_eq!(
+        cut_off(code, tight, CodeLimit::Memory).await,
+        json!(1 << 22)
+    );
+    let office = Office::open(|_| {});
+    for code in ["'x'.repeat(2 ** 29)", "'x'.repeat(2 ** 30)"] {
+        let failed = office
+            .run(Execute::new(code))
+            .await
+            .expect_err("it is refused");
+        let refused = matches!(&failed, CodeError::Limit(CodeLimit::Memory))
+            || matches!(&failed, CodeError::Thrown(t) if t.name == "RangeError");
+        assert!(refused, "{code}: {failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_that_backtracks_ends_in_time() {
+    let code = "/^(a+)+$/.test('a'.repeat(18) + 'b')";
+    let value = cut_off(code, |budget| budget.time_ms = Some(3), CodeLimit::Time);
+    assert_eq!(value.await, json!(false));
+    let office = Office::open(|_| {});
+    let endless = Execute::new("/^(a+)+$/.test('a'.repeat(60) + 'b')").with_budget(time(20));
+    let endless = office.run(endless).await.expect_err("it has no end");
+    assert_eq!(endless, CodeError::Limit(CodeLimit::Time));
+}
+
+#[tokio::test]
+async fn a_sort_ends_in_time() {
+    let code = "const all = []; for (let i = 0; i < 5e4; i++) all.push((i * 7919) % 50021); \
+                all.sort()[0]";
+    let value = cut_off(code, |budget| budget.time_ms = Some(5), CodeLimit::Time);
+    assert_eq!(value.await, json!(0));
+}
+
+#[tokio::test]
+async fn recursion_ends() {
+    let code = "(function f(n) { return n ? 1 + f(n - 1) : 0 })(300)";
+    let tight = |budget: &mut CodeBudget| budget.stack = Some(16 << 10);
+    assert_eq!(cut_off(code, tight, CodeLimit::Stack).await, json!(300));
+    let office = Office::open(|_| {});
+    for code in [
+        "(function f() { f() })()",
+        "const a = []; a[0] = a; let b = a; for (let i = 0; i < 1e5; i++) b = [b]; \
+         JSON.stringify(b)",
+        "let b = []; for (let i = 0; i < 1e5; i++) b = [b]; b.flat(Infinity)",
+        "const p = new Proxy({}, { get: (t, k, r) => r[k] }); p.x",
+        "eval('('.repeat(1e5))",
+        "new RegExp('('.repeat(1e5))",
+        "JSON.parse('['.repeat(1e5))",
+    ] {
+        let failed = office
+            .run(Execute::new(code))
+            .await
+            .expect_err("it is deep");
+        let ended = matches!(
+            &failed,
+            CodeError::Limit(CodeLimit::Stack | CodeLimit::Time) | CodeError::Thrown(_)
+        );
+        assert!(ended, "{code}: {failed:?}");
+    }
+    // Nothing of it is left for others.
+    assert_eq!(office.js("1+1").await, json!(2));
+}
+
+#[tokio::test]
+async fn a_storm_of_promises_ends() {
+    let code = "for (let i = 0; i < 5000; i++) Promise.resolve(i).then(() => {}); 'calm'";
+    let tight = |budget: &mut CodeBudget| budget.jobs = Some(1000);
+    assert_eq!(cut_off(code, tight, CodeLimit::Jobs).await, json!("calm"));
+    let office = Office::open(|_| {});
+    let storm = office
+        .run(Execute::new("for (;;) Promise.resolve().then(() => {})"))
+        .await;
+    assert_eq!(
+        storm.expect_err("it is a storm"),
+        CodeError::Limit(CodeLimit::Jobs)
+    );
+    // One that waits for the next for ever is a loop.
+    let chain = "const f = () => Promise.resolve().then(f); await f()";
+    let chain = office.run(Execute::new(chain).with_budget(time(20))).await;
+    assert_eq!(
+        chain.expect_err("it has no end"),
+        CodeError::Limit(CodeLimit::Time)
+    );
+}
+
+#[tokio::test]
+async fn memory_has_an_end() {
+    let code = "const all = []; for (let i = 0; i < 100; i++) all.push(new Array(5000).fill(i)); \
+                all.length";
+    let tight = |budget: &mut CodeBudget| budget.memory = Some(4 << 20);
+    assert_eq!(cut_off(code, tight, CodeLimit::Memory).await, json!(100));
+    let office = Office::open(|spec| spec.limits.time = PATIENCE);
+    for code in [
+        "const all = []; for (;;) all.push(new Array(1000).fill(0))",
+        "const all = []; for (let i = 0;; i++) all.push('text ' + i)",
+        "const all = {}; for (let i = 0;; i++) all['key' + i] = i",
+        "const all = []; for (;;) all.push(new Uint8Array(1 << 20))",
+        "const all = new Map(); for (let i = 0;; i++) all.set(i, i)",
+        "let all; for (;;) { const before = all; all = () => before }",
+    ] {
+        let failed = office
+            .run(Execute::new(code))
+            .await
+            .expect_err("it is too much");
+        assert_eq!(failed, CodeError::Limit(CodeLimit::Memory), "{code}");
+    }
+    assert_eq!(office.js("1+1").await, json!(2));
+}
+
+#[tokio::test]
+async fn output_has_an_end() {
+    let code = "for (let i = 0; i < 100; i++) console.log('x'.repeat(1000)); 'written'";
+    let tight = |budget: &mut CodeBudget| budget.output = Some(10_000);
+    assert_eq!(
+        cut_off(code, tight, CodeLimit::Output).await,
+        json!("written")
+    );
+    let office = Office::open(|_| {});
+    for code in [
+        "for (;;) console.log('')",
+        "for (;;) console.error('x'.repeat(1e5))",
+    ] {
+        let flood = office
+            .run(Execute::new(code))
+            .await
+            .expect_err("it is a flood");
+        assert_eq!(flood, CodeError::Limit(CodeLimit::Output), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_result_has_an_end() {
+    let code = "'x'.repeat(100000)";
+    let tight = |budget: &mut CodeBudget| budget.result = Some(10_000);
+    let value = cut_off(code, tight, CodeLimit::Result).await;
+    assert_eq!(value.as_str().map(str::len), Some(100_000));
+}
+
+#[tokio::test]
+async fn a_run_ends_with_whoever_wanted_it() {
+    let office = Office::open(|spec| spec.limits.time = PATIENCE);
+    let waits = Functions::new().promise("wait", |_| std::future::pending::<Result<(), String>>());
+    for execute in [
+        Execute::new("for (;;);"),
+        Execute::new("await fns.wait()").with_functions(waits),
+        Execute::new("for (;;);").within("kept"),
+    ] {
+        let before = office.usage().await.cancelled;
+        let mut asked = Box::pin(office.code.ask_within(execute, PATIENCE));
+        while office.usage().await.running == 0 {
+            let begun = tokio::time::timeout(Duration::from_millis(1), &mut asked).await;
+            assert!(begun.is_err(), "it has no end");
+        }
+        drop(asked);
+        while office.usage().await.running > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(office.usage().await.cancelled, before + 1);
+    }
+    assert_eq!(office.usage().await.realms, 0, "the realm went with it");
+    // As long as somebody wants it, it goes on to its limit.
+    let wanted = office
+        .run(Execute::new("for (;;);").with_budget(time(30)))
+        .await;
+    assert_eq!(
+        wanted.expect_err("it has no end"),
+        CodeError::Limit(CodeLimit::Time)
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_waits_has_a_deadline() {
+    let office = Office::open(|_| {});
+    let waits = Functions::new().waiting("wait", |_| std::future::pending::<Result<(), String>>());
+    let mut budget = CodeBudget::default();
+    budget.deadline_ms = Some(20);
+    let execute = Execute::new("fns.wait()")
+        .with_functions(waits)
+        .with_budget(budget);
+    let late = office.run(execute).await.expect_err("it waits for ever");
+    assert_eq!(late, CodeError::Limit(CodeLimit::Deadline));
+}
+
+#[tokio::test]
+async fn calls_have_an_end() {
+    let office = Office::open(|spec| spec.limits.calls = 4);
+    let waits = Functions::new().promise("f", |_| async {
+        tokio::task::yield_now().await;
+        Ok::<_, String>(1)
+    });
+    let run = |count: u32| {
+        let code = format!(
+            "const all = await Promise.allSettled(Array.from({{length: {count}}}, () => fns.f()));\
+             all.filter(one => one.status === 'fulfilled').length"
+        );
+        Execute::new(code).with_functions(waits.clone())
+    };
+    assert_eq!(office.value(run(4)).await, json!(4));
+    assert_eq!(office.value(run(10)).await, json!(4));
+}
+
+#[tokio::test]
+async fn a_killed_run_leaves_nothing_behind() {
+    let office = Office::open(|spec| spec.typescript = None);
+    // Others of this program use the host too: it is this actor's runs that are counted.
+    for _ in 0..50 {
+        let killed = office
+            .run(Execute::new("for (;;);").with_budget(time(1)))
+            .await;
+        assert_eq!(
+            killed.expect_err("it has no end"),
+            CodeError::Limit(CodeLimit::Time)
+        );
+    }
+    let usage = office.usage().await;
+    assert_eq!((usage.running, usage.realms, usage.memory), (0, 0, 0));
+    assert_eq!(usage.limits, [("time", 50)].into());
+}
+
+#[tokio::test]
+async fn a_crowd_waits_or_is_refused() {
+    let office = Office::open(|spec| {
+        spec.runs = 2;
+        spec.waiting = 3;
+    });
+    let asks: Vec<_> = (0..8)
+        .map(|_| {
+            let code = office.code.clone();
+            let execute = Execute::new("for (;;);").with_budget(time(20));
+            tokio::spawn(async move { code.ask_within(execute, PATIENCE).await })
+        })
+        .collect();
+    let mut ends = Vec::new();
+    for ask in asks {
+        let outcome = ask.await.expect("no panic").expect("it answers");
+        ends.push(outcome.expect_err("it has no end").name());
+    }
+    ends.sort_unstable();
+    assert_eq!(
+        ends,
+        [
+            "full", "full", "full", "time", "time", "time", "time", "time"
+        ]
+    );
+}

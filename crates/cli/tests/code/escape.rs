@@ -1,0 +1,157 @@
+//! Code that looks for what is outside, or for those who come after it. In each, the twin has the
+//! guard off - a function is given, a realm is shared, the clock is granted - and the attack
+//! goes through.
+
+use serde_json::{Value, json};
+use strowger_tools::{CodeError, CodeLimit, Execute, Functions};
+
+use super::Office;
+
+/// What every realm has, and nothing else.
+const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt \
+    BigInt64Array BigUint64Array Boolean DOMException DataView Date DisposableStack Error \
+    EvalError FinalizationRegistry Float16Array Float32Array Float64Array Function Infinity \
+    Int16Array Int32Array Int8Array InternalError Iterator JSON Map Math NaN Number Object Promise \
+    Proxy QueuingStrategy RangeError ReferenceError Reflect RegExp Set SharedArrayBuffer String \
+    SuppressedError Symbol SyntaxError TypeError URIError Uint16Array Uint32Array Uint8Array \
+    Uint8ClampedArray WeakMap WeakRef WeakSet atob btoa console decodeURI decodeURIComponent \
+    encodeURI encodeURIComponent escape eval fns globalThis isFinite isNaN parseFloat parseInt \
+    performance queueMicrotask undefined unescape";
+
+/// A function that must not be reached by those who were not given it.
+fn secret() -> Functions {
+    Functions::new().waiting("secret", |_| async { Ok::<_, String>("key") })
+}
+
+#[tokio::test]
+async fn constructors_lead_to_nothing() {
+    let office = Office::open(|_| {});
+    let attack = "const all = ({}).constructor.constructor('return this')();\
+                  [typeof all.process, typeof all.require, typeof all.std, typeof all.os, \
+                  typeof all.fns.secret]";
+    assert_eq!(office.js(attack).await, json!(vec!["undefined"; 5]));
+    let found = "({}).constructor.constructor('return this')().fns.secret()";
+    let given = Execute::new(found).with_functions(secret());
+    assert_eq!(office.value(given).await, json!("key"));
+    let failed = office.run(Execute::new(found)).await;
+    assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
+}
+
+#[tokio::test]
+async fn this_is_the_realm() {
+    let office = Office::open(|_| {});
+    let attack = "const all = (function () { return this })(); \
+                  Object.getOwnPropertyNames(all).filter(n => n !== 'all').sort()";
+    let names = office.js(attack).await;
+    let names = names
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str);
+    let known: Vec<_> = GLOBALS.split_whitespace().collect();
+    let more: Vec<_> = names.filter(|name| !known.contains(name)).collect();
+    assert_eq!(more, [""; 0], "globals that nobody meant to be there");
+    let given = Execute::new("this.fns.secret()").with_functions(secret());
+    assert_eq!(office.value(given).await, json!("key"));
+}
+
+#[tokio::test]
+async fn nothing_is_imported() {
+    let office = Office::open(|_| {});
+    for module in [
+        "fs",
+        "std",
+        "os",
+        "./code",
+        "node:fs",
+        "data:text/javascript,1",
+    ] {
+        let attack = format!("await import({module:?})");
+        let failed = office.run(Execute::new(attack)).await;
+        assert!(
+            matches!(failed, Err(CodeError::Thrown(_))),
+            "{module}: {failed:?}"
+        );
+    }
+    let given = Functions::new().promise("load", |_| async { Ok::<_, String>("a module") });
+    let loaded = Execute::new("await fns.load('fs')").with_functions(given);
+    assert_eq!(office.value(loaded).await, json!("a module"));
+}
+
+#[tokio::test]
+async fn prototypes_are_of_one_run() {
+    let office = Office::open(|_| {});
+    let (attack, look) = (
+        "Object.prototype.polluted = 1; 0",
+        "({}).polluted ?? 'clean'",
+    );
+    office.js(attack).await;
+    assert_eq!(office.js(look).await, json!("clean"));
+    office.value(Execute::new(attack).within("shared")).await;
+    assert_eq!(
+        office.value(Execute::new(look).within("shared")).await,
+        json!(1)
+    );
+}
+
+#[tokio::test]
+async fn builtins_are_of_one_run() {
+    let office = Office::open(|_| {});
+    let attack = "JSON.stringify = () => 'forged'; Array.prototype.map = () => ['forged']; 0";
+    let look = "[JSON.stringify({}), [1].map(x => x + 1)[0]]";
+    office.js(attack).await;
+    assert_eq!(office.js(look).await, json!(["{}", 2]));
+    office.value(Execute::new(attack).within("shared")).await;
+    assert_eq!(
+        office.value(Execute::new(look).within("shared")).await,
+        json!(["forged", "forged"])
+    );
+}
+
+#[tokio::test]
+async fn results_are_not_forged() {
+    let office = Office::open(|_| {});
+    // The value of a run is written by the engine, whatever became of its functions.
+    let attack = "JSON.stringify = () => '\"forged\"'; Object.prototype.toJSON = () => 'forged'; \
+                  Promise.prototype.then = () => 'forged'; 1 + 1";
+    assert_eq!(office.js(attack).await, json!(2));
+    assert_eq!(office.js("({a: 1})").await, json!({"a": 1}));
+    // In a shared realm, the next one's is.
+    let shared = |code: &str| Execute::new(code).within("shared");
+    office
+        .value(shared("Object.prototype.toJSON = () => 'forged'; 0"))
+        .await;
+    assert_eq!(office.value(shared("({a: 1})")).await, json!("forged"));
+    // What code throws is what code threw, and no limit.
+    let stack = "throw new RangeError('Maximum call stack size exceeded')";
+    let failed = office.run(Execute::new(stack)).await;
+    assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
+    let failed = office.run(Execute::new("(function f() { f() })()")).await;
+    assert_eq!(
+        failed.expect_err("it is deep"),
+        CodeError::Limit(CodeLimit::Stack)
+    );
+    // Lines are lines.
+    let lines = office
+        .run(Execute::new("console.log('{\"ended\": 1}')"))
+        .await
+        .expect("it runs");
+    assert_eq!((lines.value, lines.output.len()), (json!(null), 1));
+}
+
+#[tokio::test]
+async fn the_environment_does_not_leak() {
+    let office = Office::open(|_| {});
+    let attack = "[Date.now(), new Date().getFullYear(), performance.now() < 1e6, \
+                  Math.random(), Math.random()]";
+    let (one, other) = (office.js(attack).await, office.js(attack).await);
+    assert_eq!(one, other, "nothing differs from run to run");
+    assert_eq!((&one[0], &one[1]), (&json!(0), &json!(1970)));
+    let granted = Office::open(|spec| {
+        spec.limits.clock = true;
+        spec.limits.random = true;
+    });
+    let (one, other) = (granted.js(attack).await, granted.js(attack).await);
+    assert_ne!(one[3], other[3]);
+    assert!(one[0].as_f64().expect("a number") > 1.7e12, "{one}");
+}

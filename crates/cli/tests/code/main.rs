@@ -1,0 +1,407 @@
+//! Code in the sandbox of the node, through the actor.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
+use strowger_tools::{
+    Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, CodeUsage, Execute, Executed,
+    FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
+};
+use strowger_wasm::{Host, HostLimits};
+
+use sandbox::{Realms, TYPESCRIPT};
+
+mod attack;
+mod escape;
+mod programs;
+#[path = "../../src/compose/sandbox.rs"]
+mod sandbox;
+
+/// The host of all tests, which compiles the engine once; and keeps it for the next time.
+fn host() -> &'static (Host, Arc<Realms>) {
+    static HOST: OnceLock<(Host, Arc<Realms>)> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache");
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&cache);
+        assert!(made.is_ok() || cache.is_dir(), "there is a folder");
+        let mut limits = HostLimits::default();
+        limits.cache = Some(cache);
+        limits.cached = 512 << 20;
+        let host = Host::new(limits).expect("a host");
+        let realms = Realms::new_blocking(&host).expect("the engine compiles");
+        (host, realms)
+    })
+}
+
+/// A code actor, and another one whose progress is counted.
+struct Office {
+    system: ActorSystem,
+    code: ActorRef<CodeMessage>,
+    pulse: ActorRef<PulseMessage>,
+}
+
+impl Office {
+    fn open(change: impl FnOnce(&mut CodeSpec)) -> Self {
+        let system = ActorSystem::new("office").expect("it starts");
+        let sandbox: Arc<Realms> = Arc::clone(&host().1);
+        let mut spec = CodeSpec::new(sandbox).with_typescript(TYPESCRIPT);
+        change(&mut spec);
+        let code = system.spawn::<Code>("code", spec).expect("it starts");
+        let pulse = system.spawn::<Pulse>("pulse", ()).expect("it starts");
+        Self {
+            system,
+            code,
+            pulse,
+        }
+    }
+
+    /// Runs something, while another actor answers as often as it can; at least once.
+    async fn run(&self, execute: Execute) -> Result<Executed, CodeError> {
+        let beats = async {
+            loop {
+                self.pulse.ask(Beat).await.expect("it answers");
+                tokio::task::yield_now().await;
+            }
+        };
+        let before = self.pulse.ask(Count).await.expect("it answers");
+        let asked = self.code.ask_within(execute, PATIENCE);
+        let outcome = tokio::select! {
+            outcome = asked => outcome.expect("it answers"),
+            () = beats => unreachable!("it has no end"),
+        };
+        let after = self.pulse.ask(Count).await.expect("it answers");
+        assert!(after > before, "the other one stood still");
+        outcome
+    }
+
+    async fn value(&self, execute: Execute) -> Value {
+        self.run(execute).await.expect("it has a value").value
+    }
+
+    async fn js(&self, code: &str) -> Value {
+        self.value(Execute::new(code)).await
+    }
+
+    async fn usage(&self) -> CodeUsage {
+        self.code.ask(GetCodeUsage).await.expect("it answers")
+    }
+}
+
+/// A guard against hanging.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Pulse(u64);
+
+struct Beat;
+impl Request for Beat {
+    type Reply = u64;
+}
+
+struct Count;
+impl Request for Count {
+    type Reply = u64;
+}
+
+#[handlers]
+impl strowger::Actor for Pulse {
+    type Args = ();
+    type Error = BoxError;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self(0))
+    }
+
+    async fn beat(&mut self, _: Beat) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+
+    async fn count(&mut self, _: Count) -> u64 {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn an_expression_has_a_value() {
+    let office = Office::open(|_| {});
+    assert_eq!(office.js("1+1").await, json!(2));
+    assert_eq!(
+        office.js("({a: [1, 'x', null]})").await,
+        json!({"a": [1, "x", null]})
+    );
+    assert_eq!(office.js("undefined").await, json!(null));
+    assert_eq!(office.js("'\\ud83d\\ude00'").await, json!("😀"));
+    assert_eq!(office.js("").await, json!(null));
+    let thrown = office.run(Execute::new("null.x")).await;
+    let Err(CodeError::Thrown(thrown)) = thrown else {
+        panic!("{thrown:?}");
+    };
+    assert_eq!(thrown.name, "TypeError");
+    assert!(thrown.stack.contains("code:1"), "{}", thrown.stack);
+    let thrown = office.run(Execute::new("const = 3")).await;
+    assert!(
+        matches!(&thrown, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
+        "{thrown:?}"
+    );
+    let thrown = office.run(Execute::new("throw 'text'")).await;
+    assert_eq!(thrown.expect_err("it fails").to_string(), "threw text");
+}
+
+#[tokio::test]
+async fn promises_work() {
+    let office = Office::open(|_| {});
+    assert_eq!(office.js("await Promise.resolve(3)").await, json!(3));
+    assert_eq!(
+        office.js("(async () => { await null; return 4 })()").await,
+        json!(4)
+    );
+    let code = "let all = []; for await (const x of (async function*() { yield 1; yield 2 })()) \
+                all.push(x); all";
+    assert_eq!(office.js(code).await, json!([1, 2]));
+    let failed = office
+        .run(Execute::new("await Promise.reject(new Error('no'))"))
+        .await;
+    assert_eq!(failed.expect_err("it fails").to_string(), "Error: no");
+    let failed = office
+        .run(Execute::new("await new Promise(() => {})"))
+        .await;
+    assert_eq!(failed.expect_err("it fails"), CodeError::Unsettled);
+}
+
+#[tokio::test]
+async fn functions_are_called() {
+    let office = Office::open(|_| {});
+    let functions = Functions::new()
+        .waiting("add", |values| async move {
+            let sum: i64 = values.iter().filter_map(Value::as_i64).sum();
+            Ok(sum)
+        })
+        .promise("later", |values| async move {
+            tokio::task::yield_now().await;
+            Ok(values)
+        })
+        .promise("never", |_| async { Err::<(), _>("not today".to_owned()) })
+        .waiting("no", |_| async { Err::<(), _>("not at all".to_owned()) });
+    let run = |code: &str| Execute::new(code).with_functions(functions.clone());
+    assert_eq!(office.value(run("fns.add(1, 2, 3)")).await, json!(6));
+    let code = "const [a, b] = await Promise.all([fns.later('x'), fns.later(7)]); [a, b]";
+    assert_eq!(office.value(run(code)).await, json!([["x"], [7]]));
+    let code = "try { await fns.never() } catch (error) { error.message }";
+    assert_eq!(office.value(run(code)).await, json!("not today"));
+    let failed = office.run(run("fns.no()")).await;
+    assert_eq!(
+        failed.expect_err("it fails").to_string(),
+        "Error: not at all"
+    );
+    assert_eq!(
+        office.value(run("Object.keys(fns)")).await,
+        json!(["add", "later", "never", "no"])
+    );
+    assert_eq!(office.js("Object.keys(fns)").await, json!([]));
+}
+
+#[tokio::test]
+async fn types_are_taken_away() {
+    let office = Office::open(|_| {});
+    let code = "enum Kind { A, B }\n\
+                interface Point { x: number; y?: string }\n\
+                const point: Point = { x: 1 } as Point;\n\
+                function twice<T extends number>(value: T): number { return value! * 2 }\n\
+                [twice<number>(point.x), Kind.B satisfies number]";
+    assert_eq!(
+        office.value(Execute::new(code).typescript()).await,
+        json!([2, 1])
+    );
+    let failed = office.run(Execute::new("let x: = 3").typescript()).await;
+    assert!(
+        matches!(&failed, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
+        "{failed:?}"
+    );
+    // A parser that nests as deeply as this ends the run, and no more.
+    let deep = format!("let x = {}1", "(".repeat(100_000));
+    let failed = office.run(Execute::new(deep).typescript()).await;
+    assert_eq!(
+        failed.expect_err("it fails"),
+        CodeError::Limit(CodeLimit::Stack)
+    );
+    assert_eq!(
+        office
+            .value(Execute::new("(1 as number)").typescript())
+            .await,
+        json!(1)
+    );
+}
+
+#[tokio::test]
+async fn a_kept_realm_keeps_its_state() {
+    let office = Office::open(|spec| spec.realms = 2);
+    let run = |code: &str, realm: &str| Execute::new(code).within(realm);
+    let first = office
+        .run(run("let n = 1; var m = 2; n", "a"))
+        .await
+        .expect("it runs");
+    assert!(first.fresh);
+    let second = office
+        .run(run("n += 1; n + m", "a"))
+        .await
+        .expect("it runs");
+    assert_eq!((second.value, second.fresh), (json!(4), false));
+    assert_eq!(office.value(run("typeof n", "b")).await, json!("undefined"));
+    assert_eq!(office.js("typeof n").await, json!("undefined"));
+    // An error leaves the state; a limit takes the realm along.
+    let failed = office.run(run("n = 9; throw 1", "a")).await;
+    assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
+    assert_eq!(office.value(run("n", "a")).await, json!(9));
+    let failed = office.run(run("for (;;);", "a").with_budget(time(5))).await;
+    assert_eq!(
+        failed.expect_err("it fails"),
+        CodeError::Limit(CodeLimit::Time)
+    );
+    let fresh = office.run(run("typeof n", "a")).await.expect("it runs");
+    assert_eq!((fresh.value, fresh.fresh), (json!("undefined"), true));
+    // A third one: the one that was idle for longest ends.
+    assert_eq!(office.usage().await.realms, 2);
+    assert!(office.run(run("0", "c")).await.expect("it runs").fresh);
+    assert!(office.run(run("0", "b")).await.expect("it runs").fresh);
+    assert!(!office.run(run("0", "c")).await.expect("it runs").fresh);
+    let forget = |realm: &str| Forget {
+        realm: realm.to_owned(),
+    };
+    assert!(office.code.ask(forget("c")).await.expect("it answers"));
+    assert!(!office.code.ask(forget("c")).await.expect("it answers"));
+}
+
+#[tokio::test]
+async fn output_belongs_to_its_run() {
+    let office = Office::open(|_| {});
+    let code = "console.log('a', 1, {b: [2]}); console.warn(new Error('e').message); 5";
+    let executed = office.run(Execute::new(code)).await.expect("it runs");
+    let lines: Vec<_> = executed
+        .output
+        .iter()
+        .map(|line| (line.level, &*line.text))
+        .collect();
+    assert_eq!(
+        lines,
+        [(Level::Log, r#"a 1 {"b":[2]}"#), (Level::Warn, "e")]
+    );
+    let silent = office.run(Execute::new("5")).await.expect("it runs");
+    assert!(silent.output.is_empty());
+    // What a run leaves for later is done before it ends, and nothing of it in the next.
+    let late = "Promise.resolve().then(() => console.log('late')); 0";
+    let executed = office
+        .run(Execute::new(late).within("a"))
+        .await
+        .expect("it runs");
+    assert_eq!(executed.output.len(), 1);
+    let next = office
+        .run(Execute::new("0").within("a"))
+        .await
+        .expect("it runs");
+    assert!(next.output.is_empty());
+}
+
+#[tokio::test]
+async fn output_is_told_while_it_is_written() {
+    let office = Office::open(|_| {});
+    let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+    let receiver = Arc::new(parking_lot::Mutex::new(Some(receiver)));
+    let functions = Functions::new().promise("gate", move |_| {
+        let receiver = receiver.lock().take();
+        async move {
+            receiver
+                .expect("once")
+                .await
+                .map_err(|error| error.to_string())
+        }
+    });
+    let code = "console.log('before'); await fns.gate(); console.log('after'); 1";
+    let execute = Execute::new(code).with_functions(functions);
+    let told = office
+        .code
+        .ask(FollowRun(execute))
+        .await
+        .expect("it answers");
+    let mut told = told.expect("a reader");
+    let Some(Ok(Told::Line(line))) = told.recv().await else {
+        panic!("a line");
+    };
+    assert_eq!(line.text, "before");
+    // It waits for the gate, which opens only now.
+    sender.send(()).expect("it waits");
+    let Some(Ok(Told::Line(line))) = told.recv().await else {
+        panic!("a line");
+    };
+    assert_eq!(line.text, "after");
+    let Some(Ok(Told::Ended(Ok(ended)))) = told.recv().await else {
+        panic!("an end");
+    };
+    assert_eq!(ended.value, json!(1));
+    assert!(told.recv().await.is_none());
+}
+
+#[tokio::test]
+async fn a_function_is_of_its_run() {
+    let office = Office::open(|_| {});
+    let functions = Functions::new().waiting("secret", |_| async { Ok::<_, String>("key") });
+    let keep = Execute::new("globalThis.kept = fns.secret; kept()").within("a");
+    assert_eq!(
+        office.value(keep.with_functions(functions)).await,
+        json!("key")
+    );
+    let failed = office.run(Execute::new("kept()").within("a")).await;
+    let failed = failed.expect_err("it fails").to_string();
+    assert_eq!(
+        failed,
+        "TypeError: the run that this function was given to is over"
+    );
+}
+
+#[tokio::test]
+async fn what_is_refused_says_why() {
+    let office = Office::open(|spec| {
+        spec.typescript = None;
+        spec.limits.source = 100;
+    });
+    let failed = office
+        .code
+        .ask(Execute::new("x".repeat(101)))
+        .await
+        .expect("it answers");
+    assert_eq!(
+        failed.expect_err("too long"),
+        CodeError::Limit(CodeLimit::Source)
+    );
+    let failed = office
+        .code
+        .ask(Execute::new("1").typescript())
+        .await
+        .expect("it answers");
+    assert_eq!(
+        failed.expect_err("no types").to_string(),
+        "this actor runs no TypeScript"
+    );
+    let twice = Functions::new()
+        .waiting("f", |_| async { Ok::<_, String>(()) })
+        .waiting("f", |_| async { Ok::<_, String>(()) });
+    let failed = office
+        .code
+        .ask(Execute::new("1").with_functions(twice))
+        .await;
+    let failed = failed.expect("it answers").expect_err("twice");
+    assert_eq!(failed, CodeError::Function("f".to_owned()));
+    let usage = office.usage().await;
+    assert_eq!((usage.runs, usage.failed, usage.running), (3, 2, 0));
+    assert_eq!(usage.limits, [("source", 1)].into());
+    drop(office.system);
+}
+
+fn time(ms: u64) -> CodeBudget {
+    let mut budget = CodeBudget::default();
+    budget.time_ms = Some(ms);
+    budget
+}

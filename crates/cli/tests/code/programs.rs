@@ -1,0 +1,321 @@
+//! Programs: published, kept, checked, restarted, stopped for good, passivated.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use strowger::{ActorRef, ActorSystem, AskError};
+use strowger_tools::{
+    CodeError, CodeLimit, ListPrograms, Perform, ProgramError, ProgramInfo, ProgramMessage,
+    ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish, Side, Withdraw,
+};
+
+use super::sandbox::{Realms, TYPESCRIPT};
+use super::{PATIENCE, host};
+
+struct Desk {
+    system: ActorSystem,
+    desk: ActorRef<ProgramsMessage>,
+}
+
+const COUNTER: &str = "state.n ??= 0; function handle(by) { return state.n += by }";
+
+impl Desk {
+    fn open(change: impl FnOnce(&mut ProgramsSpec)) -> Self {
+        let system = ActorSystem::new("office").expect("it starts");
+        let sandbox: Arc<Realms> = Arc::clone(&host().1);
+        let mut spec = ProgramsSpec::new(sandbox);
+        spec.typescript = Some(TYPESCRIPT.into());
+        change(&mut spec);
+        let desk = system
+            .spawn::<Programs>("programs", spec)
+            .expect("it starts");
+        Self { system, desk }
+    }
+
+    async fn publish(&self, publish: Publish) -> Result<(), ProgramError> {
+        let asked = self.desk.ask_within(publish, PATIENCE).await;
+        asked.expect("it answers")
+    }
+
+    fn program(&self, name: &str) -> Option<ActorRef<ProgramMessage>> {
+        let path = format!("/programs/published/{name}/program");
+        self.system.find(path.as_str())?.downcast()
+    }
+
+    async fn perform(&self, name: &str, input: Value) -> Result<Value, ProgramError> {
+        let program = self.program(name).expect("it is published");
+        let asked = program.ask_within(Perform(input), PATIENCE).await;
+        asked.expect("it answers")
+    }
+
+    async fn list(&self) -> Vec<ProgramInfo> {
+        self.desk.ask(ListPrograms).await.expect("it answers")
+    }
+
+    async fn one(&self, name: &str) -> ProgramInfo {
+        let list = self.list().await;
+        let one = list.into_iter().find(|one| one.name == name);
+        one.expect("it is published")
+    }
+}
+
+#[tokio::test]
+async fn a_program_keeps_its_state() {
+    let desk = Desk::open(|_| {});
+    desk.publish(Publish::new("counter", COUNTER))
+        .await
+        .expect("it is well");
+    assert_eq!(desk.perform("counter", json!(2)).await, Ok(json!(2)));
+    assert_eq!(desk.perform("counter", json!(3)).await, Ok(json!(5)));
+    let mut typed = Publish::new("typed", "async function handle(n: number) { return n * 2 }");
+    typed.language = strowger_tools::Language::TypeScript;
+    desk.publish(typed).await.expect("it is well");
+    assert_eq!(desk.perform("typed", json!(21)).await, Ok(json!(42)));
+    // An error is an answer, and the state is as it was.
+    let code =
+        "let n = 0; function handle(by) { if (!by) throw new TypeError('by'); return n += by }";
+    desk.publish(Publish::new("strict", code))
+        .await
+        .expect("it is well");
+    assert_eq!(desk.perform("strict", json!(1)).await, Ok(json!(1)));
+    let failed = desk
+        .perform("strict", json!(0))
+        .await
+        .expect_err("it throws");
+    assert_eq!(failed.to_string(), "TypeError: by");
+    assert_eq!(desk.perform("strict", json!(1)).await, Ok(json!(2)));
+    let info = desk.one("strict").await;
+    assert_eq!((info.calls, info.failed, info.restarts), (3, 1, 0));
+    assert_eq!(info.state, ProgramState::Resident);
+    assert!(
+        desk.desk
+            .ask(Withdraw {
+                name: "counter".into()
+            })
+            .await
+            .expect("it answers")
+    );
+    assert!(desk.program("counter").is_none());
+    assert!(
+        !desk
+            .desk
+            .ask(Withdraw {
+                name: "counter".into()
+            })
+            .await
+            .expect("it answers")
+    );
+}
+
+#[tokio::test]
+async fn a_program_has_an_address() {
+    let desk = Desk::open(|_| {});
+    desk.publish(Publish::new("counter", COUNTER))
+        .await
+        .expect("it is well");
+    let exposed = desk.system.exposed();
+    let addresses: Vec<_> = exposed.iter().map(|one| one.address.to_string()).collect();
+    assert_eq!(addresses, ["@(programs/counter)"]);
+    desk.desk
+        .ask(Withdraw {
+            name: "counter".into(),
+        })
+        .await
+        .expect("it answers");
+    assert!(desk.system.exposed().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_program_is_not_published() {
+    let desk = Desk::open(|spec| spec.programs = 1);
+    let failed = desk.publish(Publish::new("a/b", COUNTER)).await;
+    assert_eq!(failed, Err(ProgramError::Name("a/b".to_owned())));
+    let failed = desk
+        .publish(Publish::new("bad", "function handle( {"))
+        .await;
+    assert!(
+        matches!(failed, Err(ProgramError::Code(CodeError::Thrown(_)))),
+        "{failed:?}"
+    );
+    let failed = desk.publish(Publish::new("endless", "for (;;);")).await;
+    let time = ProgramError::Code(CodeError::Limit(CodeLimit::Time));
+    assert_eq!(failed, Err(time));
+    let schema = Publish::new("schema", COUNTER).with_schemas(Some(json!({"type": 7})), None);
+    let failed = desk.publish(schema).await;
+    assert!(
+        matches!(failed, Err(ProgramError::BadSchema(Side::Input, _))),
+        "{failed:?}"
+    );
+    let far = json!({"$ref": "https://example.org/schema.json"});
+    let far = Publish::new("far", COUNTER).with_schemas(None, Some(far));
+    let failed = desk.publish(far).await;
+    assert!(
+        matches!(failed, Err(ProgramError::BadSchema(Side::Output, _))),
+        "{failed:?}"
+    );
+    assert!(desk.list().await.is_empty());
+    desk.publish(Publish::new("one", COUNTER))
+        .await
+        .expect("there is room");
+    assert_eq!(
+        desk.publish(Publish::new("two", COUNTER)).await,
+        Err(ProgramError::Full(1))
+    );
+    // Another version of one takes its place, with a state of its own.
+    assert_eq!(desk.perform("one", json!(7)).await, Ok(json!(7)));
+    desk.publish(Publish::new("one", COUNTER))
+        .await
+        .expect("it is there already");
+    assert_eq!(desk.perform("one", json!(1)).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn a_draft_does_not_run() {
+    let desk = Desk::open(|_| {});
+    desk.publish(Publish::new("plan", "for (;;);").draft())
+        .await
+        .expect("it is not run");
+    let failed = desk.perform("plan", json!(1)).await;
+    assert_eq!(failed, Err(ProgramError::Draft("plan".to_owned())));
+    assert_eq!(desk.one("plan").await.state, ProgramState::Draft);
+    desk.publish(Publish::new("plan", COUNTER))
+        .await
+        .expect("it is well");
+    assert_eq!(desk.perform("plan", json!(1)).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn schemas_are_enforced() {
+    let desk = Desk::open(|_| {});
+    let input = json!({"type": "object", "required": ["n"],
+        "properties": {"n": {"type": "integer", "minimum": 0}}});
+    let code =
+        "let seen = 0; function handle(input) { seen++; return input.n > 9 ? 'many' : seen }";
+    let publish = Publish::new("checked", code);
+    let publish = publish.with_schemas(Some(input), Some(json!({"type": "integer"})));
+    desk.publish(publish).await.expect("it is well");
+    assert_eq!(desk.perform("checked", json!({"n": 1})).await, Ok(json!(1)));
+    let failed = desk
+        .perform("checked", json!({"n": -1}))
+        .await
+        .expect_err("it is negative");
+    assert!(matches!(&failed, ProgramError::Schema(Side::Input, why) if why.starts_with("/n")));
+    // It did not see that one.
+    assert_eq!(desk.perform("checked", json!({"n": 2})).await, Ok(json!(2)));
+    let failed = desk
+        .perform("checked", json!({"n": 10}))
+        .await
+        .expect_err("it gives a text");
+    assert!(
+        matches!(failed, ProgramError::Schema(Side::Output, _)),
+        "{failed:?}"
+    );
+    assert_eq!(desk.one("checked").await.failed, 2);
+    // The twin without schemas takes and gives both.
+    desk.publish(Publish::new("free", code))
+        .await
+        .expect("it is well");
+    assert_eq!(desk.perform("free", json!({"n": -1})).await, Ok(json!(1)));
+    assert_eq!(
+        desk.perform("free", json!({"n": 10})).await,
+        Ok(json!("many"))
+    );
+}
+
+const RUNAWAY: &str = "let n = 0; function handle(m) { if (m === 'run') for (;;); return ++n }";
+
+#[tokio::test]
+async fn a_runaway_is_restarted_and_in_the_end_stopped() {
+    let desk = Desk::open(|spec| {
+        spec.limits.time = Duration::from_millis(20);
+        spec.restarts = 2;
+    });
+    desk.publish(Publish::new("runaway", RUNAWAY))
+        .await
+        .expect("it is well");
+    desk.publish(Publish::new("neighbour", RUNAWAY))
+        .await
+        .expect("it is well");
+    let time = Err(ProgramError::Code(CodeError::Limit(CodeLimit::Time)));
+    for restarts in 1..=2 {
+        assert_eq!(desk.perform("runaway", json!("run")).await, time);
+        assert_eq!(
+            desk.perform("runaway", json!(0)).await,
+            Ok(json!(1)),
+            "it began anew"
+        );
+        assert_eq!(desk.perform("runaway", json!(0)).await, Ok(json!(2)));
+        assert_eq!(desk.one("runaway").await.restarts, restarts);
+    }
+    let program = desk.program("runaway").expect("it runs");
+    assert_eq!(desk.perform("runaway", json!("run")).await, time);
+    program.stopped().await;
+    let asked = program.ask(Perform(json!(1))).await;
+    assert!(matches!(asked, Err(AskError::Closed)), "{asked:?}");
+    while desk.one("runaway").await.state != ProgramState::Stopped {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(desk.perform("neighbour", json!(1)).await, Ok(json!(1)));
+    // Somebody mends it.
+    desk.publish(Publish::new("runaway", COUNTER))
+        .await
+        .expect("it is well");
+    assert_eq!(desk.perform("runaway", json!(4)).await, Ok(json!(4)));
+}
+
+#[tokio::test]
+async fn the_idle_give_their_realm_up_and_keep_their_state() {
+    let desk = Desk::open(|spec| spec.residents = 3);
+    let names: Vec<_> = (0..12).map(|n| format!("counter-{n}")).collect();
+    for name in &names {
+        desk.publish(Publish::new(name, COUNTER))
+            .await
+            .expect("there is room");
+    }
+    for round in 1..=3 {
+        for name in &names {
+            assert_eq!(
+                desk.perform(name, json!(1)).await,
+                Ok(json!(round)),
+                "{name}"
+            );
+        }
+    }
+    let residents = |list: Vec<ProgramInfo>| {
+        let states = list.iter().map(|info| info.state);
+        states
+            .filter(|state| *state == ProgramState::Resident)
+            .count()
+    };
+    assert_eq!(residents(desk.list().await), 3);
+    // All at once: they take turns.
+    let asks = names.iter().map(|name| {
+        let program = desk.program(name).expect("it is published");
+        tokio::spawn(async move { program.ask_within(Perform(json!(1)), PATIENCE).await })
+    });
+    let asks: Vec<_> = asks.collect();
+    for ask in asks {
+        let outcome = ask.await.expect("no panic").expect("it answers");
+        assert_eq!(outcome, Ok(json!(4)));
+    }
+    assert!(residents(desk.list().await) <= 3);
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_wants_ends_no_program() {
+    let desk = Desk::open(|spec| {
+        spec.limits.time = PATIENCE;
+        spec.restarts = 0;
+    });
+    desk.publish(Publish::new("runaway", RUNAWAY))
+        .await
+        .expect("it is well");
+    let program = desk.program("runaway").expect("it runs");
+    let mut asked = Box::pin(program.ask_within(Perform(json!("run")), PATIENCE));
+    let begun = tokio::time::timeout(Duration::from_millis(20), &mut asked).await;
+    assert!(begun.is_err(), "it has no end");
+    drop(asked);
+    assert_eq!(desk.perform("runaway", json!(1)).await, Ok(json!(1)));
+    assert_eq!(desk.one("runaway").await.restarts, 0);
+}
