@@ -289,3 +289,21 @@ fn pfcp_vendor_shows_elements_by_their_rows_and_keeps_the_others() {
         ],
     );
 }
+
+#[test]
+fn tools_of_an_agent_refuse_with_the_rule() {
+    let expected = [
+        "places changed: 1",
+        "`../../etc/passwd` leaves the root (rule: outside)",
+        "`large` would take more octets than the quota leaves (rule: octets)",
+        "found in plan.txt",
+        "refused: 1",
+    ];
+    assert_eq!(output(env!("CARGO_BIN_EXE_agent_tools")), expected);
+}
+
+#[test]
+fn a_stream_becomes_a_file() {
+    let expected = ["who came late got 2 pieces", "one", "two", "three"];
+    assert_eq!(output(env!("CARGO_BIN_EXE_stream_to_file")), expected);
+}

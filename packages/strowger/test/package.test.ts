@@ -38,6 +38,16 @@ test("the example topic prints what it says", { skip, timeout: 120_000 }, () => 
   assert.deepEqual(out.trim().split("\n"), ["1 established", "2 established", "3 established"]);
 });
 
+test("the example tools prints what it says", { skip, timeout: 120_000 }, () => {
+  const env = { ...process.env, STROWGER_BIN: binary };
+  const out = execFileSync(process.execPath, ["dist/examples/tools.js"], {
+    cwd: root,
+    encoding: "utf8",
+    env,
+  });
+  assert.deepEqual(out.trim().split("\n"), ["refused", "one two", "0"]);
+});
+
 test("the package bundles for browsers, and nothing of Node is in it", () => {
   const folder = mkdtempSync(join(root, "dist/bundle-"));
   try {

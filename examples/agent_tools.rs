@@ -1,0 +1,57 @@
+//! Tools for an agent: files that cannot be escaped from, and a search that is given up.
+//!
+//! A tool is an actor. Whoever calls it has a deadline, may give up, and reads which rule forbids
+//! what was refused.
+//!
+//! `cargo run -p strowger-examples --bin agent_tools`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::time::Duration;
+
+use strowger::{ActorSystem, BoxError};
+use strowger_tools::{Change, Edit, Files, FilesSpec, Read, Search, Write};
+use tokio::time::timeout;
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    let system = ActorSystem::new("agent")?;
+    let mut spec = FilesSpec::new(folder.path());
+    spec.limits.octets = 1_000_000;
+    let watch = spec.watch.clone();
+    let files = system.spawn::<Files>("files", spec)?;
+
+    files
+        .ask(Write::new("plan.txt", "1. call back\n"))
+        .await??;
+    let edit = Edit {
+        path: "plan.txt".to_owned(),
+        changes: vec![Change {
+            old: "call back".to_owned(),
+            new: "write back".to_owned(),
+            all: false,
+        }],
+        dry_run: false,
+    };
+    println!("places changed: {}", files.ask(edit).await??.places);
+
+    let outside = files.ask(Read::new("../../etc/passwd")).await?;
+    println!("{}", outside.expect_err("it is outside"));
+    let large = Write::new("large", vec![0; 2_000_000]);
+    println!("{}", files.ask(large).await?.expect_err("it is too much"));
+
+    // An agent that has lost its patience: the search ends with it, and the actor goes on.
+    let search = Search {
+        text: Some("back".to_owned()),
+        ..Search::default()
+    };
+    let _ = timeout(Duration::ZERO, files.ask(search.clone())).await;
+    let found = files.ask(search).await??;
+    println!("found in {}", found.matches[0].path);
+
+    let usage = watch.usage();
+    println!("refused: {}", usage.verbs["read"].refused);
+    system.shutdown(Duration::from_secs(5)).await;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { files, type FilesProtocol } from "../src/files/index.js";
+import { ActorSystem, type RemoteNode, startNode } from "../src/index.js";
+import { nodeOrSkip, patient } from "./binary.js";
+
+const { program: binary, skip } = nodeOrSkip();
+const how = { timeout: 60_000, skip };
+
+/** Runs a test with a node that grants a folder with a note in it. */
+async function granted(
+  run: (node: RemoteNode, data: string, outside: string) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "strowger-"));
+  try {
+    const data = join(folder, "data");
+    mkdirSync(data);
+    writeFileSync(join(data, "note.txt"), "call back");
+    writeFileSync(join(folder, "secret"), "no");
+    const config = join(folder, "node.toml");
+    writeFileSync(config, '[[tools.files]]\nroot = "data"\npage = 3\n');
+    const args = ["--port", "0", "--config", config];
+    await using node = await startNode({ ...patient, binary, args });
+    await run(node, data, folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const got: T[] = [];
+  for await (const item of items) got.push(item);
+  return got;
+}
+
+test("files of a node are read, written, found and refused", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    assert.equal(await tools.readText("note.txt"), "call back");
+    await tools.write("octets", new Uint8Array([0, 255, 10]));
+    assert.deepEqual([...readFileSync(join(data, "octets"))], [0, 255, 10]);
+    assert.deepEqual([...(await tools.read("octets"))], [0, 255, 10]);
+    await assert.rejects(tools.readText("octets"), { code: "bad-request" });
+    await tools.append("note.txt", ", please");
+    const edited = await tools.edit("note.txt", [{ old: "please", new: "today" }]);
+    assert.equal(edited.places, 1);
+    await tools.make("a/b");
+    for (const name of ["1", "2", "3", "4"]) await tools.write(`a/b/${name}`, name);
+    // Over several pages.
+    assert.deepEqual((await all(tools.list("a/b"))).map(({ name }) => name), ["1", "2", "3", "4"]);
+    // A tree is one answer, which has at most so many entries and says so.
+    const below = (await tools.tree("a")).entries?.[0];
+    assert.deepEqual([below?.name, below?.entries?.length, below?.cut], ["b", 2, true]);
+    const found = await tools.search({ text: "today" });
+    assert.deepEqual(found.matches, [{ path: "note.txt", line: 1, text: "call back, today" }]);
+    await tools.rename("a/b/1", "a/one");
+    await tools.delete("a/b", { recursive: true });
+    assert.deepEqual((await all(tools.list("a"))).map(({ name }) => name), ["one"]);
+    assert.equal((await tools.stat("note.txt")).size, 16);
+    await assert.rejects(tools.read("../secret"), { code: "refused", message: /rule: outside/ });
+    await assert.rejects(tools.read("nothing"), { code: "failed", message: /no such file/ });
+    assert.equal((await tools.usage()).verbs["read"]?.refused, 1);
+  }));
+
+test("a large file is read piece by piece, as far as somebody reads", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    const octets = new Uint8Array(3_000_001).map((_, n) => n % 251);
+    writeFileSync(join(data, "large"), octets);
+    assert.deepEqual(await tools.read("large"), octets);
+    const before = (await tools.usage()).verbs["read"]?.calls ?? 0;
+    let got = 0;
+    for await (const piece of tools.chunks("large", { chunk: 100_000, from: 1_000_000 })) {
+      assert.deepEqual(piece, octets.subarray(1_000_000 + got, 1_000_000 + got + 100_000));
+      got += piece.length;
+      if (got === 500_000) break;
+    }
+    const calls = ((await tools.usage()).verbs["read"]?.calls ?? 0) - before;
+    assert.ok(calls < 12, `${calls} pieces were asked for`);
+  }));
+
+test("pieces that come in their own time become a file, whole or not at all", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    async function* pieces(fail: boolean): AsyncGenerator<string> {
+      yield "one ";
+      assert.ok(!readdirSync(data).includes("streamed"), "it is not seen before its end");
+      yield "two";
+      if (fail) throw new Error("the producer died");
+    }
+    await assert.rejects(tools.write("streamed", pieces(true)), { message: "the producer died" });
+    assert.deepEqual(readdirSync(data), ["note.txt"]);
+    await tools.write("streamed", pieces(false));
+    assert.equal(readFileSync(join(data, "streamed"), "utf8"), "one two");
+    await assert.rejects(
+      tools.write("streamed", pieces(false), { mode: "durable" }),
+      { code: "bad-request" },
+    );
+  }));
+
+test("a signal cancels, and nothing is left half done", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    const cancel = new AbortController();
+    async function* endless(): AsyncGenerator<string> {
+      for (let n = 0; ; n += 1) {
+        if (n === 3) cancel.abort();
+        yield "more";
+      }
+    }
+    const written = tools.write("streamed", endless(), { signal: cancel.signal });
+    await assert.rejects(written, { code: "cancelled" });
+    assert.deepEqual(readdirSync(data), ["note.txt"]);
+    const read = tools.read("note.txt", { signal: cancel.signal });
+    await assert.rejects(read, { code: "cancelled" });
+  }));
+
+test("a stand-in of this process is spoken to in the same way", async () => {
+  const system = new ActorSystem();
+  type Reads = Pick<FilesProtocol, "read">;
+  const octets = new TextEncoder().encode("here");
+  system.spawn<Reads>("tools/files", () => ({ handle: { read: () => octets } }));
+  assert.equal(await files(system).readText("anything"), "here");
+  assert.throws(() => files(system, "docs"), { code: "unknown-target" });
+  await system.shutdown();
+});
