@@ -6,9 +6,11 @@
 //! JSON, one a line, each as soon as it is known.
 
 mod allocation;
+mod pin;
 mod plan;
 mod row;
 
 pub use allocation::{Counting, LiveBytes, allocations};
+pub use pin::{pin, workers};
 pub use plan::{Case, Counted, Pick, Plan, Sample};
 pub use row::Row;

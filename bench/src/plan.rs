@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::Row;
 
 /// What one run of a case did.
@@ -22,6 +24,7 @@ pub struct Case {
     subject: &'static str,
     unit: &'static str,
     run: Run,
+    notes: Vec<(&'static str, Value)>,
 }
 
 /// A figure and over how many it was taken, or why there is none.
@@ -54,6 +57,7 @@ impl Case {
             subject,
             unit: "ns",
             run: Run::Timed(Box::new(run)),
+            notes: Vec::new(),
         }
     }
 
@@ -69,6 +73,7 @@ impl Case {
             subject,
             unit,
             run: Run::Counted(Box::new(count)),
+            notes: Vec::new(),
         }
     }
 
@@ -84,7 +89,15 @@ impl Case {
             subject,
             unit,
             run: Run::Lacking(reason),
+            notes: Vec::new(),
         }
+    }
+
+    /// Says more in its row, under a key of its own.
+    #[must_use]
+    pub fn noted(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+        self.notes.push((key, value.into()));
+        self
     }
 }
 
@@ -271,6 +284,7 @@ impl Turn {
             unit: self.case.unit,
             iterations: self.samples.iter().map(|(_, done, _)| done).sum(),
             checked: self.samples.iter().map(|(_, _, checked)| checked).sum(),
+            notes: self.case.notes,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One result, as scripts read it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// One figure of one subject, or why it has none.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,13 +19,15 @@ pub struct Row {
     pub iterations: u64,
     /// Operations of which the result was compared with what it has to be.
     pub checked: u64,
+    /// What else a reader of the row should know.
+    pub notes: Vec<(&'static str, Value)>,
 }
 
 impl Row {
     /// Writes the row as one line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        match self.value {
+        let mut row = match self.value {
             Ok(value) => json!({
                 "part": self.part,
                 "id": self.id,
@@ -43,7 +45,10 @@ impl Row {
                 "unit": self.unit,
                 "reason": reason,
             }),
+        };
+        for (key, value) in &self.notes {
+            row[*key] = value.clone();
         }
-        .to_string()
+        row.to_string()
     }
 }

@@ -83,6 +83,7 @@ fn measure(plan: &Plan, rounds: usize, ids: &[&str], mut work: impl FnMut() -> V
             unit: first.unit,
             iterations: runs.iter().map(|run| run[at].done).sum(),
             checked: runs.iter().map(|run| run[at].checked).sum(),
+            notes: Vec::new(),
         });
     }
 }

@@ -117,6 +117,7 @@ fn count<C: Codec>(plan: &Plan, id: &str, work: &mut Work) {
         unit: "allocations",
         iterations: 1,
         checked: 1,
+        notes: Vec::new(),
     });
 }
 

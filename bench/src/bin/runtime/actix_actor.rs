@@ -165,6 +165,9 @@ impl Subject for Actix {
         std::thread::spawn(move || {
             let system = System::new();
             let both = system.block_on(async { [Arbiter::new(), Arbiter::new()] });
+            for (processor, arbiter) in both.iter().enumerate() {
+                arbiter.spawn_fn(move || strowger_bench::pin(processor));
+            }
             sender
                 .send(both.each_ref().map(Arbiter::handle))
                 .expect("the program waits for the arbiters");

@@ -13,8 +13,7 @@ mod xtra_actor;
 
 use std::future::Future;
 
-use strowger_bench::{Case, Counting, Pick, Plan};
-use tokio::runtime::Runtime;
+use strowger_bench::{Case, Counting, Pick, Plan, workers};
 
 use crate::counter::Planted;
 use crate::subject::{Room, Seat, Seats, Subject};
@@ -26,7 +25,7 @@ static ALLOCATOR: Counting = Counting;
 fn main() {
     let plan = Plan::from_args(&["runtime", "scale"], Pick::Median);
     be_silent_about_planted_panics();
-    let (both, one, other) = (workers(2), workers(1), workers(1));
+    let (both, one, other) = (workers(0, 2), workers(0, 1), workers(1, 1));
     let together = Seats {
         here: both.handle().clone(),
         there: both.handle().clone(),
@@ -72,14 +71,6 @@ fn scale(plan: &Plan, subjects: &Subjects) {
             plan.run(subjects.each(&Latency(load, quantile)));
         }
     }
-}
-
-fn workers(count: usize) -> Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(count)
-        .enable_all()
-        .build()
-        .expect("tokio starts its workers")
 }
 
 /// The default hook writes to the terminal, which costs more than the restart that is measured.

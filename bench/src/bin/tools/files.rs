@@ -1,0 +1,333 @@
+//! Files: read, written over, listed, deleted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use strowger::{ActorRef, ActorSystem};
+use strowger_bench::{Case, Sample};
+use strowger_tools::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write};
+use tokio::runtime::Runtime;
+
+/// Files that take turns.
+const FILES: u64 = 64;
+/// Entries of a directory that is listed.
+const ENTRIES: usize = 100;
+/// Directories that take turns.
+const FOLDERS: u64 = 8;
+
+const SIZES: [(&str, usize); 3] = [("100", 100), ("10k", 10_000), ("100k", 100_000)];
+
+/// What one subject does with files below a folder; names are relative to it.
+trait Subject {
+    fn read(&mut self, name: &str) -> Vec<u8>;
+    fn write(&mut self, name: &str, octets: Vec<u8>);
+    fn list(&mut self, name: &str) -> usize;
+    fn delete(&mut self, name: &str);
+}
+
+/// The rows of all subjects, each in a folder of its own.
+pub(super) fn cases(folder: &Path) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (size, length) in SIZES {
+        let read = format!("file_read_{size}");
+        let write = format!("file_write_{size}");
+        for subject in SUBJECTS {
+            let at = made(folder, &format!("{read}-{subject}"));
+            fill(&at, length);
+            cases.push(reads(&read, subject, open(subject, &at), length));
+            let at = made(folder, &format!("{write}-{subject}"));
+            fill(&at, length);
+            cases.push(writes(&write, subject, at, length));
+        }
+    }
+    for subject in SUBJECTS {
+        let at = made(folder, &format!("list-{subject}"));
+        for number in 0..FOLDERS {
+            let below = made(&at, &number.to_string());
+            for entry in 0..ENTRIES {
+                fs::write(below.join(format!("entry-{entry}")), "").expect("it is ours");
+            }
+        }
+        cases.push(lists(subject, open(subject, &at)));
+        cases.push(deletes(subject, made(folder, &format!("delete-{subject}"))));
+    }
+    cases
+}
+
+/// Who does the work: the actor; the library below it on the same handle; the system by path.
+const SUBJECTS: [&str; 3] = ["strowger", "cap-std", "std"];
+
+fn open(subject: &str, at: &Path) -> Box<dyn Subject> {
+    match subject {
+        "strowger" => Box::new(Actor::open(at)),
+        "cap-std" => Box::new(Handle::open(at)),
+        _ => Box::new(Paths(at.to_owned())),
+    }
+}
+
+fn made(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::create_dir(&path).expect("the folder is ours");
+    path
+}
+
+fn fill(at: &Path, length: usize) {
+    for number in 0..FILES {
+        fs::write(at.join(number.to_string()), content(number, length)).expect("it is ours");
+    }
+}
+
+/// Octets that tell one file and one call from another, at both ends.
+fn content(number: u64, length: usize) -> Vec<u8> {
+    let mut octets = vec![number as u8; length];
+    octets[..8].copy_from_slice(&number.to_be_bytes());
+    octets[length - 8..].copy_from_slice(&number.to_be_bytes());
+    octets
+}
+
+fn is_content(octets: &[u8], number: u64, length: usize) -> bool {
+    let number = number.to_be_bytes();
+    octets.len() == length && octets[..8] == number && octets[length - 8..] == number
+}
+
+fn reads(id: &str, subject: &'static str, mut files: Box<dyn Subject>, length: usize) -> Case {
+    let mut next = 0;
+    Case::new(id, subject, move |count| {
+        let names: Vec<String> = (0..FILES).map(|number| number.to_string()).collect();
+        let began = Instant::now();
+        for _ in 0..count {
+            next = (next + 1) % FILES;
+            let octets = files.read(&names[next as usize]);
+            assert!(is_content(&octets, next, length), "another file came");
+        }
+        sample(began, count)
+    })
+}
+
+fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize) -> Case {
+    let mut files = open(subject, &at);
+    let mut next = FILES;
+    Case::new(id, subject, move |count| {
+        let name = |number: u64| (number % FILES).to_string();
+        let names: Vec<String> = (0..FILES).map(name).collect();
+        let mut octets = content(0, length);
+        let began = Instant::now();
+        for _ in 0..count {
+            next += 1;
+            octets[..8].copy_from_slice(&next.to_be_bytes());
+            octets[length - 8..].copy_from_slice(&next.to_be_bytes());
+            files.write(&names[(next % FILES) as usize], octets.clone());
+        }
+        let done = sample(began, count);
+        // What was written last of each is there.
+        let last = next.saturating_sub(FILES.min(count) - 1)..=next;
+        for number in last {
+            let there = fs::read(at.join(name(number))).expect("it was written");
+            assert!(is_content(&there, number, length), "another text is there");
+        }
+        done
+    })
+}
+
+fn lists(subject: &'static str, mut files: Box<dyn Subject>) -> Case {
+    let mut next = 0;
+    Case::new("file_list_100", subject, move |count| {
+        let names: Vec<String> = (0..FOLDERS).map(|number| number.to_string()).collect();
+        let began = Instant::now();
+        for _ in 0..count {
+            next = (next + 1) % FOLDERS;
+            assert_eq!(files.list(&names[next as usize]), ENTRIES);
+        }
+        sample(began, count)
+    })
+}
+
+fn deletes(subject: &'static str, at: PathBuf) -> Case {
+    let mut next = 0_u64;
+    Case::new("file_delete", subject, move |count| {
+        let names: Vec<String> = (next..next + count)
+            .map(|number| number.to_string())
+            .collect();
+        next += count;
+        for name in &names {
+            File::create(at.join(name)).expect("it is ours");
+        }
+        // Opened after the files were made, so that an account of them is right.
+        let mut files = open(subject, &at);
+        let began = Instant::now();
+        for name in &names {
+            files.delete(name);
+        }
+        let done = sample(began, count);
+        assert_eq!(
+            fs::read_dir(&at).expect("it is ours").count(),
+            0,
+            "some are left"
+        );
+        done
+    })
+}
+
+fn sample(began: Instant, count: u64) -> Sample {
+    Sample {
+        time: began.elapsed(),
+        done: count,
+        checked: count,
+    }
+}
+
+/// The actor.
+struct Actor {
+    runtime: Runtime,
+    files: ActorRef<FilesMessage>,
+    _system: ActorSystem,
+}
+
+impl Actor {
+    fn open(at: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (system, files) = runtime.block_on(async {
+            let system = ActorSystem::new("bench").expect("it starts");
+            let mut spec = FilesSpec::new(at);
+            spec.limits.entries = 10_000_000;
+            let files = system.spawn::<Files>("files", spec).expect("it starts");
+            (system, files)
+        });
+        Self {
+            runtime,
+            files,
+            _system: system,
+        }
+    }
+}
+
+impl Subject for Actor {
+    fn read(&mut self, name: &str) -> Vec<u8> {
+        let read = self.runtime.block_on(self.files.ask(Read::new(name)));
+        // Unique, so that it is not copied.
+        read.expect("it answers").expect("it is there").into()
+    }
+
+    fn write(&mut self, name: &str, octets: Vec<u8>) {
+        let written = self
+            .runtime
+            .block_on(self.files.ask(Write::new(name, octets)));
+        written.expect("it answers").expect("there is room");
+    }
+
+    fn list(&mut self, name: &str) -> usize {
+        let list = List {
+            path: name.to_owned(),
+            ..List::default()
+        };
+        let listed = self.runtime.block_on(self.files.ask(list));
+        let listed = listed.expect("it answers").expect("it is there");
+        assert!(
+            listed
+                .entries
+                .iter()
+                .all(|entry| entry.name.starts_with("entry-"))
+        );
+        listed.entries.len()
+    }
+
+    fn delete(&mut self, name: &str) {
+        let delete = Delete {
+            path: name.to_owned(),
+            recursive: false,
+        };
+        let deleted = self.runtime.block_on(self.files.ask(delete));
+        deleted.expect("it answers").expect("it is there");
+    }
+}
+
+/// The library that resolves paths below a handle.
+struct Handle(Dir);
+
+impl Handle {
+    fn open(at: &Path) -> Self {
+        Self(Dir::open_ambient_dir(at, ambient_authority()).expect("it is ours"))
+    }
+}
+
+impl Subject for Handle {
+    fn read(&mut self, name: &str) -> Vec<u8> {
+        read(self.0.open(name).expect("it is there").into_std())
+    }
+
+    fn write(&mut self, name: &str, octets: Vec<u8>) {
+        let mut options = cap_std::fs::OpenOptions::new();
+        let file = self.0.open_with(name, options.write(true));
+        write(file.expect("it is there").into_std(), &octets);
+    }
+
+    fn list(&mut self, name: &str) -> usize {
+        let entries = self.0.read_dir(name).expect("it is there");
+        let names = entries.map(|entry| {
+            let name = entry.expect("it can be read").file_name();
+            name.into_string().expect("a text")
+        });
+        sorted(names)
+    }
+
+    fn delete(&mut self, name: &str) {
+        self.0.remove_file(name).expect("it is there");
+    }
+}
+
+/// The system's calls by path, as programs make them that check nothing.
+struct Paths(PathBuf);
+
+impl Subject for Paths {
+    fn read(&mut self, name: &str) -> Vec<u8> {
+        read(File::open(self.0.join(name)).expect("it is there"))
+    }
+
+    fn write(&mut self, name: &str, octets: Vec<u8>) {
+        // Cutting a file off first costs many times what writing over it does.
+        let file = OpenOptions::new().write(true).open(self.0.join(name));
+        write(file.expect("it is there"), &octets);
+    }
+
+    fn list(&mut self, name: &str) -> usize {
+        let entries = fs::read_dir(self.0.join(name)).expect("it is there");
+        let names = entries.map(|entry| {
+            let name = entry.expect("it can be read").file_name();
+            name.into_string().expect("a text")
+        });
+        sorted(names)
+    }
+
+    fn delete(&mut self, name: &str) {
+        fs::remove_file(self.0.join(name)).expect("it is there");
+    }
+}
+
+fn read(mut file: File) -> Vec<u8> {
+    let length = file.metadata().expect("it is open").len();
+    let mut octets = Vec::with_capacity(length as usize);
+    file.read_to_end(&mut octets).expect("it can be read");
+    octets
+}
+
+fn write(mut file: File, octets: &[u8]) {
+    let before = file.metadata().expect("it is open").len();
+    file.write_all(octets).expect("there is room");
+    if (octets.len() as u64) < before {
+        file.set_len(octets.len() as u64).expect("it is ours");
+    }
+}
+
+fn sorted(names: impl Iterator<Item = String>) -> usize {
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    assert!(names.iter().all(|name| name.starts_with("entry-")));
+    names.len()
+}

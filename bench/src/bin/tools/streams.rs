@@ -1,0 +1,151 @@
+//! Streams: pieces through an actor to their readers.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use strowger::{ActorRef, ActorSystem, Reader};
+use strowger_bench::{Case, Sample};
+use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsMessage, StreamsSpec};
+
+/// Octets of a piece.
+const PIECE: usize = 64 * 1024;
+/// Readers of the rows that have many.
+const READERS: usize = 100;
+/// Pieces of which the latency is taken.
+const PIECES: usize = 2000;
+/// How often a piece comes: far from what the stream can carry.
+const PAUSE: Duration = Duration::from_millis(2);
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = vec![throughput()];
+    for (id, percent) in [
+        ("stream_chunk_p50", 50),
+        ("stream_chunk_p95", 95),
+        ("stream_chunk_p99", 99),
+    ] {
+        cases.push(Case::counted(id, "strowger", "ns", move || {
+            let mut taken = latencies();
+            taken.sort_unstable();
+            let at = (taken.len() * percent / 100).min(taken.len() - 1);
+            Ok((taken[at].as_nanos() as f64, taken.len() as u64))
+        }));
+    }
+    cases
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// A piece whose first octets are its number.
+fn piece(number: u64, base: &[u8]) -> Bytes {
+    let mut octets = base.to_vec();
+    octets[..8].copy_from_slice(&number.to_be_bytes());
+    octets.into()
+}
+
+fn number(piece: &Piece) -> u64 {
+    let Piece::Octets(octets) = piece else {
+        panic!("it was octets")
+    };
+    assert_eq!(octets.len(), PIECE);
+    u64::from_be_bytes(octets[..8].try_into().expect("eight octets"))
+}
+
+async fn stream(readers: usize) -> (ActorSystem, ActorRef<StreamsMessage>, Vec<Reader<Piece>>) {
+    let system = ActorSystem::new("bench").expect("it starts");
+    let spec = StreamsSpec::default();
+    let streams = system.spawn::<Streams>("streams", spec).expect("it starts");
+    let open = streams.ask(OpenStream::new("bench").with_replay(0)).await;
+    open.expect("it answers").expect("there is room");
+    let mut all = Vec::new();
+    for _ in 0..readers {
+        let reader = streams.ask(Follow::new("bench")).await;
+        all.push(reader.expect("it answers").expect("there is room"));
+    }
+    (system, streams, all)
+}
+
+/// Pieces as fast as one reader takes them, each in its order; the time of one.
+fn throughput() -> Case {
+    let runtime = runtime();
+    let base = vec![7; PIECE];
+    let mut next = 0_u64;
+    Case::new("stream_chunk", "strowger", move |count| {
+        let first = next;
+        next += count;
+        let base = base.clone();
+        runtime.block_on(async move {
+            let (_system, streams, mut readers) = stream(1).await;
+            let mut reader = readers.remove(0);
+            let began = Instant::now();
+            let read = tokio::spawn(async move {
+                for wanted in first..first + count {
+                    let piece = reader
+                        .recv()
+                        .await
+                        .expect("it goes on")
+                        .expect("none is missed");
+                    assert_eq!(number(&piece), wanted);
+                }
+            });
+            for number in first..first + count {
+                let put = Put::octets("bench", piece(number, &base));
+                streams
+                    .ask(put)
+                    .await
+                    .expect("it answers")
+                    .expect("there is room");
+            }
+            read.await.expect("all came");
+            Sample {
+                time: began.elapsed(),
+                done: count,
+                checked: count,
+            }
+        })
+    })
+}
+
+/// How long single pieces take to each of a hundred readers, while they come at a steady pace.
+fn latencies() -> Vec<Duration> {
+    runtime().block_on(async {
+        let (_system, streams, readers) = stream(READERS).await;
+        let start = Instant::now();
+        let tasks: Vec<_> = readers
+            .into_iter()
+            .map(|mut reader| {
+                tokio::spawn(async move {
+                    let mut taken = Vec::with_capacity(PIECES);
+                    for _ in 0..PIECES {
+                        let piece = reader.recv().await.expect("it goes on");
+                        let sent = number(&piece.expect("none is missed"));
+                        let now = start.elapsed().as_nanos() as u64;
+                        taken.push(Duration::from_nanos(now.saturating_sub(sent)));
+                    }
+                    taken
+                })
+            })
+            .collect();
+        let base = vec![7; PIECE];
+        let mut pace = tokio::time::interval(PAUSE);
+        for _ in 0..PIECES {
+            pace.tick().await;
+            // The piece says when it was put.
+            let mut octets = base.clone();
+            let sent = start.elapsed().as_nanos() as u64;
+            octets[..8].copy_from_slice(&sent.to_be_bytes());
+            let put = streams.ask(Put::octets("bench", octets)).await;
+            assert_eq!(put.expect("it answers"), Ok(READERS));
+        }
+        let mut all = Vec::new();
+        for task in tasks {
+            all.extend(task.await.expect("all came"));
+        }
+        all
+    })
+}
