@@ -15,14 +15,21 @@ const PARTS: &[(&str, &str)] = &[
     ("scale", "runtime"),
     ("pfcp", "pfcp"),
     ("n4", "n4"),
+    ("wasm", "wasm"),
     ("messages", TYPESCRIPT),
+    ("tools", "tools"),
 ];
 
 /// The part is measured by programs of the TypeScript package, and one of the bench workspace.
 const TYPESCRIPT: &str = "typescript";
 
+/// A program that is a package of its own, because of what it brings along.
+const APART: &[(&str, &str)] = &[("wasm", "strowger-bench-wasm")];
+
 /// The packages whose versions a page names.
-const PEERS: &[&str] = &["tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp"];
+const PEERS: &[&str] = &[
+    "tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp", "wasmtime", "cap-std",
+];
 
 /// Measures a part, and keeps the rows when it was measured whole and at length.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -80,11 +87,14 @@ fn programs(project: &Project, part: &str, program: &str) -> Result<Vec<Command>
     if program == TYPESCRIPT {
         return typescript::benches(project);
     }
-    let binary = ["--release", "--bin", program];
+    let mut binary = vec!["--release", "--bin", program];
+    if let Some((_, package)) = APART.iter().find(|(apart, _)| *apart == program) {
+        binary.extend(["--package", package]);
+    }
     let mut build = bench_cargo(project);
-    step::run(build.arg("build").args(binary).arg("--quiet"))?;
+    step::run(build.arg("build").args(&binary).arg("--quiet"))?;
     let mut measure = bench_cargo(project);
-    measure.args(["run", "--quiet"]).args(binary);
+    measure.args(["run", "--quiet"]).args(&binary);
     measure.args(["--", "--part", part]);
     Ok(vec![measure])
 }
@@ -287,6 +297,7 @@ fn surroundings(project: &Project, part: &str) -> Value {
         "processor": processor,
         "cores": cores,
         "system": said("uname", &["-sr"]),
+        "idle": idle(),
         "rustc": said("rustc", &["--version"]),
         "commit": said("git", &["rev-parse", "--short", "HEAD"]),
         "load": std::fs::read_to_string("/proc/loadavg").ok().map(|text| {
@@ -298,6 +309,17 @@ fn surroundings(project: &Project, part: &str) -> Value {
             versions(&lock.unwrap_or_default())
         },
     })
+}
+
+/// How an idle processor of a guest waits, where the system says so. Whether it looks out for work
+/// before it goes to the host decides what it costs to wake another thread: 10 or 100 microseconds.
+fn idle() -> Option<String> {
+    let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_governor");
+    let poll = std::fs::read_to_string("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
+    match (governor.ok()?.trim(), poll) {
+        ("haltpoll", Ok(poll)) => Some(format!("haltpoll of {} ns", poll.trim())),
+        (governor, _) => Some(governor.to_owned()),
+    }
 }
 
 /// The versions of the peers, from the lock file of the bench workspace.

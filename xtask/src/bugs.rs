@@ -23,7 +23,7 @@ const FIELDS: [Field; 2] = [
     Field {
         lists: &["crates/runtime/src/planted.rs"],
         tests: &["-p", "strowger", "--lib", "--test", "storm"],
-        first: ("storm", ""),
+        first: ("storm", "no_letter"),
         seeds: ("STROWGER_STORM_SEEDS", "0..200"),
     },
     Field {

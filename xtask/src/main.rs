@@ -9,6 +9,7 @@ mod binaries;
 mod bugs;
 mod chaos;
 mod ci;
+mod components;
 mod conformance;
 mod demo;
 mod fuzz;
@@ -49,7 +50,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --keep-going runs on after a failure)
   bench PART               ours beside its peers, in one binary; PART is runtime, scale (many
                            actors and growing load, for the plots), pfcp, n4 (the node under
-                           load) or messages (the actor model in TypeScript)
+                           load), wasm (components), messages (the actor model in TypeScript) or
+                           tools
                            (--quick: short; --only ROWS: separated by commas, with a * at the end
                            for all that begin so; --json: rows only; a whole run goes to
                            docs/performance.json and docs/performance.md is written anew;
@@ -78,6 +80,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
   soak                     the demo under chaos while components come, are upgraded and go; memory,
                            mappings and files have to stay as they were (--for 20m; --json;
                            --background; --binary FILE runs one that is built)
+  components [GUEST...]    build the guests of components/ anew; the result has to be what is in
+                           fixtures/components (--save: puts it there)
   bugs [BUG...]            plant bugs in the runtime and in the N4 node, one at a time; each must be
                            found (--list)
   mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
@@ -111,6 +115,7 @@ fn main() -> ExitCode {
         Some("chaos") => chaos::run(&project, &rest),
         Some("torture") => torture::run(&project, &rest),
         Some("soak") => soak::run(&project, &rest),
+        Some("components") => components::run(&project, &rest),
         Some("bugs") => bugs::run(&project, &rest),
         Some("bench") => bench::run(&project, &rest),
         Some("conformance") => conformance::run(&project, &rest),

@@ -3,8 +3,8 @@
 //!
 //! `cargo-mutants` names the changes. All of them are built into one copy of the crate, each
 //! behind a switch ([`schema`]), so that a change costs no build, and only those tests that come by
-//! it ([`suite`]). The few changes that cannot be switched, such as those in a `const fn`, are
-//! built one at a time.
+//! it ([`suite`]). The few changes that cannot be switched, such as those in what the compiler
+//! computes, are built one at a time.
 //!
 //! A later run leaves out what an earlier one saw caught while the function is the same, so one
 //! that was broken off goes on where it was.
@@ -82,22 +82,30 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Leaves out what changes nothing, and says why.
+/// Leaves out what changes nothing, and says why. What is listed there has to be among the changes.
 fn without_equivalent(project: &Project, changes: Vec<Change>) -> Result<Vec<Change>, String> {
     let mut left = Vec::new();
+    let of_changes = |one: &&Equivalent| changes.iter().any(|change| one.is_in(change));
+    let mut unseen: Vec<_> = EQUIVALENT.iter().filter(of_changes).collect();
     for change in changes {
         let text = std::fs::read_to_string(project.root().join(&change.file));
         let text = text.map_err(|error| format!("{}: {error}", change.file))?;
         let line = text.lines().nth(change.start.0.saturating_sub(1));
         let line = line.unwrap_or_default();
         match EQUIVALENT.iter().find(|one| one.is(&change, line)) {
-            Some(Equivalent { reason, .. }) => {
-                term::note(&format!("  left out: {}: {reason}", change.name));
+            Some(one) => {
+                term::note(&format!("  left out: {}: {}", change.name, one.reason));
+                unseen.retain(|other| !std::ptr::eq(*other, one));
             }
             None => left.push(change),
         }
     }
-    Ok(left)
+    match unseen.first() {
+        Some(one) => Err(format!(
+            "listed as one that changes nothing, and not there: {one}"
+        )),
+        None => Ok(left),
+    }
 }
 
 /// All changes of these files, as cargo-mutants lists them.

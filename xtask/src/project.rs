@@ -1,5 +1,6 @@
 //! The repository as the verbs see it: where it is, its files, its packages.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,19 +86,41 @@ impl Project {
         Ok(files)
     }
 
-    /// A fresh copy of the workspace's sources, below the target folder.
-    pub(crate) fn copied(&self, name: &str) -> Result<PathBuf, String> {
+    /// A copy of the workspace's sources, below the target folder. What `keeps` names stays as it
+    /// is there; what is the same stays as old, so that cargo does not build it again.
+    pub(crate) fn copied(
+        &self,
+        name: &str,
+        keeps: impl Fn(&str) -> bool,
+    ) -> Result<PathBuf, String> {
         let copy = self.target().join(name);
         let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
-        if copy.exists() {
-            std::fs::remove_dir_all(&copy).map_err(failed)?;
+        let files = self.files()?;
+        let wanted: BTreeSet<PathBuf> = files.iter().map(|file| copy.join(file)).collect();
+        let mut folders = vec![copy.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().into_iter().flatten() {
+                let path = entry.map_err(failed)?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !wanted.contains(&path) {
+                    std::fs::remove_file(path).map_err(failed)?;
+                }
+            }
         }
-        for file in self.files()? {
-            let to = copy.join(&file);
+        for file in files {
+            let (from, to) = (self.root.join(&file), copy.join(&file));
+            let there = std::fs::read(&to).ok();
+            let stays = |there: Vec<u8>| {
+                keeps(&file) || std::fs::read(&from).is_ok_and(|text| text == there)
+            };
+            if there.is_some_and(stays) {
+                continue;
+            }
             if let Some(folder) = to.parent() {
                 std::fs::create_dir_all(folder).map_err(failed)?;
             }
-            std::fs::copy(self.root.join(&file), &to).map_err(failed)?;
+            std::fs::copy(from, &to).map_err(failed)?;
         }
         Ok(copy)
     }

@@ -4,16 +4,20 @@ mod words;
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use words::{IDS, MESSAGES, PARTS, PREFACE};
+use words::{COMPONENTS, IDS, MESSAGES, PARTS, PREFACE};
 
 const OURS: &str = "strowger";
+/// Who says what the rows of a document say.
+const DOCUMENT: &str = "document";
 
 /// Rows as columns of subjects, for a terminal, with ours beside the first peer at the end.
 pub(crate) fn plain_table(rows: &[Value]) -> String {
+    let rows = &with_document(rows);
     let subjects = subjects(rows);
-    let first_peer = subjects.iter().find(|name| **name != OURS);
+    let mut peers = subjects.iter();
+    let first_peer = peers.find(|name| ![OURS, DOCUMENT].contains(name));
     let mut text = format!("{:<30}", "");
     for subject in &subjects {
         let _ = write!(text, "{subject:>10}");
@@ -78,14 +82,18 @@ fn run(run: &Value) -> String {
                 .collect();
             each.join(", ")
         });
+    let idle = run["idle"]
+        .as_str()
+        .map_or_else(String::new, |idle| format!(" (idle: {idle})"));
     wrapped(&format!(
-        "`{}` on {}, commit {}; {}, {} cores, {}, load {} at the end; {}; {versions}.",
+        "`{}` on {}, commit {}; {}, {} cores, {}{}, load {} at the end; {}; {versions}.",
         get("command"),
         get("date"),
         get("commit"),
         get("processor"),
         run["cores"],
         get("system"),
+        idle,
         get("load"),
         get("rustc"),
     ))
@@ -110,6 +118,13 @@ const UNITS: &[(&str, Says)] = &[
         Says {
             ratios: "How many times more `strowger` does",
             figures: "A second",
+        },
+    ),
+    (
+        "messages/s",
+        Says {
+            ratios: "What part of the messages of `strowger` others handle",
+            figures: "Messages a second",
         },
     ),
     (
@@ -152,9 +167,20 @@ fn ratio_table(rows: &[Value]) -> String {
 }
 
 fn figure_table(rows: &[Value]) -> String {
+    let rows = &with_document(rows);
     table(rows, &subjects(rows), "", |id, subject| {
         value(rows, id, subject).map(figure)
     })
+}
+
+/// The rows, and at the end those of a document that says what they take.
+fn with_document(rows: &[Value]) -> Vec<Value> {
+    let said = rows.iter().filter(|row| row["document"].is_number());
+    let said = said.map(|row| {
+        let (id, value, unit) = (&row["id"], &row["document"], &row["unit"]);
+        json!({ "id": id, "subject": DOCUMENT, "value": value, "unit": unit })
+    });
+    rows.iter().cloned().chain(said).collect()
 }
 
 /// A table with a row for each id that has a cell.
@@ -237,7 +263,11 @@ fn ratio(times: f64) -> String {
 fn legend(part: &str, rows: &[Value]) -> String {
     let known = |id: &str| ids(rows).iter().any(|have| family(have) == id);
     let mut text = String::new();
-    let says = if part == "messages" { MESSAGES } else { IDS };
+    let says = match part {
+        "messages" => MESSAGES,
+        "wasm" => COMPONENTS,
+        _ => IDS,
+    };
     for (id, what) in says.iter().filter(|(id, _)| known(id)) {
         let line = wrapped(&format!("`{id}`: {what}."));
         let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
@@ -331,7 +361,6 @@ fn wrapped(paragraph: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn rows() -> Vec<Value> {
         fn row(id: &str, subject: &str, value: f64, unit: &str) -> Value {
@@ -366,6 +395,19 @@ mod tests {
             page.lines().all(|line| line.chars().count() <= 100),
             "{page}"
         );
+    }
+
+    #[test]
+    fn what_a_document_says_stands_beside_and_is_no_peer() {
+        let mut rows = rows();
+        rows[1]["document"] = json!(40);
+        let plain = plain_table(&rows);
+        assert!(plain.contains("  document"), "{plain}");
+        assert!(plain.contains("to tokio"), "{plain}");
+        let all = json!({ "runtime": { "run": {}, "rows": rows } });
+        let page = page(all.as_object().expect("an object"));
+        assert!(page.contains("| | strowger | tokio | document |"), "{page}");
+        assert!(!page.contains("to document"), "{page}");
     }
 
     #[test]

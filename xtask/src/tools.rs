@@ -48,8 +48,8 @@ pub(crate) fn ensure() -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     let mut missing = Vec::new();
     for tool in TOOLS {
-        if version(tool).is_none() && may_install() {
-            install(tool);
+        if version(tool).is_none() {
+            install(tool.package);
         }
         match version(tool) {
             Some(version) => lines.push(format!("{}: {version}", tool.program)),
@@ -71,8 +71,8 @@ pub(crate) fn ensure() -> Result<Vec<String>, String> {
 
 /// Whether a tool is here, after an attempt to install it.
 pub(crate) fn obtain(tool: &Tool) -> bool {
-    if version(tool).is_none() && may_install() {
-        install(tool);
+    if version(tool).is_none() {
+        install(tool.package);
     }
     let here = version(tool).is_some();
     if !here {
@@ -85,7 +85,8 @@ pub(crate) fn obtain(tool: &Tool) -> bool {
     here
 }
 
-fn version(tool: &Tool) -> Option<String> {
+/// What the tool says of its version, if it is here.
+pub(crate) fn version(tool: &Tool) -> Option<String> {
     let output = Command::new(tool.program)
         .arg(tool.version_flag)
         .output()
@@ -103,11 +104,12 @@ fn may_install() -> bool {
     root && std::path::Path::new("/etc/debian_version").exists()
 }
 
-fn install(tool: &Tool) {
-    term::note(&format!(
-        "{} is missing: installing it with apt-get",
-        tool.program
-    ));
+/// Installs a Debian package, if this is Debian and we may.
+pub(crate) fn install(package: &str) {
+    if !may_install() {
+        return;
+    }
+    term::note(&format!("{package} is missing: installing it with apt-get"));
     let apt = |args: &[&str]| {
         Command::new("apt-get")
             .args(args)
@@ -117,7 +119,7 @@ fn install(tool: &Tool) {
             .status()
             .is_ok_and(|status| status.success())
     };
-    let install = ["install", "-y", "--no-install-recommends", tool.package];
+    let install = ["install", "-y", "--no-install-recommends", package];
     // The package lists of a fresh container are empty; elsewhere they are good enough.
     if !apt(&install) && apt(&["update"]) {
         apt(&install);

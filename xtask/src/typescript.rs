@@ -61,9 +61,25 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
             "the conformance suite was run as {suites:?} on Node and as {same:?} on Bun"
         ));
     }
+    let agents = agents(project, &program)?;
     let suites = suites.join(", ");
-    let said = format!("{on_node} passed on Node, {on_bun} on Bun; conformance: {suites}");
-    Ok((on_node + on_bun, said))
+    let said = format!(
+        "{on_node} passed on Node, {on_bun} on Bun; conformance: {suites}; {agents} with the \
+         official client of agents"
+    );
+    Ok((on_node + on_bun + agents, said))
+}
+
+/// What the official client of the Model Context Protocol sees of a node; how many tests passed.
+fn agents(project: &Project, program: &Path) -> Result<u64, String> {
+    let folder = project.root().join("interop/mcp");
+    step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter=tap"])
+        .env("STROWGER_BIN", program)
+        .current_dir(&folder);
+    let (passed, _) = passed(&mut node, |line| line.strip_prefix("# pass "))?;
+    Ok(passed)
 }
 
 /// Installs what the lock file names, and compiles.

@@ -1,5 +1,7 @@
 //! Changes that change nothing anybody can see, each with the reason.
 
+use std::fmt;
+
 use super::schema::Change;
 
 /// A change that no test can find.
@@ -16,12 +18,28 @@ pub(super) struct Equivalent {
 impl Equivalent {
     /// Whether it is this change, on this line.
     pub(super) fn is(&self, change: &Change, line: &str) -> bool {
-        let named = change.file.ends_with(self.file) && change.what == self.what;
-        named && line.contains(self.line)
+        self.is_in(change) && change.what == self.what && line.contains(self.line)
+    }
+
+    /// Whether it is one of the file that is changed.
+    pub(super) fn is_in(&self, change: &Change) -> bool {
+        change.file.ends_with(self.file)
+    }
+}
+
+impl fmt::Display for Equivalent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file, self.what)
     }
 }
 
 const SLOWER: &str = "the next one of a batch is then taken under the lock: the same, more slowly";
+
+const DISJOINT: &str = "no bit is in both";
+
+const ROOM: &str = "there is more room than elements";
+
+const NONE_LACKS: &str = "where nothing is missing, no interface is taken away";
 
 /// All of them; printed with each run.
 pub(super) const EQUIVALENT: &[Equivalent] = &[
@@ -78,5 +96,59 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         what: "replace > with >= in Backoff::jitter",
         line: "",
         reason: "a jitter of one becomes one, and one of zero zero",
+    },
+    Equivalent {
+        file: "wire/index.rs",
+        what: "replace | with ^ in Node::hold",
+        line: "",
+        reason: DISJOINT,
+    },
+    Equivalent {
+        file: "wire/index.rs",
+        what: "replace - with + in Index::walk_all",
+        line: "let most = ",
+        reason: ROOM,
+    },
+    Equivalent {
+        file: "wire/index.rs",
+        what: "replace / with * in Index::walk_all",
+        line: "let most = ",
+        reason: ROOM,
+    },
+    Equivalent {
+        file: "wire/index.rs",
+        what: "replace < with <= in Index::walk_all",
+        line: "if self.nodes.len() < most {",
+        reason: "what is long enough is made as long as it is",
+    },
+    Equivalent {
+        file: "wire/index.rs",
+        what: "replace & with | in Index::only_one",
+        line: "group.wanted & !slots",
+        reason: NONE_LACKS,
+    },
+    Equivalent {
+        file: "wire/index.rs",
+        what: "replace & with ^ in Index::only_one",
+        line: "group.wanted & !slots",
+        reason: NONE_LACKS,
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace & with | in Walk<'_>::close",
+        line: "group.wanted & !seen.slots",
+        reason: NONE_LACKS,
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace & with ^ in Walk<'_>::close",
+        line: "group.wanted & !seen.slots",
+        reason: NONE_LACKS,
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace | with ^ in key",
+        line: "",
+        reason: DISJOINT,
     },
 ];

@@ -15,6 +15,9 @@ use crate::binaries::{self, Binary};
 use crate::project::Project;
 use crate::{step, term};
 
+/// What the compiler says where it has to run what it cannot.
+const NOT_CONST: &str = "E0015";
+
 /// How often the compiler may name changes that do not build before the hunt gives up.
 const ROUNDS: usize = 20;
 
@@ -82,13 +85,16 @@ impl<'a> Hunt<'a> {
         changes: Vec<Change>,
         afresh: bool,
     ) -> Result<Self, String> {
-        let copy = project.copied("mutants/copy")?;
         let mut texts = BTreeMap::new();
         for change in &changes {
             if !texts.contains_key(&change.file) {
-                texts.insert(change.file.clone(), read(&copy.join(&change.file))?);
+                let text = read(&project.root().join(&change.file))?;
+                texts.insert(change.file.clone(), text);
             }
         }
+        // What an earlier run switched is most likely what this one would.
+        let switched = |file: &str| file == subject.library || texts.contains_key(file);
+        let copy = project.copied("mutants/copy", switched)?;
         let outcomes = Outcomes::open(super::folder(project).join("outcomes"), afresh)?;
         Ok(Self {
             project,
@@ -105,29 +111,29 @@ impl<'a> Hunt<'a> {
     pub(super) fn run(self) -> Result<String, String> {
         let begun = Instant::now();
         let mut tally = Tally::default();
-        let todo: Vec<usize> = (0..self.changes.len())
-            .filter(|&number| !self.outcomes.knows(&self.stamp(number)))
-            .collect();
-        tally.before = self.changes.len() - todo.len();
+        let open = |number: &usize| self.outcomes.of(&self.stamp(*number)).is_none();
+        tally.before = self.changes.len() - (0..self.changes.len()).filter(open).count();
         if tally.before > 0 {
             let before = tally.before;
             term::note(&format!("  {before} were caught before, in this very code"));
         }
         let Sorted {
-            switched,
-            alone,
+            mut switched,
+            mut alone,
             dead,
-        } = self.switch_all(&todo)?;
+        } = self.switch_all()?;
         for number in dead {
             self.enter(number, End::Unviable, &mut tally)?;
         }
+        switched.retain(open);
+        alone.retain(open);
         if !switched.is_empty() {
             let suite = Suite::new(
                 self.build(self.subject.tests)?,
                 self.subject.only,
                 &super::folder(self.project),
             )?;
-            suite.run_each(&switched, |number, end| self.enter(number, end, &mut tally))?;
+            suite.run_each(switched, |number, end| self.enter(number, end, &mut tally))?;
         }
         self.restore(self.subject.library)?;
         for number in alone {
@@ -152,7 +158,7 @@ impl<'a> Hunt<'a> {
             }
             End::Unviable => {
                 tally.unviable += 1;
-                self.outcomes.add(&self.stamp(number), "the compiler")?;
+                self.outcomes.add(&self.stamp(number), COMPILER)?;
             }
             End::Missed => {
                 let word = term::paint(term::Ink::Red, "MISSED");
@@ -163,26 +169,30 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    /// Writes all changes that build as branches; returns them, those that must be built alone,
-    /// and those that do not build.
-    fn switch_all(&self, todo: &[usize]) -> Result<Sorted, String> {
+    /// Writes all changes that build as branches, also those that were caught before: what is
+    /// written the same again is not built again. Returns them, those that must be built alone, and
+    /// those that turn out not to build.
+    fn switch_all(&self) -> Result<Sorted, String> {
         let library = self.subject.library;
         let text = read(&self.project.root().join(library))?;
         write(&self.copy.join(library), &format!("{text}{SWITCH}"))?;
-        let mut left: BTreeSet<usize> = todo.iter().copied().collect();
+        let builds = |number: &usize| self.outcomes.of(&self.stamp(*number)) != Some(COMPILER);
+        let mut left: BTreeSet<usize> = (0..self.changes.len()).filter(builds).collect();
         let (mut alone, mut dead) = (Vec::new(), Vec::new());
+        let mut constant = self.outcomes.constant();
         for _ in 0..ROUNDS {
             let mut parts = BTreeMap::new();
             for (file, text) in &self.texts {
                 let of_file = left.iter().map(|&number| (number, &self.changes[number]));
                 let of_file: Vec<_> = of_file.filter(|(_, one)| one.file == *file).collect();
-                let branched =
-                    schema::branch(text, &of_file).map_err(|error| format!("{file}: {error}"))?;
+                let branched = schema::branch(text, &of_file, &constant)
+                    .map_err(|error| format!("{file}: {error}"))?;
                 write(&self.copy.join(file), &branched.text)?;
-                for number in branched.alone {
-                    left.remove(&number);
-                    alone.push(number);
+                for number in branched.alone.iter().chain(&branched.dead) {
+                    left.remove(number);
                 }
+                alone.extend(branched.alone);
+                dead.extend(branched.dead);
                 parts.insert(file.clone(), branched.parts);
             }
             let mut errors = self.errors()?;
@@ -193,20 +203,30 @@ impl<'a> Hunt<'a> {
                     dead,
                 });
             }
-            let before = left.len();
+            let before = (left.len(), constant.len());
             let mut said = Vec::new();
-            while let Some(Diagnostic { places, text }) = errors.pop() {
+            while let Some(error) = errors.pop() {
+                if let Some(name) = error.needs_const()
+                    && constant.insert(name.clone())
+                {
+                    self.outcomes.add(&format!("{CONSTANT}{name}"), COMPILER)?;
+                }
+                let Diagnostic { code, places, text } = error;
                 let named = places.iter().find_map(|(file, at)| {
                     let mut within = parts.get(file)?.iter();
                     within.find(|(range, _)| range.start <= *at && *at <= range.end)
                 });
                 match named {
+                    // A switch that cannot be read where it is.
+                    Some((_, number)) if code == NOT_CONST && left.remove(number) => {
+                        alone.push(*number);
+                    }
                     Some((_, number)) if left.remove(number) => dead.push(*number),
                     Some(_) => {}
                     None => said.push(text),
                 }
             }
-            if left.len() == before {
+            if (left.len(), constant.len()) == before {
                 return Err(format!("the copy does not build\n{}", said.join("\n")));
             }
         }
@@ -244,7 +264,9 @@ impl<'a> Hunt<'a> {
                 "CARGO_TARGET_DIR",
                 super::folder(self.project).join("target"),
             )
-            .env("CARGO_PROFILE_DEV_DEBUG", "0");
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            // The copy is built once or twice, and its tests run hundreds of times.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         cargo
     }
 
@@ -317,6 +339,7 @@ impl Tally {
 
 /// An error of the compiler: where, and how it is shown.
 struct Diagnostic {
+    code: String,
     places: Vec<(String, usize)>,
     text: String,
 }
@@ -335,18 +358,36 @@ impl Diagnostic {
             Some((span["file_name"].as_str()?.to_owned(), at))
         };
         Some(Self {
+            code: message["code"]["code"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             places: spans.iter().filter_map(place).collect(),
             text: message["rendered"].as_str().unwrap_or_default().to_owned(),
         })
         // The last line only counts the errors before it.
         .filter(|this| !this.places.is_empty())
     }
+
+    /// The name of the function that the compiler has to run, and cannot.
+    fn needs_const(&self) -> Option<String> {
+        let mut quoted = self.text.split('`');
+        let path = quoted.nth(1).filter(|_| self.code == NOT_CONST)?;
+        let name = path.rsplit("::").next();
+        name.filter(|name| *name != "mutant").map(str::to_owned)
+    }
 }
 
-/// What was caught, by stamp, on disk.
+/// What catches a change that does not build.
+const COMPILER: &str = "the compiler";
+
+/// What stands before the name of a function that has to stay a `const fn`.
+const CONSTANT: &str = "const fn ";
+
+/// By what each change was caught, by stamp, on disk.
 struct Outcomes {
     path: PathBuf,
-    caught: BTreeSet<String>,
+    caught: BTreeMap<String, String>,
 }
 
 impl Outcomes {
@@ -356,13 +397,22 @@ impl Outcomes {
             std::fs::remove_file(&path).map_err(failed)?;
         }
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let stamp = |line: &str| Some(line.split_once('\t')?.0.to_owned());
-        let caught = text.lines().filter_map(stamp).collect();
+        let line = |line: &str| {
+            let (stamp, by) = line.split_once('\t')?;
+            Some((stamp.to_owned(), by.to_owned()))
+        };
+        let caught = text.lines().filter_map(line).collect();
         Ok(Self { path, caught })
     }
 
-    fn knows(&self, stamp: &str) -> bool {
-        self.caught.contains(stamp)
+    fn of(&self, stamp: &str) -> Option<&str> {
+        self.caught.get(stamp).map(String::as_str)
+    }
+
+    fn constant(&self) -> BTreeSet<String> {
+        let names = self.caught.keys();
+        let names = names.filter_map(|stamp| stamp.strip_prefix(CONSTANT));
+        names.map(str::to_owned).collect()
     }
 
     fn add(&self, stamp: &str, by: &str) -> Result<(), String> {
@@ -384,6 +434,10 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Writes what is not there already: cargo builds what is newer.
 fn write(path: &Path, text: &str) -> Result<(), String> {
+    if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,11 +1,11 @@
 //! Changes as branches: one program that holds all of them, each behind a switch.
 //!
 //! A change `a + b` to `a - b` becomes `if mutant(7) { a - b } else { a + b }`, and one that
-//! replaces what a function returns becomes an early return. So the crate is built once for
-//! hundreds of changes. Only one is switched on at a time, so what stands in a branch is the text
-//! as it was.
+//! replaces what a function returns becomes an early return. A `const fn` with changes is a plain
+//! one, where nothing needs it to be more. So the crate is built once for hundreds of changes.
+//! Only one is switched on at a time, so what stands in a branch is the text as it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde_json::Value;
@@ -121,18 +121,32 @@ pub(super) struct Branched {
     pub(super) parts: Vec<(Range<usize>, usize)>,
     /// Changes that cannot be branches: in what is computed by the compiler, or in a pattern.
     pub(super) alone: Vec<usize>,
+    /// Changes that no compiler takes: there is no `||` between `let`s.
+    pub(super) dead: Vec<usize>,
 }
 
-/// Puts the changes of a file into it, each with its number.
-pub(super) fn branch(text: &str, changes: &[(usize, &Change)]) -> Result<Branched, String> {
+/// Puts the changes of a file into it, each with its number. What is in `constant` stays a
+/// `const fn`.
+pub(super) fn branch(
+    text: &str,
+    changes: &[(usize, &Change)],
+    constant: &BTreeSet<String>,
+) -> Result<Branched, String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
-    let mut finder = Finder::default();
+    let mut finder = Finder {
+        constant: constant.clone(),
+        ..Finder::default()
+    };
     finder.visit_file(&file);
     let mut sites: Vec<Site> = Vec::new();
-    let mut alone = Vec::new();
+    let (mut alone, mut dead) = (Vec::new(), Vec::new());
     for (number, change) in changes {
         let Some((range, shape)) = finder.find(text, change) else {
-            alone.push(*number);
+            if finder.is_dead(text, change) {
+                dead.push(*number);
+            } else {
+                alone.push(*number);
+            }
             continue;
         };
         let mut put = (*number, change.replacement.clone());
@@ -153,8 +167,9 @@ pub(super) fn branch(text: &str, changes: &[(usize, &Change)]) -> Result<Branche
     }
     // What holds others comes before them.
     sites.sort_by_key(|site| (site.range.start, std::cmp::Reverse(site.range.end)));
+    let text = finder.freed(text, &sites);
     let mut writer = Writer {
-        text,
+        text: &text,
         sites: &sites,
         out: String::with_capacity(text.len() * 2),
         parts: Vec::new(),
@@ -164,6 +179,7 @@ pub(super) fn branch(text: &str, changes: &[(usize, &Change)]) -> Result<Branche
         text: writer.out,
         parts: writer.parts,
         alone,
+        dead,
     })
 }
 
@@ -232,10 +248,9 @@ impl Writer<'_> {
     }
 
     fn branch(&mut self, change: usize, put: &str) {
-        self.out
-            .push_str(&format!("if crate::mutant({change}) {{ "));
         let start = self.out.len();
-        self.out.push_str(put);
+        self.out
+            .push_str(&format!("if crate::mutant({change}) {{ {put}"));
         self.parts.push((start..self.out.len(), change));
         self.out.push_str(" }");
     }
@@ -260,12 +275,18 @@ struct Finder {
     /// By where the operator starts.
     binaries: BTreeMap<usize, Binary>,
     unaries: BTreeMap<usize, Unary>,
+    /// Where `&&` stands between `let`s.
+    chained: BTreeSet<usize>,
     guards: Vec<Range<usize>>,
     /// Where the patterns of arms without a guard end, by where the arm starts.
     arms: BTreeMap<usize, usize>,
     /// Functions whose body runs where a switch can be read, and which return a type of theirs.
     bodies: Vec<Range<usize>>,
     in_const: usize,
+    /// The names of functions that the compiler runs.
+    constant: BTreeSet<String>,
+    /// Functions that it need not run: their bodies, and where they say `const`.
+    free: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Finder {
@@ -297,14 +318,39 @@ impl Finder {
         }
     }
 
-    fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
+    fn is_dead(&self, text: &str, change: &Change) -> bool {
+        let start = offset(text, change.start);
+        change.replacement == "||" && start.is_some_and(|start| self.chained.contains(&start))
+    }
+
+    /// Notes a function; whether it has to stay a `const fn`.
+    fn body(&mut self, signature: &syn::Signature, block: &syn::Block) -> bool {
+        let is_const = signature.constness.is_some();
+        let stays = is_const && self.constant.contains(&signature.ident.to_string());
+        let body = block.span().byte_range();
+        if is_const && !stays {
+            let word = signature.constness.span().byte_range();
+            self.free.push((body.clone(), word));
+        }
         let opaque = match &signature.output {
             syn::ReturnType::Type(_, kind) => matches!(**kind, syn::Type::ImplTrait(_)),
             syn::ReturnType::Default => false,
         };
-        if signature.constness.is_none() && !opaque {
-            self.bodies.push(block.span().byte_range());
+        if !stays && !opaque {
+            self.bodies.push(body);
         }
+        stays
+    }
+
+    /// The text, of the same length, in which functions with changes are plain ones.
+    fn freed(&self, text: &str, sites: &[Site]) -> String {
+        let mut text = text.to_owned();
+        for (body, word) in &self.free {
+            if sites.iter().any(|site| body.contains(&site.range.start)) {
+                text.replace_range(word.clone(), &" ".repeat(word.len()));
+            }
+        }
+        text
     }
 
     fn within(&mut self, is_const: bool, visit: impl FnOnce(&mut Self)) {
@@ -324,14 +370,12 @@ fn holds_let(expression: &syn::Expr) -> bool {
 
 impl<'ast> Visit<'ast> for Finder {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.body(&item.sig, &item.block);
-        let is_const = item.sig.constness.is_some();
+        let is_const = self.body(&item.sig, &item.block);
         self.within(is_const, |this| visit::visit_item_fn(this, item));
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.body(&item.sig, &item.block);
-        let is_const = item.sig.constness.is_some();
+        let is_const = self.body(&item.sig, &item.block);
         self.within(is_const, |this| visit::visit_impl_item_fn(this, item));
     }
 
@@ -347,16 +391,26 @@ impl<'ast> Visit<'ast> for Finder {
         self.within(true, |this| visit::visit_item_static(this, item));
     }
 
+    fn visit_type_array(&mut self, array: &'ast syn::TypeArray) {
+        self.within(true, |this| visit::visit_type_array(this, array));
+    }
+
+    fn visit_expr_repeat(&mut self, array: &'ast syn::ExprRepeat) {
+        self.visit_expr(&array.expr);
+        self.within(true, |this| this.visit_expr(&array.len));
+    }
+
     fn visit_expr_binary(&mut self, both: &'ast syn::ExprBinary) {
-        let chained = holds_let(&both.left) || holds_let(&both.right);
-        if self.in_const == 0 && !chained {
+        let start = both.op.span().byte_range().start;
+        if holds_let(&both.left) || holds_let(&both.right) {
+            self.chained.insert(start);
+        } else if self.in_const == 0 {
             let binary = Binary {
                 whole: both.span().byte_range(),
                 left: both.left.span().byte_range(),
                 right: both.right.span().byte_range(),
             };
-            self.binaries
-                .insert(both.op.span().byte_range().start, binary);
+            self.binaries.insert(start, binary);
         }
         visit::visit_expr_binary(self, both);
     }
@@ -408,34 +462,65 @@ mod tests {
         }
     }
 
+    fn plain(text: &str, changes: &[(usize, &Change)]) -> Result<Branched, String> {
+        branch(text, changes, &BTreeSet::new())
+    }
+
     #[test]
     fn a_change_is_a_branch_and_those_inside_it_stay_as_they_were() {
         let and = change("BinaryOperator", "||", 14, 2);
         let not = change("UnaryOperator", "", 17, 1);
-        let branched = branch(TEXT, &[(1, &and), (2, &not)]).expect("it is Rust");
+        let branched = plain(TEXT, &[(1, &and), (2, &not)]).expect("it is Rust");
         let expected = "if (if crate::mutant(1) { a > b || !(b == 3) } else { a > b && \
                         (if crate::mutant(2) { (b == 3) } else { !(b == 3) }) }) { a }";
         assert!(branched.text.contains(expected), "{}", branched.text);
         let (part, number) = branched.parts[1].clone();
-        assert_eq!((&branched.text[part], number), ("(b == 3)", 2));
+        let expected = "if crate::mutant(2) { (b == 3)";
+        assert_eq!((&branched.text[part], number), (expected, 2));
     }
 
     #[test]
     fn a_body_begins_with_what_it_may_return() {
         let one = change("FnValue", "1", 5, 38);
-        let branched = branch(TEXT, &[(3, &one)]).expect("it is Rust");
+        let branched = plain(TEXT, &[(3, &one)]).expect("it is Rust");
         let expected = "    if crate::mutant(3) { return 1; }if a > b";
         assert!(branched.text.contains(expected), "{}", branched.text);
-        let constant = TEXT.replace("fn f", "const fn f");
-        let branched = branch(&constant, &[(3, &one)]).expect("it is Rust");
-        assert_eq!(branched.alone, [3]);
+    }
+
+    #[test]
+    fn a_const_fn_becomes_a_plain_one_unless_the_compiler_runs_it() {
+        let text = TEXT.replace("fn f", "const fn f");
+        let text = format!("{text}\nconst fn g() -> u8 {{ 4 }}\n");
+        let one = change("FnValue", "1", 5, 38);
+        let branched = plain(&text, &[(3, &one)]).expect("it is Rust");
+        assert!(branched.text.starts_with("      fn f"), "{}", branched.text);
+        assert!(branched.text.contains("return 1;") && branched.text.contains("const fn g"));
+        let constant = BTreeSet::from(["f".to_owned()]);
+        let branched = branch(&text, &[(3, &one)], &constant).expect("it is Rust");
+        assert_eq!((branched.text, branched.alone), (text, vec![3]));
+    }
+
+    #[test]
+    fn a_length_is_computed_by_the_compiler() {
+        let text = "struct S(\n    [u8; 1 << 2]);\n";
+        let one = change("BinaryOperator", ">>", 12, 2);
+        let branched = plain(text, &[(5, &one)]).expect("it is Rust");
+        assert_eq!((branched.text.as_str(), branched.alone), (text, vec![5]));
+    }
+
+    #[test]
+    fn there_is_no_or_between_lets() {
+        let text = "fn f(a: Option<u8>) {\n    if let Some(3) = a && g() && h() {}\n}\n";
+        let [one, two] = [24, 31].map(|column| change("BinaryOperator", "||", column, 2));
+        let branched = plain(text, &[(5, &one), (6, &two)]).expect("it is Rust");
+        assert_eq!((branched.text.as_str(), branched.dead), (text, vec![5, 6]));
     }
 
     #[test]
     fn an_arm_that_is_deleted_is_one_that_never_matches() {
         let text = "fn f(a: u8) -> u8 {\n    match a { 1 | 2 => 3, _ => a }\n}\n";
         let one = change("MatchArm", "", 15, 10);
-        let branched = branch(text, &[(4, &one)]).expect("it is Rust");
+        let branched = plain(text, &[(4, &one)]).expect("it is Rust");
         let expected = "match a { 1 | 2 if !crate::mutant(4) => 3, _ => a }";
         assert!(branched.text.contains(expected), "{}", branched.text);
         assert_eq!(branched.parts.len(), 1);

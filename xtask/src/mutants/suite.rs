@@ -5,10 +5,10 @@
 //! more of them as long as none fails.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,9 @@ const SEEDS: &str = "0..40";
 /// The least time that tests get on a change, however fast they are without.
 const LEAST: Duration = Duration::from_secs(5);
 
-/// What the address space of a test may grow to, in KiB: some changes lead to endless queues.
-const MEMORY: &str = "16000000";
+/// What the data of a test may grow to, in KiB: some changes lead to endless queues, and there is
+/// a test for each processor.
+const MEMORY: &str = "4000000";
 
 /// How many tests of a program run at first; each further time it is this many times more.
 const GROWTH: usize = 4;
@@ -53,30 +54,53 @@ struct Batch<'a> {
 }
 
 impl Suite {
-    /// Runs each test without a change, and notes what it meets.
+    /// Runs each test without a change, and notes what it meets; what an earlier run noted of the
+    /// same programs still holds.
     pub(super) fn new(
         binaries: Vec<Binary>,
         only: &'static [&'static str],
         folder: &Path,
     ) -> Result<Self, String> {
-        let met = folder.join("met");
         let begun = Instant::now();
-        let mut tests = Vec::new();
+        let note = folder.join("asked");
+        let stamps = binaries.iter().map(Binary::stamp);
+        let mark = stamps.chain([only.join(" ")]).collect::<Vec<_>>().join(" ");
+        if let Some(tests) = noted(&note, &mark) {
+            let count = tests.len();
+            term::note(&format!("  {count} tests, asked before what they come by"));
+            let tests = Some(tests);
+            return Ok(Self {
+                binaries,
+                only,
+                tests,
+            });
+        }
+        let mut names = Vec::new();
         for (number, binary) in binaries.iter().enumerate() {
             let args = [&["--list", "--format", "terse"][..], only].concat();
             let listed = step::output(&mut limited(binary, &args))?;
-            for name in listed
-                .lines()
-                .filter_map(|line| line.strip_suffix(": test"))
-            {
-                tests.push(Test::alone(number, binary, name, &met)?);
-            }
+            let listed = listed.lines();
+            let of_binary = listed.filter_map(|line| line.strip_suffix(": test"));
+            names.extend(of_binary.map(|name| (number, name.to_owned())));
         }
+        let mut tests = Vec::with_capacity(names.len());
+        let ask = |at: usize| {
+            let (number, name) = &names[at];
+            let met = folder.join(format!("met-{at}"));
+            Test::alone(*number, &binaries[*number], name, &met)
+        };
+        for_each((0..names.len()).collect(), ask, |test| {
+            tests.push(test?);
+            Ok(())
+        })?;
         let (count, took) = (tests.len(), term::human(begun.elapsed()));
         term::note(&format!(
             "  {count} tests, asked in {took} what they come by"
         ));
-        tests.sort_by_key(|test| test.took);
+        tests.sort_by_key(|test: &Test| test.took);
+        let lines = tests.iter().map(Test::line);
+        let text = iter::once(mark).chain(lines).collect::<Vec<_>>().join("\n");
+        std::fs::write(&note, text).map_err(|error| format!("{}: {error}", note.display()))?;
         Ok(Self {
             binaries,
             only,
@@ -116,28 +140,11 @@ impl Suite {
     /// hands over what came of it, in the order in which they end.
     pub(super) fn run_each(
         &self,
-        numbers: &[usize],
+        numbers: Vec<usize>,
         mut each: impl FnMut(usize, End) -> Result<(), String>,
     ) -> Result<(), String> {
-        let next = AtomicUsize::new(0);
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let (sender, ends) = mpsc::channel();
-        thread::scope(|scope| {
-            for _ in 0..workers {
-                let (next, sender) = (&next, sender.clone());
-                scope.spawn(move || {
-                    while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        // Nobody listens any more after an error.
-                        if sender.send((number, self.run(Some(number)))).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            ends.into_iter()
-                .try_for_each(|(number, end)| each(number, end?))
-        })
+        let run = |number| (number, self.run(Some(number)));
+        for_each(numbers, run, |(number, end)| each(number, end?))
     }
 
     /// What runs on a change, in this order.
@@ -172,16 +179,25 @@ impl Suite {
 
 impl Test {
     fn alone(binary: usize, of: &Binary, name: &str, met: &Path) -> Result<Self, String> {
-        // Absent unless an earlier test left it.
+        // Absent unless a run that was broken off left it.
         let _gone = std::fs::remove_file(met);
         let begun = Instant::now();
         let mut command = limited(of, &["--exact", name]);
         command.env("STROWGER_MUTANTS_MET", met);
-        let output = binaries::output_within(&mut command, LEAST * 60)?;
-        if !output.is_some_and(|output| output.status.success()) {
+        let limit = LEAST * 60;
+        let Some(output) = binaries::output_within(&mut command, limit)? else {
+            let limit = term::human(limit);
+            let of = &of.name;
+            return Err(format!(
+                "{of}: {name} does not end within {limit}, without any change"
+            ));
+        };
+        if !output.status.success() {
             return Err(format!("{}: {name} fails without any change", of.name));
         }
+        // Absent if the test meets nothing.
         let text = std::fs::read_to_string(met).unwrap_or_default();
+        let _gone = std::fs::remove_file(met);
         Ok(Self {
             binary,
             name: name.to_owned(),
@@ -189,6 +205,40 @@ impl Test {
             meets: text.lines().filter_map(|line| line.parse().ok()).collect(),
         })
     }
+
+    fn line(&self) -> String {
+        let Self {
+            binary,
+            name,
+            took,
+            meets,
+        } = self;
+        let meets: Vec<_> = meets.iter().map(ToString::to_string).collect();
+        let (took, meets) = (took.as_micros(), meets.join(" "));
+        format!("{binary}\t{name}\t{took}\t{meets}")
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let mut parts = line.split('\t');
+        Some(Self {
+            binary: parts.next()?.parse().ok()?,
+            name: parts.next()?.to_owned(),
+            took: Duration::from_micros(parts.next()?.parse().ok()?),
+            meets: parts
+                .next()?
+                .split_whitespace()
+                .map_while(|number| number.parse().ok())
+                .collect(),
+        })
+    }
+}
+
+/// The tests that were noted under this mark.
+fn noted(note: &Path, mark: &str) -> Option<Vec<Test>> {
+    let text = std::fs::read_to_string(note).ok()?;
+    let mut lines = text.lines();
+    let same = lines.next()? == mark;
+    same.then(|| lines.map(Test::read).collect())?
 }
 
 impl Batch<'_> {
@@ -220,9 +270,37 @@ impl Batch<'_> {
     }
 }
 
+/// Does work on each of these numbers, as many at a time as there are processors, and hands over
+/// what came of it, in the order in which it ends.
+fn for_each<R: Send>(
+    numbers: Vec<usize>,
+    work: impl Fn(usize) -> R + Sync,
+    mut each: impl FnMut(R) -> Result<(), String>,
+) -> Result<(), String> {
+    let numbers = Mutex::new(numbers.into_iter());
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let (sender, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            let (numbers, work, sender) = (&numbers, &work, sender.clone());
+            let next = || numbers.lock().ok()?.next();
+            scope.spawn(move || {
+                while let Some(number) = next() {
+                    // Nobody listens any more after an error.
+                    if sender.send(work(number)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        results.into_iter().try_for_each(&mut each)
+    })
+}
+
 /// A command for tests that may run wild.
 fn limited(binary: &Binary, args: &[&str]) -> Command {
-    let limit = format!("ulimit -v {MEMORY}; exec \"$0\" --quiet \"$@\"");
+    let limit = format!("ulimit -d {MEMORY}; exec \"$0\" --quiet \"$@\"");
     let mut command = binary.under("sh", &["-c", &limit]);
     command
         .args(args)
@@ -268,6 +346,15 @@ mod tests {
             [("unit", 4), ("unit", 5), ("storm", 1), ("unit", 16)]
         );
         assert!(suite.batches(Some(8)).is_empty());
+    }
+
+    #[test]
+    fn what_is_noted_of_a_test_is_read_again() {
+        let test = Test::read("1\tstorm::a\t12345\t3 17").expect("a note");
+        assert_eq!((test.binary, test.name.as_str()), (1, "storm::a"));
+        assert_eq!(test.took, Duration::from_micros(12345));
+        assert_eq!(test.meets, BTreeSet::from([3, 17]));
+        assert_eq!(test.line(), "1\tstorm::a\t12345\t3 17");
     }
 
     #[test]

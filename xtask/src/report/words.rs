@@ -11,17 +11,18 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
     (
         "runtime",
         "Runtime",
-        "Counters that add numbers, on two workers; every subject runs the same work, and the \
-         sums are compared. Each figure is the median of interleaved rounds. `tokio` is a task \
-         and a channel written by hand, without supervision, names or deadlines; `actix` runs on \
-         two arbiters, actors and driver on the first. Strowger runs as it comes: statistics, \
-         guards against panics, a deadline on every question.",
+        "Counters that add numbers, on two workers, each pinned to a processor of its own; every \
+         subject runs the same work, and the sums are compared. Each figure is the median of \
+         interleaved rounds. `tokio` is a task and a channel written by hand, without \
+         supervision, names or deadlines; `actix` runs on two arbiters, actors and \
+         driver on the first. Strowger runs as it comes: statistics, guards \
+         against panics, a deadline on every question.",
     ),
     (
         "scale",
         "Many actors, growing load",
-        "The rows that the plots are drawn from; two workers, one subject after the other at each \
-         point. ![Messages handled in a second, by number of actors](throughput.svg) \
+        "The rows that the plots are drawn from; two pinned workers, one subject after the other \
+         at each point. ![Messages handled in a second, by number of actors](throughput.svg) \
          ![Latency of an answer under load, p50](latency-p50.svg) \
          ![Latency of an answer under load, p99](latency-p99.svg)",
     ),
@@ -56,6 +57,16 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          ![Cost of a request, by number of live sessions](sessions.svg)",
     ),
     (
+        "wasm",
+        "Components",
+        "WebAssembly in every figure: the fixtures `echo`, `relay` and `counter` of \
+         `fixtures/components`, whose hashes are in `SHA256SUMS`. Messages have 64 octets. \
+         `native` are the same actors without WebAssembly. `wasmtime` is the plain call with 64 \
+         octets, or the plain instantiation with `init`, that the row is made of: without an \
+         actor, a limit or a deadline. `document` is what a benchmark guide says of a row of \
+         this name; it loaded no WebAssembly. Each figure is the median of interleaved rounds.",
+    ),
+    (
         "messages",
         "Messages",
         "Actors in one process of Node, and of Bun where the id ends in `_bun`; every subject \
@@ -65,6 +76,15 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
          gives octets back on one (`socket`), in TypeScript, and in Rust where the id ends in \
          `_rust`. Each figure is the median of rounds in which the \
          subjects take turns.",
+    ),
+    (
+        "tools",
+        "Tools",
+        "Files and streams through their actors, on one thread and on two. `std` opens by path, \
+         without cutting off what is there, and checks nothing; `cap-std` resolves below the same \
+         kind of handle as the actor does. Each call is about another file than the one before, \
+         and what came or was written is compared. Each figure is the median of rounds in which \
+         the subjects take turns.",
     ),
 ];
 
@@ -90,6 +110,30 @@ pub(super) const IDS: &[(&str, &str)] = &[
         "the same as `ask`, of an actor on another worker: asking task and actor run on two \
          runtimes of one worker each, so every question and every answer crosses over",
     ),
+    ("file_read_100", "a file of 100 octets is read whole"),
+    ("file_read_10k", "one of 10 000 octets"),
+    ("file_read_100k", "one of 100 000 octets"),
+    (
+        "file_write_100",
+        "a file is written over in place with 100 octets",
+    ),
+    ("file_write_10k", "with 10 000 octets"),
+    ("file_write_100k", "with 100 000 octets"),
+    (
+        "file_list_100",
+        "a directory of a hundred entries is listed by name",
+    ),
+    ("file_delete", "a file is removed"),
+    (
+        "stream_chunk",
+        "a piece of 64 KiB through a stream with one reader, as fast as it reads",
+    ),
+    (
+        "stream_chunk_p50",
+        "how long a piece of 64 KiB takes to each of a hundred readers, one every 2 ms",
+    ),
+    ("stream_chunk_p95", "the same"),
+    ("stream_chunk_p99", "the same"),
     ("hop", "two actors pass a token to and fro"),
     ("ring_hop", "a thousand actors pass a token round"),
     (
@@ -237,6 +281,51 @@ pub(super) const IDS: &[(&str, &str)] = &[
     (
         "bytes_per_session",
         "the same for each of a million live sessions",
+    ),
+];
+
+/// What the rows of the part `wasm` time.
+pub(super) const COMPONENTS: &[(&str, &str)] = &[
+    (
+        "routed_and_handled",
+        "messages told to one component, until it handled the last one; one message",
+    ),
+    (
+        "request_response",
+        "a component asks another with `rpc.request`, again and again; one question with its \
+         answer",
+    ),
+    (
+        "instantiate",
+        "an actor is spawned until it has started: Store, instance, `init`",
+    ),
+    ("first_message", "the same, until its first answer is there"),
+    ("lifecycle", "the same, until it has been stopped in order"),
+    (
+        "restart_after_trap",
+        "a message makes it panic; until its next life, with the state that it kept, has answered",
+    ),
+    (
+        "upgrade_pause",
+        "another version takes its place, with its state; the time in which messages wait",
+    ),
+    (
+        "fan_out_100",
+        "one message to a topic with a hundred components, until all have handled it; the plain \
+         calls are a hundred",
+    ),
+    (
+        "sustained",
+        "a component for each processor is told messages for as long as the row takes, one call \
+         for each message; all of them together",
+    ),
+    (
+        "sustained_batched",
+        "the same with calls for up to 64 messages",
+    ),
+    (
+        "rss_per_instance",
+        "by how much the process grows with each component that has answered once",
     ),
 ];
 
