@@ -8,6 +8,7 @@
 mod actor;
 mod figures;
 mod message;
+mod pacer;
 mod requests;
 mod trouble;
 

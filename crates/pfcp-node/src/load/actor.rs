@@ -4,7 +4,7 @@ mod probe;
 mod report;
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,11 @@ use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use super::message::LoadMsg;
 use super::requests::{Sessions, answer};
 use super::trouble::Trouble;
-use super::{LoadFigures, LoadPlan, Pace};
+use super::{LoadFigures, LoadPlan, Pace, pacer};
 use crate::client::ClientError;
 use crate::ledger::Ledger;
 use crate::socket::{Sockets, local_towards};
+use pacer::Pacer;
 
 #[derive(Clone, Debug)]
 pub(super) struct LoadArgs {
@@ -95,27 +96,27 @@ pub(super) struct LoadActor {
     ledger: Option<Arc<Mutex<Ledger>>>,
     /// Requests so far.
     numbers: u64,
-    ticking: bool,
+    /// How often the schedule is looked at.
+    step: Duration,
+    /// As long as there is one to keep.
+    pacer: Option<Pacer>,
     timer: Option<(Instant, TimerKey)>,
     trouble: Trouble,
     /// What is about to leave.
     leaving: Vec<Transmit>,
 }
 
-/// Lateness of our own timers, which wake at whole milliseconds, that is not charged to the peer.
-const GRAIN: Duration = Duration::from_millis(2);
-const TICK: Duration = Duration::from_millis(1);
 /// Deletions in flight after the work.
 const CLEARING: usize = 64;
 
 impl Actor for LoadActor {
     type Msg = LoadMsg;
     type Args = LoadArgs;
-    type Error = Infallible;
+    type Error = io::Error;
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(256);
 
-    async fn pre_start(args: LoadArgs, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+    async fn pre_start(args: LoadArgs, cx: &mut Context<Self>) -> Result<Self, io::Error> {
         let LoadArgs {
             sockets,
             name,
@@ -134,6 +135,7 @@ impl Actor for LoadActor {
         protocol.release = plan.release;
         protocol.heartbeat = None;
         cx.task("reader", sockets.read(0, cx.me()));
+        let step = pacer::step(plan.pace);
         let towards = local_towards(local.ip(), plan.to.ip());
         Ok(Self {
             sessions: Sessions::new(name, towards, plan.to.ip(), local.port())
@@ -161,12 +163,13 @@ impl Actor for LoadActor {
             modifying: FxHashSet::default(),
             ledger,
             numbers: 0,
-            ticking: false,
+            step,
+            pacer: None,
             timer: None,
         })
     }
 
-    async fn handle(&mut self, message: LoadMsg, cx: &mut Context<Self>) -> Result<(), Infallible> {
+    async fn handle(&mut self, message: LoadMsg, cx: &mut Context<Self>) -> Result<(), io::Error> {
         let now = cx.now().into_std();
         match message {
             LoadMsg::Received(batch) => {
@@ -181,8 +184,10 @@ impl Actor for LoadActor {
                 self.protocol.handle_timeout(now);
             }
             LoadMsg::Tick => {
-                self.ticking = false;
-                self.trouble.let_go(&mut self.leaving);
+                if let Some(pacer) = &self.pacer {
+                    pacer.seen();
+                }
+                self.trouble.let_go(now, &mut self.leaving);
             }
             LoadMsg::Begin(Ask { reply, .. }) => self.begin(now, reply),
             LoadMsg::Held(Ask { reply, .. }) => {
@@ -194,6 +199,9 @@ impl Actor for LoadActor {
             LoadMsg::Stop => {}
         }
         self.settle(now, cx);
+        if self.phase == Phase::Working && self.pacer.is_none() {
+            self.pacer = Some(Pacer::start(self.step, cx.me())?);
+        }
         Ok(())
     }
 }
@@ -228,16 +236,12 @@ impl LoadActor {
             ledger.lock().flush();
         }
         while let Some(transmit) = self.protocol.poll_transmit() {
-            self.trouble.pass(transmit, &mut self.leaving);
+            self.trouble.pass(now, transmit, &mut self.leaving);
         }
         // What the system does not take is sent again after T1, as if the network lost it.
         self.sockets.send_all(&self.leaving);
         self.leaving.clear();
         self.publish(now);
-        if self.phase == Phase::Working && !self.ticking {
-            self.ticking = true;
-            cx.send_after(TICK, LoadMsg::Tick);
-        }
         let Some(wanted) = self.protocol.poll_timeout() else {
             return;
         };
@@ -273,7 +277,8 @@ impl LoadActor {
         match self.plan.pace {
             Pace::Rate(rate) if rate > 0.0 => {
                 while let Some(at) = due(self.began, self.slots, rate, now) {
-                    let intended = now.min(at + GRAIN);
+                    // The lateness of our own timer is not charged to the peer.
+                    let intended = now.min(at + 2 * self.step);
                     if self.remote.len() + self.establishing >= self.plan.sessions
                         && !self.delete_oldest(now, intended)
                     {
@@ -529,6 +534,7 @@ impl LoadActor {
     /// Ends new work.
     fn drain(&mut self, now: Instant) {
         self.publish(now);
+        self.pacer = None;
         self.phase = Phase::Draining;
     }
 

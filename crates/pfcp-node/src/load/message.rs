@@ -33,6 +33,10 @@ impl Request for Probe {
     type Reply = Result<Option<Cause>, ClientError>;
 }
 
+/// Has the load look at its schedule.
+#[derive(Debug)]
+pub(super) struct Tick;
+
 /// Ends new work.
 #[derive(Debug)]
 pub(super) struct Stop;
@@ -52,6 +56,12 @@ pub(crate) enum LoadMsg {
 impl Accepts<Batch> for LoadMsg {
     fn wrap(batch: Batch) -> Self {
         Self::Received(batch)
+    }
+}
+
+impl Accepts<Tick> for LoadMsg {
+    fn wrap(_: Tick) -> Self {
+        Self::Tick
     }
 }
 

@@ -2,17 +2,22 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use std::time::{Duration, Instant};
+
 use strowger_pfcp::endpoint::Transmit;
 
 use super::LoadPlan;
+
+/// So long a datagram waits for another to overtake it.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Trouble {
     loss: f64,
     reordering: f64,
     state: u64,
-    /// What the next datagram overtakes.
-    held: Option<Transmit>,
+    /// What the next datagram overtakes, and since when.
+    held: Option<(Instant, Transmit)>,
     /// How many datagrams were lost, and overtaken.
     pub(super) injected: (u64, u64),
 }
@@ -36,23 +41,24 @@ impl Trouble {
     }
 
     /// Lets a datagram leave, unless it has trouble.
-    pub(super) fn pass(&mut self, transmit: Transmit, leaving: &mut Vec<Transmit>) {
+    pub(super) fn pass(&mut self, now: Instant, transmit: Transmit, leaving: &mut Vec<Transmit>) {
         if self.loses() {
             return;
         }
         let held = self.held.take();
         if held.is_none() && self.reordering > 0.0 && self.strikes(self.reordering) {
             self.injected.1 += 1;
-            self.held = Some(transmit);
+            self.held = Some((now, transmit));
             return;
         }
         leaving.push(transmit);
-        leaving.extend(held);
+        leaving.extend(held.map(|(_, transmit)| transmit));
     }
 
     /// Lets leave what nothing has overtaken for a while.
-    pub(super) fn let_go(&mut self, leaving: &mut Vec<Transmit>) {
-        leaving.extend(self.held.take());
+    pub(super) fn let_go(&mut self, now: Instant, leaving: &mut Vec<Transmit>) {
+        let waited = |held: &mut (Instant, Transmit)| now - held.0 >= PATIENCE;
+        leaving.extend(self.held.take_if(waited).map(|(_, transmit)| transmit));
     }
 
     fn strikes(&mut self, share: f64) -> bool {
