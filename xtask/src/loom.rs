@@ -75,6 +75,36 @@ const WEAKENINGS: &[Weakening] = &[
         to: "if now & WAITS == 8 {",
     },
     Weakening {
+        name: "who is next is shown to who takes it",
+        file: "schedule/strand/next.rs",
+        from: "self.place.state.store(FULL, Ordering::Release)",
+        to: "self.place.state.store(FULL, Ordering::Relaxed)",
+    },
+    Weakening {
+        name: "who takes the next one sees it",
+        file: "schedule/strand/next.rs",
+        from: "compare_exchange(FULL, HELD, Ordering::Acquire,",
+        to: "compare_exchange(FULL, HELD, Ordering::Relaxed,",
+    },
+    Weakening {
+        name: "a place is left as it is shown",
+        file: "schedule/strand/next.rs",
+        from: "place.state.store(state, Ordering::Release)",
+        to: "place.state.store(state, Ordering::Relaxed)",
+    },
+    Weakening {
+        name: "who fills a place sees that it was left",
+        file: "schedule/strand/next.rs",
+        from: "if self.place.state.load(Ordering::Acquire) != EMPTY {",
+        to: "if self.place.state.load(Ordering::Relaxed) != EMPTY {",
+    },
+    Weakening {
+        name: "one that is held loses who is next as well",
+        file: "schedule/pool/seat.rs",
+        from: "let next = if all { victim.next.take() } else { None };",
+        to: "let next = None;",
+    },
+    Weakening {
         name: "a wake during the turn is noted",
         file: "schedule/strand.rs",
         from: "self.0.state = State::Woken",
@@ -114,9 +144,9 @@ const WEAKENINGS: &[Weakening] = &[
     Weakening {
         name: "what is queued wakes the dispatcher",
         file: "schedule/pool/seat.rs",
-        from: "        queue.ready.push_back(ready);
+        from: "        self.note(&queue);
         let waker = queue.waker.take();",
-        to: "        queue.ready.push_back(ready);
+        to: "        self.note(&queue);
         let waker = None::<Waker>;",
     },
     Weakening {

@@ -103,7 +103,7 @@ impl Pool {
     /// A place for a new incarnation: with the dispatcher that starts it, else with each in turn.
     pub(crate) fn admit(&self) -> u32 {
         self.live.fetch_add(1, Ordering::Relaxed);
-        let here = seat::here(self, |seat| seat.map(Seat::number));
+        let here = seat::here(self, |here| here.map(|here| here.seat().number()));
         let number = here.unwrap_or_else(|| {
             // One more or less in a row does not matter.
             let next = self.next.load(Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl Pool {
     #[inline]
     pub(crate) fn may_visit(&self) -> bool {
         visit::may(|runtime| {
-            seat::here(self, |seat| seat.is_some())
+            seat::here(self, |here| here.is_some())
                 || self.runtime.is_some()
                     && (runtime == self.runtime || runtime.is_none() && self.is_task_here())
         })
@@ -179,7 +179,7 @@ impl Pool {
             if !self.may_visit() {
                 return;
             }
-            let next = seat::here(self, |here| match here.or(near) {
+            let next = seat::here(self, |here| match here.map(Dispatcher::seat).or(near) {
                 Some(near) => near.take(actor),
                 None => None,
             });
@@ -234,8 +234,8 @@ impl Pool {
             return self.push_solo(ready, home);
         }
         let home = home as usize;
-        let left = seat::here(self, |seat| match seat {
-            Some(seat) => seat.push_here(ready, home),
+        let left = seat::here(self, |here| match here {
+            Some(here) => here.push(ready, home),
             None => Some(ready),
         });
         if let Some(ready) = left {

@@ -27,7 +27,8 @@
 //! 5. What a turn works on borrows the life and the owner. It is in a buffer of its own
 //!    ([`scratch`]), and dropped before either: before the life is asked for the next thing to do.
 //!    While it is there, it is also in the body, and nothing but it touches the life.
-//! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot)).
+//! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot),
+//!    [`next`]).
 //! 7. What only its owner may touch is shared with others as a thing they can do nothing with
 //!    ([`Sole`]).
 
@@ -43,6 +44,7 @@ mod kept;
 mod lock;
 #[cfg(all(test, strowger_loom))]
 pub(super) mod loom;
+mod next;
 mod scratch;
 mod slot;
 mod sole;
@@ -65,6 +67,7 @@ pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
 pub(crate) use kept::Kept;
 pub(crate) use lock::{Guard, Lock};
+pub(crate) use next::{Filler, Next};
 pub(crate) use slot::{Giver, Taker, slot};
 pub(crate) use sole::Sole;
 

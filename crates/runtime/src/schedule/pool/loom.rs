@@ -87,7 +87,7 @@ impl Wake for Sleeper {
 fn dispatch(pool: &Pool, seat: usize) {
     let sleeper = Arc::new(Sleeper::default());
     let waker = Waker::from(Arc::clone(&sleeper));
-    let mut dispatching = pin!(poll_fn(|cx| pool.seats[seat].dispatch(pool, cx)));
+    let mut dispatching = pin!(poll_fn(|cx| pool.seats[seat].dispatch(pool, None, cx)));
     while dispatching
         .as_mut()
         .poll(&mut Context::from_waker(&waker))
@@ -122,6 +122,26 @@ fn a_dispatcher_that_is_sent_to_another_takes_what_waits_there() {
         let helper = Arc::clone(&pool);
         let helper = thread::spawn(move || dispatch(&helper, 1));
         toy.begin(0);
+        pool.seats[1].send_to(0, true);
+        pool.close();
+        helper.join().expect("no panic");
+        assert_eq!(toy.ended(), (1, 0));
+    });
+}
+
+#[test]
+fn a_dispatcher_that_is_sent_to_one_that_is_held_takes_who_is_next_there() {
+    let handle = handle();
+    model(move || {
+        let pool = Pool::new(handle.clone());
+        let held = Dispatcher::new(Arc::clone(&pool), 0);
+        let toy = toy(&pool, 0);
+        toy.begin(0);
+        let woken = pool.seats[0].take(Address::of(&*toy));
+        let far = held.push(woken.expect("it was queued"), 0);
+        assert!(far.is_none());
+        let helper = Arc::clone(&pool);
+        let helper = thread::spawn(move || dispatch(&helper, 1));
         pool.seats[1].send_to(0, true);
         pool.close();
         helper.join().expect("no panic");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::watch::Shift;
 use super::{Pool, monitor, visit};
-use crate::schedule::strand::{Address, Current, Lock, Ready};
+use crate::schedule::strand::{Address, Current, Filler, Lock, Next, Ready};
 use crate::schedule::wake;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -34,6 +34,11 @@ const CROWD: usize = 64;
 #[repr(align(128))]
 pub(super) struct Seat {
     number: usize,
+    /// Who comes before the queue. One who is woken by an actor that runs here goes there, unless
+    /// somebody waits already.
+    next: Next<Ready>,
+    /// Whether there may be somebody in the queue; written under its lock.
+    queued: AtomicBool,
     queue: Lock<Queue>,
     /// Grows with every actor that is run; what holds a worker does not let it grow.
     turns: AtomicU64,
@@ -57,12 +62,11 @@ thread_local! {
     static HERE: Current<Dispatcher> = const { Current::none() };
 }
 
-/// Gives the seat of a pool for which this thread dispatches.
+/// Gives the dispatcher of a pool that this thread is.
 #[inline(always)]
-pub(super) fn here<R>(pool: &Pool, look: impl FnOnce(Option<&Seat>) -> R) -> R {
+pub(super) fn here<R>(pool: &Pool, look: impl FnOnce(Option<&Dispatcher>) -> R) -> R {
     Current::with(&HERE, |here| {
-        let here = here.filter(|here| ptr::eq(&raw const *here.pool, pool));
-        look(here.map(|here| &pool.seats[here.number]))
+        look(here.filter(|here| ptr::eq(&raw const *here.pool, pool)))
     })
 }
 
@@ -70,6 +74,8 @@ impl Seat {
     pub(super) fn new(number: usize) -> Self {
         Self {
             number,
+            next: Next::new(),
+            queued: AtomicBool::new(false),
             queue: Lock::new(Queue::default()),
             turns: AtomicU64::new(0),
             busy: AtomicBool::new(false),
@@ -89,27 +95,46 @@ impl Seat {
     /// Queues an actor that this dispatcher woke; hands it back if it belongs to another and there
     /// is a crowd.
     #[inline(always)]
-    pub(super) fn push_here(&self, ready: Ready, home: usize) -> Option<Ready> {
+    pub(super) fn push_here(
+        &self,
+        filler: Option<&Filler<Ready>>,
+        ready: Ready,
+        home: usize,
+    ) -> Option<Ready> {
+        let mut ready = ready;
+        if !self.queued.load(Ordering::Relaxed)
+            && let Some(filler) = filler
+        {
+            ready = filler.put(ready)?;
+        }
         let mut queue = self.queue.lock();
         if queue.ready.len() >= CROWD && home != self.number {
             return Some(ready);
         }
         queue.ready.push_back(ready);
+        self.note(&queue);
         None
     }
 
     /// Takes an actor out of the line, if it is among the first.
     pub(super) fn take(&self, actor: Address) -> Option<Ready> {
+        let wanted = |ready: &Ready| ready.address() == actor;
+        if let Some(next) = self.next.take_if(wanted) {
+            return Some(next);
+        }
         let mut queue = self.queue.lock();
         let mut first = queue.ready.iter().take(REACH);
-        let at = first.position(|ready| ready.address() == actor)?;
-        queue.ready.remove(at)
+        let at = first.position(wanted)?;
+        let taken = queue.ready.remove(at);
+        self.note(&queue);
+        taken
     }
 
     /// Queues an actor from elsewhere.
     pub(super) fn push(&self, ready: Ready) {
         let mut queue = self.queue.lock();
         queue.ready.push_back(ready);
+        self.note(&queue);
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
@@ -128,7 +153,7 @@ impl Seat {
     /// Ends all that is queued.
     pub(super) fn clear(&self) {
         let ready = mem::take(&mut self.queue.lock().ready);
-        drop(ready);
+        drop((self.next.take(), ready));
     }
 
     /// What the monitor sees.
@@ -136,7 +161,7 @@ impl Seat {
         let queue = self.queue.lock();
         Look {
             turns: self.turns.load(Ordering::Relaxed),
-            waiting: queue.ready.len(),
+            waiting: queue.ready.len() + usize::from(self.next.is_full()),
             parked: queue.waker.is_some(),
             busy: self.busy.load(Ordering::Relaxed),
         }
@@ -159,17 +184,41 @@ impl Seat {
         let Some(order) = order.checked_sub(1) else {
             return;
         };
-        let mut theirs = pool.seats[order / 2].queue.lock();
+        let (victim, all) = (&pool.seats[order / 2], order % 2 == 1);
+        let next = if all { victim.next.take() } else { None };
+        let mut theirs = victim.queue.lock();
         let half = theirs.ready.len() / 2;
-        let mut taken = theirs
-            .ready
-            .split_off(if order % 2 == 1 { 0 } else { half });
+        let mut taken = theirs.ready.split_off(if all { 0 } else { half });
+        victim.note(&theirs);
         drop(theirs);
-        self.queue.lock().ready.append(&mut taken);
+        let mut queue = self.queue.lock();
+        queue.ready.extend(next);
+        queue.ready.append(&mut taken);
+        self.note(&queue);
+    }
+
+    /// Takes the first of the queue.
+    fn pop(&self) -> Option<Ready> {
+        let mut queue = self.queue.lock();
+        let first = queue.ready.pop_front();
+        self.note(&queue);
+        first
+    }
+
+    /// Notes whether somebody is in the queue: one who is woken now comes after those.
+    #[inline(always)]
+    fn note(&self, queue: &Queue) {
+        let queued = !queue.ready.is_empty();
+        self.queued.store(queued, Ordering::Relaxed);
     }
 
     /// Runs actors until none waits, or the rest of the runtime has waited long enough.
-    pub(super) fn dispatch(&self, pool: &Pool, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn dispatch(
+        &self,
+        pool: &Pool,
+        filler: Option<&Filler<Ready>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         let (mut left, mut since) = (STRIDE, None::<Instant>);
         // What was noted outside is another's matter.
         let mut awaited = false;
@@ -177,8 +226,11 @@ impl Seat {
         let mut turns = self.turns.load(Ordering::Relaxed);
         let shift = Shift::begin();
         loop {
-            let mut queue = self.queue.lock();
-            let Some(ready) = queue.ready.pop_front() else {
+            let Some(ready) = self.next.take().or_else(|| self.pop()) else {
+                let mut queue = self.queue.lock();
+                if !queue.ready.is_empty() {
+                    continue;
+                }
                 if pool.is_done() {
                     return Poll::Ready(());
                 }
@@ -190,7 +242,6 @@ impl Seat {
                 self.rob(pool);
                 continue;
             };
-            drop(queue);
             turns += 1;
             self.turns.store(turns, Ordering::Relaxed);
             shift.turn(ready.mark());
@@ -203,7 +254,8 @@ impl Seat {
                 (awaited, left) = (true, left.min(GRACE));
             }
             if let Some(again) = again {
-                self.queue.lock().ready.push_back(again);
+                let none = self.push_here(filler, again, self.number);
+                debug_assert!(none.is_none(), "it is at home");
                 // Woken during its own turn: perhaps because tokio's budget is spent.
                 if !tokio::task::coop::has_budget_remaining() {
                     return pause(cx);
@@ -253,12 +305,28 @@ pub(super) struct Look {
 pub(super) struct Dispatcher {
     pool: Arc<Pool>,
     number: usize,
+    filler: Option<Filler<Ready>>,
 }
 
 impl Dispatcher {
     pub(super) fn new(pool: Arc<Pool>, number: usize) -> Self {
         pool.seated.fetch_add(1, Ordering::Relaxed);
-        Self { pool, number }
+        Self {
+            filler: pool.seats[number].next.filler(),
+            pool,
+            number,
+        }
+    }
+
+    pub(super) fn seat(&self) -> &Seat {
+        &self.pool.seats[self.number]
+    }
+
+    /// Queues an actor that one who runs here woke; hands it back if it belongs to another and
+    /// there is a crowd.
+    #[inline(always)]
+    pub(super) fn push(&self, ready: Ready, home: usize) -> Option<Ready> {
+        self.seat().push_here(self.filler.as_ref(), ready, home)
     }
 }
 
@@ -266,10 +334,11 @@ impl Future for Dispatcher {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let seat = &self.pool.seats[self.number];
+        let seat = self.seat();
         monitor::begin(&seat.busy);
         visit::welcome(self.pool.runtime, self.number);
-        let polled = Current::enter(&HERE, &*self, || seat.dispatch(&self.pool, cx));
+        let dispatch = || seat.dispatch(&self.pool, self.filler.as_ref(), cx);
+        let polled = Current::enter(&HERE, &*self, dispatch);
         seat.busy.store(false, Ordering::Relaxed);
         polled
     }

@@ -11,7 +11,7 @@ use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Held, Host, Life, Lock, Mark, Ready, Rest, Step, Strand, abandon, slot, start};
+use super::{Held, Host, Life, Lock, Mark, Next, Ready, Rest, Step, Strand, abandon, slot, start};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -359,5 +359,55 @@ fn a_value_that_nobody_waits_for_goes_with_the_slot() {
         }
         put.join().expect("no panic");
         assert_eq!(Arc::strong_count(&value), 1);
+    });
+}
+
+#[test]
+fn who_is_next_is_taken_once_here_or_elsewhere() {
+    model(|| {
+        let next = Arc::new(Next::new());
+        let filler = next.filler().expect("nobody has it");
+        assert!(next.filler().is_none(), "one has it");
+        let elsewhere = Arc::clone(&next);
+        let elsewhere = thread::spawn(move || elsewhere.take().map(|taken: Box<u32>| *taken));
+        let mut seen = Vec::new();
+        for number in [1, 2] {
+            let refused = filler.put(Box::new(number));
+            assert!(refused.is_none(), "it was taken before");
+            seen.extend(next.take().map(|taken| *taken));
+        }
+        seen.extend(elsewhere.join().expect("no panic"));
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+    });
+}
+
+#[test]
+fn who_is_next_and_not_wanted_stays() {
+    model(|| {
+        let next = Arc::new(Next::new());
+        let filler = next.filler().expect("nobody has it");
+        let elsewhere = Arc::clone(&next);
+        let elsewhere = thread::spawn(move || elsewhere.take_if(|number: &Box<u32>| **number > 1));
+        assert!(filler.put(Box::new(1)).is_none());
+        let here = next.take().expect("nobody else wants it");
+        assert_eq!(*here, 1);
+        assert!(elsewhere.join().expect("no panic").is_none());
+    });
+}
+
+#[test]
+fn who_fills_goes_on_where_another_emptied() {
+    model(|| {
+        let next = Arc::new(Next::new());
+        let filler = next.filler().expect("nobody has it");
+        assert!(filler.put(Box::new(1)).is_none());
+        let elsewhere = Arc::clone(&next);
+        let elsewhere = thread::spawn(move || elsewhere.take().expect("it is there"));
+        let refused = filler.put(Box::new(2));
+        let first: Box<u32> = elsewhere.join().expect("no panic");
+        assert_eq!(*first, 1);
+        let second = refused.or_else(|| next.take());
+        assert_eq!(*second.expect("it is here or there"), 2);
     });
 }
