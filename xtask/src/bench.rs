@@ -18,17 +18,21 @@ const PARTS: &[(&str, &str)] = &[
     ("wasm", "wasm"),
     ("messages", TYPESCRIPT),
     ("tools", "tools"),
+    ("stress", "tools"),
 ];
 
 /// The part is measured by programs of the TypeScript package, and one of the bench workspace.
 const TYPESCRIPT: &str = "typescript";
 
 /// A program that is a package of its own, because of what it brings along.
-const APART: &[(&str, &str)] = &[("wasm", "strowger-bench-wasm")];
+const APART: &[(&str, &str)] = &[
+    ("wasm", "strowger-bench-wasm"),
+    ("tools", "strowger-bench-tools"),
+];
 
 /// The packages whose versions a page names.
 const PEERS: &[&str] = &[
-    "tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp", "wasmtime", "cap-std",
+    "tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp", "wasmtime", "cap-std", "rquickjs",
 ];
 
 /// Measures a part, and keeps the rows when it was measured whole and at length.

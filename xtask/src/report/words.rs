@@ -80,11 +80,22 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
     (
         "tools",
         "Tools",
-        "Files and streams through their actors, on one thread and on two. `std` opens by path, \
+        "Files, code, programs and streams through their actors; files and code on one thread, \
+         `program_rate` and streams on two. `std` opens by path, \
          without cutting off what is there, and checks nothing; `cap-std` resolves below the same \
-         kind of handle as the actor does. Each call is about another file than the one before, \
-         and what came or was written is compared. Each figure is the median of rounds in which \
-         the subjects take turns.",
+         kind of handle as the actor does. `rquickjs` is the engine of the sandbox as a library, \
+         without WebAssembly, limits or isolation. Each call is about another file or says \
+         something else than the one before, and what came or was written is compared. Each \
+         figure is the median of rounds in which the subjects take turns.",
+    ),
+    (
+        "stress",
+        "All tools at once",
+        "Files of 10 000 octets, code in eight realms that are kept, eight programs, and pieces of \
+         4096 octets to a reader, in turns, on two workers. `stress` is a thousand calls in \
+         batches of fifty that are made at once, again and again; `open_loop` is 2000 calls a \
+         second for a minute, on a schedule that no answer delays, each timed from when it was to \
+         be made. Every answer is compared with what it has to be.",
     ),
 ];
 
@@ -125,15 +136,56 @@ pub(super) const IDS: &[(&str, &str)] = &[
     ),
     ("file_delete", "a file is removed"),
     (
+        "file_write_atomic_10k",
+        "a file of 10 000 octets is put in the place of another",
+    ),
+    (
+        "file_read_10_at_once",
+        "ten files of 10 000 octets are asked for at once; all of them",
+    ),
+    (
+        "code_warm",
+        "a short expression, another one each time, in a realm or context that is kept",
+    ),
+    (
+        "code_cold",
+        "the same, each in a realm, or engine and context, of its own",
+    ),
+    (
+        "code_kill_over_limit_p50",
+        "code without an end that may compute for 20 ms: how much later it was ended and \
+         answered; half take less",
+    ),
+    (
+        "code_kill_over_limit_p99",
+        "the same; one of a hundred takes longer",
+    ),
+    (
+        "program_ask",
+        "a program that is resident is asked, one question at a time",
+    ),
+    (
+        "program_rate",
+        "64 resident programs are asked at once, each for the next answer as soon as it has one",
+    ),
+    (
+        "stress_rate",
+        "calls a second, over all rounds of a thousand",
+    ),
+    (
+        "stress_growth",
+        "by how much the process has grown from the first round to the last",
+    ),
+    (
         "stream_chunk",
         "a piece of 64 KiB through a stream with one reader, as fast as it reads",
     ),
     (
-        "stream_chunk_p50",
+        "stream_chunk_p50_100_readers",
         "how long a piece of 64 KiB takes to each of a hundred readers, one every 2 ms",
     ),
-    ("stream_chunk_p95", "the same"),
-    ("stream_chunk_p99", "the same"),
+    ("stream_chunk_p95_100_readers", "the same"),
+    ("stream_chunk_p99_100_readers", "the same"),
     ("hop", "two actors pass a token to and fro"),
     ("ring_hop", "a thousand actors pass a token round"),
     (

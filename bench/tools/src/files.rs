@@ -9,13 +9,17 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write};
+use strowger_tools::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write, WriteMode};
 use tokio::runtime::Runtime;
 
 /// Files that take turns.
 const FILES: u64 = 64;
 /// Entries of a directory that is listed.
 const ENTRIES: usize = 100;
+/// Octets of a file that is replaced, or read with others at the same time.
+const ATOMIC: usize = 10_000;
+/// Files that are read at the same time.
+const AT_ONCE: usize = 10;
 /// Directories that take turns.
 const FOLDERS: u64 = 8;
 
@@ -25,6 +29,10 @@ const SIZES: [(&str, usize); 3] = [("100", 100), ("10k", 10_000), ("100k", 100_0
 trait Subject {
     fn read(&mut self, name: &str) -> Vec<u8>;
     fn write(&mut self, name: &str, octets: Vec<u8>);
+    /// Puts a new file in the place of an old one.
+    fn replace(&mut self, name: &str, octets: Vec<u8>);
+    /// Reads several at a time, as far as the subject can; in order.
+    fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>>;
     fn list(&mut self, name: &str) -> usize;
     fn delete(&mut self, name: &str);
 }
@@ -41,7 +49,7 @@ pub(super) fn cases(folder: &Path) -> Vec<Case> {
             cases.push(reads(&read, subject, open(subject, &at), length));
             let at = made(folder, &format!("{write}-{subject}"));
             fill(&at, length);
-            cases.push(writes(&write, subject, at, length));
+            cases.push(writes(&write, subject, at, length, Mode::Inplace));
         }
     }
     for subject in SUBJECTS {
@@ -53,6 +61,13 @@ pub(super) fn cases(folder: &Path) -> Vec<Case> {
             }
         }
         cases.push(lists(subject, open(subject, &at)));
+        let at = made(folder, &format!("atomic-{subject}"));
+        fill(&at, ATOMIC);
+        let id = "file_write_atomic_10k";
+        cases.push(writes(id, subject, at, ATOMIC, Mode::Atomic));
+        let at = made(folder, &format!("at-once-{subject}"));
+        fill(&at, ATOMIC);
+        cases.push(at_once(subject, open(subject, &at), ATOMIC));
         cases.push(deletes(subject, made(folder, &format!("delete-{subject}"))));
     }
     cases
@@ -108,7 +123,14 @@ fn reads(id: &str, subject: &'static str, mut files: Box<dyn Subject>, length: u
     })
 }
 
-fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize) -> Case {
+/// How a file is written over.
+#[derive(Clone, Copy)]
+enum Mode {
+    Inplace,
+    Atomic,
+}
+
+fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize, mode: Mode) -> Case {
     let mut files = open(subject, &at);
     let mut next = FILES;
     Case::new(id, subject, move |count| {
@@ -120,7 +142,11 @@ fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize) -> Case {
             next += 1;
             octets[..8].copy_from_slice(&next.to_be_bytes());
             octets[length - 8..].copy_from_slice(&next.to_be_bytes());
-            files.write(&names[(next % FILES) as usize], octets.clone());
+            let (name, octets) = (&names[(next % FILES) as usize], octets.clone());
+            match mode {
+                Mode::Inplace => files.write(name, octets),
+                Mode::Atomic => files.replace(name, octets),
+            }
         }
         let done = sample(began, count);
         // What was written last of each is there.
@@ -130,6 +156,25 @@ fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize) -> Case {
             assert!(is_content(&there, number, length), "another text is there");
         }
         done
+    })
+}
+
+/// Ten files at the same time; all of them together.
+fn at_once(subject: &'static str, mut files: Box<dyn Subject>, length: usize) -> Case {
+    let mut next = 0;
+    Case::new("file_read_10_at_once", subject, move |count| {
+        let began = Instant::now();
+        for _ in 0..count {
+            let wanted: Vec<u64> = (0..AT_ONCE as u64).map(|at| (next + at) % FILES).collect();
+            next += AT_ONCE as u64;
+            let names: Vec<String> = wanted.iter().map(u64::to_string).collect();
+            let read = files.read_all(&names);
+            assert_eq!(read.len(), AT_ONCE);
+            for (octets, number) in read.iter().zip(wanted) {
+                assert!(is_content(octets, number, length), "another file came");
+            }
+        }
+        sample(began, count)
     })
 }
 
@@ -222,6 +267,29 @@ impl Subject for Actor {
         written.expect("it answers").expect("there is room");
     }
 
+    fn replace(&mut self, name: &str, octets: Vec<u8>) {
+        let mut write = Write::new(name, octets);
+        write.mode = WriteMode::Atomic;
+        let written = self.runtime.block_on(self.files.ask(write));
+        written.expect("it answers").expect("there is room");
+    }
+
+    fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>> {
+        self.runtime.block_on(async {
+            let asks = names.iter().map(|name| {
+                let (files, read) = (self.files.clone(), Read::new(name));
+                tokio::spawn(async move { files.ask(read).await })
+            });
+            let asks: Vec<_> = asks.collect();
+            let mut read = Vec::new();
+            for ask in asks {
+                let octets = ask.await.expect("no panic").expect("it answers");
+                read.push(octets.expect("it is there").into());
+            }
+            read
+        })
+    }
+
     fn list(&mut self, name: &str) -> usize {
         let list = List {
             path: name.to_owned(),
@@ -248,6 +316,9 @@ impl Subject for Actor {
     }
 }
 
+/// The name of a file that will take another's place.
+const BESIDE: &str = ".beside";
+
 /// The library that resolves paths below a handle.
 struct Handle(Dir);
 
@@ -266,6 +337,21 @@ impl Subject for Handle {
         let mut options = cap_std::fs::OpenOptions::new();
         let file = self.0.open_with(name, options.write(true));
         write(file.expect("it is there").into_std(), &octets);
+    }
+
+    fn replace(&mut self, name: &str, octets: Vec<u8>) {
+        let mut options = cap_std::fs::OpenOptions::new();
+        let file = self
+            .0
+            .open_with(BESIDE, options.write(true).create_new(true));
+        let mut file = file.expect("there is none").into_std();
+        file.write_all(&octets).expect("there is room");
+        let renamed = self.0.rename(BESIDE, &self.0, name);
+        renamed.expect("it is ours");
+    }
+
+    fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>> {
+        names.iter().map(|name| self.read(name)).collect()
     }
 
     fn list(&mut self, name: &str) -> usize {
@@ -294,6 +380,17 @@ impl Subject for Paths {
         // Cutting a file off first costs many times what writing over it does.
         let file = OpenOptions::new().write(true).open(self.0.join(name));
         write(file.expect("it is there"), &octets);
+    }
+
+    fn replace(&mut self, name: &str, octets: Vec<u8>) {
+        let beside = self.0.join(BESIDE);
+        let mut file = File::create_new(&beside).expect("there is none");
+        file.write_all(&octets).expect("there is room");
+        fs::rename(&beside, self.0.join(name)).expect("it is ours");
+    }
+
+    fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>> {
+        names.iter().map(|name| self.read(name)).collect()
     }
 
     fn list(&mut self, name: &str) -> usize {

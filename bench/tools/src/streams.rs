@@ -19,9 +19,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = vec![throughput()];
     for (id, percent) in [
-        ("stream_chunk_p50", 50),
-        ("stream_chunk_p95", 95),
-        ("stream_chunk_p99", 99),
+        ("stream_chunk_p50_100_readers", 50),
+        ("stream_chunk_p95_100_readers", 95),
+        ("stream_chunk_p99_100_readers", 99),
     ] {
         cases.push(Case::counted(id, "strowger", "ns", move || {
             let mut taken = latencies();

@@ -1,0 +1,176 @@
+//! Code: in a realm that is kept, in a fresh one, and code that has no end.
+
+use std::cell::LazyCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rquickjs::{Context, Runtime as Engine};
+use strowger::{ActorRef, ActorSystem};
+use strowger_bench::{Case, Sample};
+use strowger_tools::{Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, Execute};
+use strowger_wasm::{Host, HostLimits};
+use tokio::runtime::Runtime;
+
+use crate::sandbox::{Realms, TYPESCRIPT};
+
+/// Milliseconds that code without an end may compute.
+const LIMIT: u64 = 20;
+
+/// Code without an end: in the language, in a regular expression, in a builtin.
+const ENDLESS: [&str; 3] = [
+    "for (;;);",
+    "/^(a+)+$/.test('a'.repeat(64) + 'b')",
+    "const s = 'x'.repeat(1 << 18); for (;;) s.lastIndexOf('y');",
+];
+
+pub(super) fn cases(quick: bool) -> Vec<Case> {
+    let office = Rc::new(LazyCell::new(Office::open as fn() -> Office));
+    let mut cases = vec![
+        warm(Rc::clone(&office)),
+        plain_warm(),
+        cold(Rc::clone(&office)),
+        plain_cold(),
+    ];
+    let runs = if quick { 40 } else { 200 };
+    for (id, percent) in [
+        ("code_kill_over_limit_p50", 50),
+        ("code_kill_over_limit_p99", 99),
+    ] {
+        let office = Rc::clone(&office);
+        let over = Case::counted(id, "strowger", "ns", move || {
+            let mut over = office.over_limit(runs);
+            over.sort_unstable();
+            let at = (over.len() * percent / 100).min(over.len() - 1);
+            Ok((over[at].as_nanos() as f64, over.len() as u64))
+        });
+        cases.push(over.noted("limit_ms", LIMIT));
+    }
+    cases
+}
+
+/// A host with the engine compiled; as a node has them.
+pub(super) fn realms() -> Arc<Realms> {
+    let host = Host::new(HostLimits::default()).expect("it starts");
+    Realms::new_blocking(&host).expect("the engine compiles")
+}
+
+/// What the code of a number says, and what it comes to. No two numbers have the same.
+fn source(number: u64) -> (String, u64) {
+    (format!("({number} + 7) * 2"), (number + 7) * 2)
+}
+
+/// A code actor on one thread.
+struct Office {
+    runtime: Runtime,
+    code: ActorRef<CodeMessage>,
+    _system: ActorSystem,
+}
+
+impl Office {
+    fn open() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (system, code) = runtime.block_on(async {
+            let system = ActorSystem::new("bench").expect("it starts");
+            let spec = CodeSpec::new(realms()).with_typescript(TYPESCRIPT);
+            let code = system.spawn::<Code>("code", spec).expect("it starts");
+            (system, code)
+        });
+        Self {
+            runtime,
+            code,
+            _system: system,
+        }
+    }
+
+    fn run(&self, execute: Execute) -> u64 {
+        let executed = self.runtime.block_on(self.code.ask(execute));
+        let executed = executed.expect("it answers").expect("it runs");
+        executed.value.as_u64().expect("a number")
+    }
+
+    /// How much later than at its limit each of so many runs was ended and answered.
+    fn over_limit(&self, runs: usize) -> Vec<Duration> {
+        let mut budget = CodeBudget::default();
+        budget.time_ms = Some(LIMIT);
+        let over = (0..runs).map(|run| {
+            let code = format!("'{run}'; {}", ENDLESS[run % ENDLESS.len()]);
+            let execute = Execute::new(code).with_budget(budget);
+            let began = Instant::now();
+            let ended = self.runtime.block_on(self.code.ask(execute));
+            let took = began.elapsed();
+            let ended = ended.expect("it answers");
+            assert_eq!(ended, Err(CodeError::Limit(CodeLimit::Time)));
+            took.checked_sub(Duration::from_millis(LIMIT))
+                .expect("it has its time")
+        });
+        over.collect()
+    }
+}
+
+type Lazy = Rc<LazyCell<Office>>;
+
+fn warm(office: Lazy) -> Case {
+    let mut next = 0;
+    Case::new("code_warm", "strowger", move |count| {
+        timed(count, |_| {
+            next += 1;
+            let (code, wanted) = source(next);
+            assert_eq!(office.run(Execute::new(code).within("kept")), wanted);
+        })
+    })
+}
+
+fn cold(office: Lazy) -> Case {
+    let mut next = 0;
+    Case::new("code_cold", "strowger", move |count| {
+        timed(count, |_| {
+            next += 1;
+            let (code, wanted) = source(next);
+            assert_eq!(office.run(Execute::new(code)), wanted);
+        })
+    })
+}
+
+fn plain_warm() -> Case {
+    let engine = Engine::new().expect("an engine");
+    let context = Context::full(&engine).expect("a context");
+    let mut next = 0;
+    Case::new("code_warm", "rquickjs", move |count| {
+        timed(count, |_| {
+            next += 1;
+            let (code, wanted) = source(next);
+            assert_eq!(value(&context, code), wanted);
+        })
+    })
+}
+
+fn plain_cold() -> Case {
+    let mut next = 0;
+    Case::new("code_cold", "rquickjs", move |count| {
+        timed(count, |_| {
+            next += 1;
+            let (code, wanted) = source(next);
+            let engine = Engine::new().expect("an engine");
+            let context = Context::full(&engine).expect("a context");
+            assert_eq!(value(&context, code), wanted);
+        })
+    })
+}
+
+fn value(context: &Context, code: String) -> u64 {
+    context.with(|cx| cx.eval(code).expect("it runs"))
+}
+
+fn timed(count: u64, mut each: impl FnMut(u64)) -> Sample {
+    let began = Instant::now();
+    (0..count).for_each(&mut each);
+    Sample {
+        time: began.elapsed(),
+        done: count,
+        checked: count,
+    }
+}

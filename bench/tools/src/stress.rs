@@ -1,0 +1,322 @@
+//! All tools of a node at the same time: a thousand calls in batches of fifty, and a schedule of
+//! calls that no answer delays.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use strowger::{ActorRef, ActorSystem};
+use strowger_bench::{Plan, Row, workers};
+use strowger_tools::{
+    Code, CodeMessage, CodeSpec, Execute, Files, FilesMessage, FilesSpec, Follow, OpenStream,
+    Perform, Piece, ProgramMessage, Programs, ProgramsSpec, Put, Read, Streams, StreamsMessage,
+    StreamsSpec, Write,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::code::realms;
+use crate::programs::publish;
+use crate::sandbox::Realms;
+
+/// Calls of a round, as the document has them.
+const CALLS: usize = 1000;
+/// Calls that are under way at the same time.
+const BATCH: usize = 50;
+/// Calls a second of the open loop.
+const RATE: u64 = 2000;
+/// Files, realms and programs that take turns.
+const EACH: usize = 8;
+/// Octets of a file.
+const FILE: usize = 10_000;
+/// Octets of a piece.
+const PIECE: usize = 4096;
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    File,
+    Code,
+    Program,
+    Stream,
+}
+
+const TOOLS: [(Tool, &str); 4] = [
+    (Tool::File, "file"),
+    (Tool::Code, "code"),
+    (Tool::Program, "program"),
+    (Tool::Stream, "stream"),
+];
+
+/// What one call took.
+type Took = (Tool, Duration);
+
+pub(super) fn run(plan: &Plan, folder: &Path) {
+    let runtime = workers(0, 2);
+    let rounds = if plan.is_quick() { 3 } else { 20 };
+    let seconds = if plan.is_quick() { 5 } else { 60 };
+    let office = Arc::new(runtime.block_on(Office::open(folder)));
+    // What is started with the first call of a tool is not what a call takes.
+    runtime.block_on(round(&office, 0));
+    let before = resident();
+    let began = Instant::now();
+    let mut took = Vec::new();
+    for number in 1..=rounds {
+        plan.progress(&format!("round {number} of {rounds}"));
+        took.extend(runtime.block_on(round(&office, number)));
+    }
+    let rate = took.len() as f64 / began.elapsed().as_secs_f64();
+    print(plan, "stress_rate", "messages/s", rate, took.len());
+    let grown = resident().saturating_sub(before) as f64;
+    print(plan, "stress_growth", "bytes", grown, took.len());
+    percentiles(
+        plan,
+        "stress",
+        &took,
+        &[("p50", 500), ("p95", 950), ("p99", 990)],
+    );
+    plan.progress("open loop");
+    let took = open_loop(&runtime, &office, (rounds + 1) * CALLS, seconds);
+    percentiles(
+        plan,
+        "open_loop",
+        &took,
+        &[("p50", 500), ("p99", 990), ("p999", 999)],
+    );
+    plan.progress("");
+}
+
+/// Rows of what calls took, of each tool and of all together.
+fn percentiles(plan: &Plan, id: &str, took: &[Took], wanted: &[(&str, usize)]) {
+    let of = |tool: Option<Tool>| {
+        let ours = took
+            .iter()
+            .filter(|(of, _)| tool.is_none_or(|tool| tool == *of));
+        let mut times: Vec<Duration> = ours.map(|(_, took)| *took).collect();
+        times.sort_unstable();
+        times
+    };
+    let mut each = vec![(String::new(), of(None))];
+    each.extend(TOOLS.map(|(tool, name)| (format!("_{name}"), of(Some(tool)))));
+    for (name, times) in each {
+        for (percentile, permille) in wanted {
+            let at = (times.len() * permille / 1000).min(times.len() - 1);
+            let id = format!("{id}{name}_{percentile}");
+            print(plan, &id, "ns", times[at].as_nanos() as f64, times.len());
+        }
+    }
+}
+
+fn print(plan: &Plan, id: &str, unit: &'static str, value: f64, of: usize) {
+    plan.print(&Row {
+        part: plan.part(),
+        id: id.to_owned(),
+        subject: "strowger",
+        value: Ok(value),
+        unit,
+        iterations: of as u64,
+        checked: of as u64,
+        notes: Vec::new(),
+    });
+}
+
+/// Calls in batches, each of which is answered before the next one begins.
+async fn round(office: &Arc<Office>, round: usize) -> Vec<Took> {
+    let mut took = Vec::with_capacity(CALLS);
+    for batch in 0..CALLS / BATCH {
+        let calls = (0..BATCH).map(|call| {
+            let (office, number) = (Arc::clone(office), (round * CALLS) + batch * BATCH + call);
+            tokio::spawn(async move {
+                let began = Instant::now();
+                let tool = office.call(number).await;
+                (tool, began.elapsed())
+            })
+        });
+        let calls: Vec<_> = calls.collect();
+        for call in calls {
+            took.push(call.await.expect("it is answered"));
+        }
+    }
+    took
+}
+
+/// Calls at their times, however long answers take; each is timed from when it was to be made.
+fn open_loop(runtime: &Runtime, office: &Arc<Office>, first: usize, seconds: u64) -> Vec<Took> {
+    let calls = usize::try_from(RATE * seconds).expect("a few");
+    let pause = Duration::from_nanos(1_000_000_000 / RATE);
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let began = Instant::now();
+    for number in 0..calls {
+        let due = began + pause * u32::try_from(number).expect("a few");
+        let early = due.saturating_duration_since(Instant::now());
+        if !early.is_zero() {
+            thread::sleep(early);
+        }
+        let (office, sender) = (Arc::clone(office), sender.clone());
+        runtime.spawn(async move {
+            let tool = office.call(first + number).await;
+            // Only a receiver that panicked has gone.
+            let _ = sender.send((tool, due.elapsed()));
+        });
+    }
+    drop(sender);
+    let mut took = Vec::with_capacity(calls);
+    runtime.block_on(async {
+        while let Some(one) = receiver.recv().await {
+            took.push(one);
+        }
+    });
+    assert_eq!(took.len(), calls, "some were not answered");
+    took
+}
+
+/// The tools of a node.
+struct Office {
+    files: ActorRef<FilesMessage>,
+    code: ActorRef<CodeMessage>,
+    programs: Vec<ActorRef<ProgramMessage>>,
+    streams: ActorRef<StreamsMessage>,
+    arrivals: Arc<Arrivals>,
+    _system: ActorSystem,
+}
+
+/// Who is to be told that a piece has come to the reader, by its number.
+type Arrivals = Mutex<HashMap<u64, oneshot::Sender<()>>>;
+
+/// A program that keeps nothing, so that its answer says what it was asked.
+const TWICE: &str = "function handle(n) { return n * 2 }";
+
+/// The name of the stream.
+const STREAM: &str = "bench";
+
+impl Office {
+    async fn open(folder: &Path) -> Self {
+        for number in 0..EACH {
+            std::fs::write(folder.join(number.to_string()), content(number)).expect("it is ours");
+        }
+        let system = ActorSystem::new("bench").expect("it starts");
+        let (realms, spec) = (realms(), FilesSpec::new(folder));
+        let files = system.spawn::<Files>("files", spec).expect("it starts");
+        let sandbox: Arc<Realms> = Arc::clone(&realms);
+        let code = system.spawn::<Code>("code", CodeSpec::new(sandbox));
+        let desk = system.spawn::<Programs>("programs", ProgramsSpec::new(realms));
+        let desk = desk.expect("it starts");
+        let mut programs = Vec::new();
+        for number in 0..EACH {
+            let name = format!("twice-{number}");
+            programs.push(publish(&system, &desk, &name, TWICE).await);
+        }
+        let streams = system.spawn::<Streams>("streams", StreamsSpec::default());
+        let streams = streams.expect("it starts");
+        let open = streams.ask(OpenStream::new(STREAM).with_replay(0)).await;
+        open.expect("it answers").expect("there is room");
+        let reader = streams.ask(Follow::new(STREAM)).await;
+        let mut reader = reader.expect("it answers").expect("there is room");
+        let arrivals = Arc::new(Arrivals::default());
+        let told = Arc::clone(&arrivals);
+        tokio::spawn(async move {
+            while let Some(piece) = reader.recv().await {
+                let Piece::Octets(octets) = piece.expect("none is missed") else {
+                    panic!("it was octets")
+                };
+                let number = number_of(&octets, PIECE);
+                let waits = told.lock().expect("nobody panicked").remove(&number);
+                // Only a call that panicked does not wait.
+                let _ = waits.expect("it comes once").send(());
+            }
+        });
+        Self {
+            files,
+            code: code.expect("it starts"),
+            programs,
+            streams,
+            arrivals,
+            _system: system,
+        }
+    }
+
+    /// Makes a call, and checks what it comes to.
+    async fn call(&self, number: usize) -> Tool {
+        let (tool, _) = TOOLS[number % TOOLS.len()];
+        let turn = number / TOOLS.len();
+        match tool {
+            Tool::File => self.file(turn).await,
+            Tool::Code => self.code(turn).await,
+            Tool::Program => self.program(turn).await,
+            Tool::Stream => self.stream(turn as u64).await,
+        }
+        tool
+    }
+
+    async fn file(&self, turn: usize) {
+        let name = (turn / 2 % EACH).to_string();
+        if turn.is_multiple_of(2) {
+            let written = self.files.ask(Write::new(name, content(turn))).await;
+            written.expect("it answers").expect("there is room");
+        } else {
+            let octets = self.files.ask(Read::new(name)).await;
+            number_of(&octets.expect("it answers").expect("it is there"), FILE);
+        }
+    }
+
+    async fn code(&self, turn: usize) {
+        let execute = Execute::new(format!("({turn} + 7) * 2")).within((turn % EACH).to_string());
+        let executed = self.code.ask(execute).await.expect("it answers");
+        assert_eq!(executed.expect("it runs").value, json!((turn + 7) * 2));
+    }
+
+    async fn program(&self, turn: usize) {
+        let answered = self.programs[turn % EACH].ask(Perform(json!(turn))).await;
+        assert_eq!(answered.expect("it answers"), Ok(json!(turn * 2)));
+    }
+
+    /// A piece, until the reader has it.
+    async fn stream(&self, turn: u64) {
+        let (sender, arrived) = oneshot::channel();
+        self.expect(turn, sender);
+        let mut octets = vec![7; PIECE];
+        mark(&mut octets, turn);
+        let put = self.streams.ask(Put::octets(STREAM, octets)).await;
+        assert_eq!(put.expect("it answers"), Ok(1));
+        arrived.await.expect("it came");
+    }
+
+    /// Has somebody told when a piece has come.
+    fn expect(&self, number: u64, sender: oneshot::Sender<()>) {
+        let mut arrivals = self.arrivals.lock().expect("nobody panicked");
+        let before = arrivals.insert(number, sender);
+        assert!(before.is_none(), "two calls have the same number");
+    }
+}
+
+/// What a file holds: a number at both ends.
+fn content(number: usize) -> Vec<u8> {
+    let mut octets = vec![number as u8; FILE];
+    mark(&mut octets, number as u64);
+    octets
+}
+
+fn mark(octets: &mut [u8], number: u64) {
+    let (first, last) = (0..8, octets.len() - 8..octets.len());
+    octets[first].copy_from_slice(&number.to_be_bytes());
+    octets[last].copy_from_slice(&number.to_be_bytes());
+}
+
+/// The number that octets were marked with, which are whole.
+fn number_of(octets: &[u8], length: usize) -> u64 {
+    assert_eq!(octets.len(), length, "some are missing");
+    let (first, last) = (&octets[..8], &octets[length - 8..]);
+    assert_eq!(first, last, "they are of two writers");
+    u64::from_be_bytes(first.try_into().expect("eight octets"))
+}
+
+/// The resident memory of the process, in octets.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.expect("VmRSS is in kB") * 1024
+}
