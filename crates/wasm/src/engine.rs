@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use self::ticker::Ticker;
 pub(crate) use self::ticker::Ticks;
@@ -88,8 +88,11 @@ const SCRIPT_STACK: usize = 3 << 20;
 const SCRIPT_FIBER: usize = 4 << 20;
 /// The modules, memories and tables of one component.
 const CORES: u32 = 16;
-/// How much of a slot stays in memory between two owners, zeroed by hand.
+/// How much of a slot stays in memory between two owners, made as it was by hand: what they use
+/// need not be mapped anew, page by page.
 const RESIDENT: usize = 64 << 10;
+/// The same for an engine for scripts: what a short script changes of the realm it begins with.
+const SCRIPT_RESIDENT: usize = 512 << 10;
 
 /// Which engine a component needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,17 +186,17 @@ fn config(class: Class, limits: &HostLimits) -> Config {
         .async_stack_size(fiber)
         .concurrency_support(false);
     if !class.large {
-        let waiting = match class.deep {
-            true => limits.instances,
-            false => limits.waiting,
+        let (waiting, resident) = match class.deep {
+            true => (limits.instances, SCRIPT_RESIDENT),
+            false => (limits.waiting, RESIDENT),
         };
-        let pool = pool(limits, waiting);
+        let pool = pool(limits, waiting, resident);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     }
     config
 }
 
-fn pool(limits: &HostLimits, waiting: usize) -> PoolingAllocationConfig {
+fn pool(limits: &HostLimits, waiting: usize, resident: usize) -> PoolingAllocationConfig {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     // An upgrade holds two instances of one component for a moment.
     let instances = count(limits.instances.saturating_add(limits.instances / 8 + 8));
@@ -208,7 +211,9 @@ fn pool(limits: &HostLimits, waiting: usize) -> PoolingAllocationConfig {
         .max_tables_per_component(CORES)
         .max_memory_size(limits.slot)
         .table_elements(limits.slot_table)
-        .linear_memory_keep_resident(RESIDENT)
+        .linear_memory_keep_resident(resident)
+        // Where the system can say which pages were written, only these are made as they were.
+        .pagemap_scan(Enabled::Auto)
         .table_keep_resident(RESIDENT);
     pool
 }
