@@ -2,6 +2,7 @@
 //! below it.
 
 use std::fs::File;
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -29,6 +30,23 @@ pub(super) struct Disk {
     pub(super) read_only: bool,
     pub(super) limits: FileLimits,
     account: Mutex<Account>,
+}
+
+/// The directory of an entry. The root is open already.
+pub(super) enum Parent<'a> {
+    Root(&'a Dir),
+    Below(Dir),
+}
+
+impl Deref for Parent<'_> {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        match self {
+            Self::Root(dir) => dir,
+            Self::Below(dir) => dir,
+        }
+    }
 }
 
 /// How much there is.
@@ -156,9 +174,15 @@ impl Disk {
     }
 
     /// The directory below which an entry is made, removed or replaced, and its name.
-    pub(super) fn open_parent<'a>(&self, place: Place<'a>) -> Result<(Dir, &'a Path), FileError> {
+    pub(super) fn open_parent<'a>(
+        &self,
+        place: Place<'a>,
+    ) -> Result<(Parent<'_>, &'a Path), FileError> {
         let (parent, name) = place.split()?;
-        let dir = self.root.open_dir(parent).map_err(place.failed())?;
+        let dir = match parent.to_str() {
+            Some(".") => Parent::Root(&self.root),
+            _ => Parent::Below(self.root.open_dir(parent).map_err(place.failed())?),
+        };
         Ok((dir, Path::new(name)))
     }
 

@@ -205,11 +205,11 @@ impl Disk {
         }
         let flags = RenameFlags::NOREPLACE;
         let mut gone = Account::default();
-        match renameat_with(&from_dir, from_name, &to_dir, to_name, flags) {
+        match renameat_with(&*from_dir, from_name, &*to_dir, to_name, flags) {
             Err(Errno::EXIST) if rename.replace => {
                 gone = self.weigh(&to_dir, to_name).map_err(to.failed())?.account;
                 let flags = RenameFlags::empty();
-                renameat_with(&from_dir, from_name, &to_dir, to_name, flags)
+                renameat_with(&*from_dir, from_name, &*to_dir, to_name, flags)
             }
             result => result,
         }
