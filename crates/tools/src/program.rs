@@ -142,13 +142,19 @@ impl Program {
         if seat.draft {
             return Err(ProgramError::Draft(seat.name.clone()));
         }
-        fits(Side::Input, seat.input.as_ref(), &input)?;
+        let arguments = Value::from(vec![input]);
+        let json = arguments.to_string();
+        // Before it costs a realm: who sends too much is at fault, not the program.
+        let (octets, limit) = (json.len() - "[]".len(), seat.limits.result);
+        if octets > limit {
+            return Err(ProgramError::TooLong { octets, limit });
+        }
+        fits(Side::Input, seat.input.as_ref(), &arguments[0])?;
         let patron: Arc<dyn Patron> = Arc::<Asker>::clone(asker);
         let awake = self.awaken(&patron).await?;
-        let arguments = Value::from(vec![input]).to_string();
         let step = CodeStep::Call {
             function: "handle",
-            arguments: &arguments,
+            arguments: &json,
         };
         let realm = &mut *awake.realm;
         let json = run(realm, step, &seat.functions, &seat.limits, &patron).await?;

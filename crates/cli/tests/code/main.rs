@@ -16,25 +16,29 @@ use strowger_wasm::{Host, HostLimits};
 use sandbox::{Realms, TYPESCRIPT};
 
 mod attack;
+mod doors;
 mod escape;
 mod programs;
 #[path = "../../src/compose/sandbox.rs"]
 mod sandbox;
+mod scale;
 
 /// The host of all tests, which compiles the engine once; and keeps it for the next time.
 fn host() -> &'static (Host, Arc<Realms>) {
     static HOST: OnceLock<(Host, Arc<Realms>)> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache");
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&cache);
-        assert!(made.is_ok() || cache.is_dir(), "there is a folder");
-        let mut limits = HostLimits::default();
-        limits.cache = Some(cache);
-        limits.cached = 512 << 20;
-        let host = Host::new(limits).expect("a host");
-        let realms = Realms::new_blocking(&host).expect("the engine compiles");
-        (host, realms)
-    })
+    HOST.get_or_init(|| host_of(HostLimits::default()))
+}
+
+/// A host within limits, with compiled code from the folder that all of them share.
+fn host_of(mut limits: HostLimits) -> (Host, Arc<Realms>) {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache");
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&cache);
+    assert!(made.is_ok() || cache.is_dir(), "there is a folder");
+    limits.cache = Some(cache);
+    limits.cached = 512 << 20;
+    let host = Host::new(limits).expect("a host");
+    let realms = Realms::new_blocking(&host).expect("the engine compiles");
+    (host, realms)
 }
 
 /// A code actor, and another one whose progress is counted.

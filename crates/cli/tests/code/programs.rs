@@ -13,15 +13,15 @@ use strowger_tools::{
 use super::sandbox::{Realms, TYPESCRIPT};
 use super::{PATIENCE, host};
 
-struct Desk {
+pub(super) struct Desk {
     system: ActorSystem,
-    desk: ActorRef<ProgramsMessage>,
+    pub(super) desk: ActorRef<ProgramsMessage>,
 }
 
 const COUNTER: &str = "state.n ??= 0; function handle(by) { return state.n += by }";
 
 impl Desk {
-    fn open(change: impl FnOnce(&mut ProgramsSpec)) -> Self {
+    pub(super) fn open(change: impl FnOnce(&mut ProgramsSpec)) -> Self {
         let system = ActorSystem::new("office").expect("it starts");
         let sandbox: Arc<Realms> = Arc::clone(&host().1);
         let mut spec = ProgramsSpec::new(sandbox);
@@ -33,12 +33,12 @@ impl Desk {
         Self { system, desk }
     }
 
-    async fn publish(&self, publish: Publish) -> Result<(), ProgramError> {
+    pub(super) async fn publish(&self, publish: Publish) -> Result<(), ProgramError> {
         let asked = self.desk.ask_within(publish, PATIENCE).await;
         asked.expect("it answers")
     }
 
-    fn program(&self, name: &str) -> Option<ActorRef<ProgramMessage>> {
+    pub(super) fn program(&self, name: &str) -> Option<ActorRef<ProgramMessage>> {
         let path = format!("/programs/published/{name}/program");
         self.system.find(path.as_str())?.downcast()
     }

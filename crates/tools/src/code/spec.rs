@@ -74,7 +74,7 @@ pub struct CodeLimits {
     pub jobs: u32,
     /// The octets that it may write to the console; each line counts 32 more.
     pub output: usize,
-    /// The octets of its result, and of what it hands to a function.
+    /// The octets of its result, of what it hands to a function, and of what a program is given.
     pub result: usize,
     /// The calls of functions that may be under way at a time.
     pub calls: usize,

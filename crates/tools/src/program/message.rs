@@ -127,6 +127,14 @@ pub enum ProgramError {
     /// A name of programs has 1 to 64 of the letters, digits and `-`, `_`, `.`.
     #[error("`{0}` is no name for a program")]
     Name(String),
+    /// What it is given is longer than it may be.
+    #[error("the input has {octets} octets, of which it may have {limit}")]
+    TooLong {
+        /// Its octets, as JSON.
+        octets: usize,
+        /// Those that it may have.
+        limit: usize,
+    },
     /// What it is given, or what it gave, is not as its schema says.
     #[error("the {0} is not as the schema says: {1}")]
     Schema(Side, String),
@@ -169,6 +177,7 @@ impl ProgramError {
         match self {
             Self::Draft(_) => "draft",
             Self::Name(_) => "name",
+            Self::TooLong { .. } => "length",
             Self::Schema(Side::Input, _) => "input",
             Self::Schema(Side::Output, _) => "output",
             Self::BadSchema(..) => "schema",
@@ -183,7 +192,7 @@ impl ProgramError {
     pub fn to_fault(&self) -> Fault {
         let code = match self {
             Self::Code(error) => return error.to_fault(),
-            Self::Draft(_) => FaultCode::Refused,
+            Self::Draft(_) | Self::TooLong { .. } => FaultCode::Refused,
             Self::Name(_) | Self::BadSchema(..) | Self::Schema(Side::Input, _) => {
                 FaultCode::BadRequest
             }

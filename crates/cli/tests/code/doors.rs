@@ -1,0 +1,311 @@
+//! What those outside can ask of programs and their desk, and what they are told when they cannot.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use strowger::{ActorRef, ActorSystem, Address, Answer, Calls, Code, Content, Fault, Payload, Put};
+use strowger_tools::{Programs, ProgramsMessage, ProgramsSpec, programs_door};
+use tokio::sync::oneshot;
+
+use super::host;
+use super::sandbox::Realms;
+
+/// One who is outside, and waits for one answer.
+struct Outside(Mutex<Option<oneshot::Sender<Result<Answer, Fault>>>>);
+
+impl Calls for Outside {
+    fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+        let sender = self.0.lock().take();
+        drop(sender.expect("there is one answer").send(result));
+    }
+
+    fn is_wanted(&self, _: u64) -> bool {
+        true
+    }
+}
+
+/// Programs with their doors.
+struct Street {
+    system: ActorSystem,
+    _desk: ActorRef<ProgramsMessage>,
+}
+
+impl Street {
+    fn open(change: impl FnOnce(&mut ProgramsSpec)) -> Self {
+        let system = ActorSystem::new("street").expect("it starts");
+        let sandbox: Arc<Realms> = Arc::clone(&host().1);
+        let mut spec = ProgramsSpec::new(sandbox);
+        change(&mut spec);
+        let desk = system.spawn::<Programs>("programs", spec);
+        let desk = desk.expect("it starts");
+        let door = programs_door(&system);
+        system.expose(&desk, door).expect("nobody is there");
+        Self {
+            system,
+            _desk: desk,
+        }
+    }
+
+    async fn send(&self, to: &str, kind: &str, payload: Payload) -> Result<Value, Fault> {
+        let to: Address = to.parse()?;
+        let entry = self.system.entry(&to, kind)?;
+        let (sender, answer) = oneshot::channel();
+        let outside = Arc::new(Outside(Mutex::new(Some(sender))));
+        let _ticket = match entry.call(&payload, 0, outside) {
+            Put::Done(done) => done?,
+            Put::Waits(put) => put.await?,
+        };
+        match answer.await.expect("it is answered")? {
+            Answer::One(payload) => payload.read(),
+            other => panic!("no stream was asked for: {other:?}"),
+        }
+    }
+
+    async fn ask(&self, to: &str, kind: &str, value: Value) -> Result<Value, Fault> {
+        let payload = Payload::json(&value).expect("it is JSON");
+        self.send(to, kind, payload).await
+    }
+
+    async fn refused(&self, to: &str, kind: &str, value: Value) -> (Code, String) {
+        told(self.ask(to, kind, value).await)
+    }
+
+    async fn publish(&self, program: Value) -> Result<Value, Fault> {
+        self.ask(DESK, "publish", program).await
+    }
+}
+
+const DESK: &str = "@(programs)";
+
+/// A fault, and the reason in its details or its text.
+fn told(outcome: Result<Value, Fault>) -> (Code, String) {
+    let fault = outcome.expect_err("it is refused").to_json();
+    let code = Code::ALL.into_iter();
+    let mut code = code.filter(|code| fault["code"] == code.as_str());
+    let reason = fault["details"]["reason"].as_str();
+    let text = reason.or(fault["message"].as_str());
+    (
+        code.next().expect("a code"),
+        text.expect("it says why").to_owned(),
+    )
+}
+
+const COUNTER: &str = "state.n ??= 0; function handle(by) { return state.n += by }";
+
+#[tokio::test]
+async fn a_program_is_published_asked_and_withdrawn() {
+    let street = Street::open(|_| {});
+    let counter = json!({"name": "counter", "code": COUNTER});
+    assert_eq!(street.publish(counter).await, Ok(Value::Null));
+    let address = "@(programs/counter)";
+    assert_eq!(street.ask(address, "perform", json!(2)).await, Ok(json!(2)));
+    assert_eq!(street.ask(address, "perform", json!(3)).await, Ok(json!(5)));
+    let listed = street.ask(DESK, "list", Value::Null).await;
+    let one = json!({"name": "counter", "state": "resident", "calls": 2, "failed": 0,
+        "restarts": 0});
+    assert_eq!(listed, Ok(json!([one])));
+    let counter = json!({"name": "counter"});
+    let withdraw = || street.ask(DESK, "withdraw", counter.clone());
+    assert_eq!(withdraw().await, Ok(json!(true)));
+    assert_eq!(withdraw().await, Ok(json!(false)));
+    let gone = street.refused(address, "perform", json!(1)).await;
+    assert_eq!(gone.0, Code::UnknownTarget, "{}", gone.1);
+}
+
+#[tokio::test]
+async fn what_is_not_understood_reaches_no_program() {
+    let street = Street::open(|_| {});
+    for malformed in [
+        json!({"name": "a"}),
+        json!({"code": COUNTER}),
+        json!({"name": 7, "code": COUNTER}),
+        json!({"name": "a", "code": COUNTER, "colour": "red"}),
+        json!({"name": "a", "code": COUNTER, "language": "basic"}),
+        json!({"name": "a", "code": COUNTER, "limits": {"time_ms": -1}}),
+        json!({"name": "a", "code": COUNTER, "limits": {"hours": 1}}),
+        json!({"name": "a", "code": COUNTER, "fns": {"f": {"to": "@(", "type": "x"}}}),
+        json!({"name": "../a", "code": COUNTER}),
+        json!({"name": "", "code": COUNTER}),
+        json!("a"),
+        json!(null),
+    ] {
+        let published = street.publish(malformed.clone()).await;
+        assert!(published.is_err(), "{malformed} was published");
+        let (code, why) = told(published);
+        assert_eq!(code, Code::BadRequest, "{malformed}: {why}");
+    }
+    // JSON whose end is missing, octets, and text that is none.
+    for (content, octets) in [
+        (Content::Json, &br#"{"name": "a", "code""#[..]),
+        (Content::Octets, &br#"{"name": "a", "code": ""}"#[..]),
+        (Content::Text, &b"\xff\xfe"[..]),
+    ] {
+        let payload = Payload::new(content, octets);
+        let (code, why) = told(street.send(DESK, "publish", payload).await);
+        assert_eq!(code, Code::BadRequest, "{why}");
+    }
+    assert_eq!(
+        street.ask(DESK, "list", Value::Null).await,
+        Ok(json!([])),
+        "one of them was published"
+    );
+    let counter = json!({"name": "counter", "code": COUNTER});
+    street.publish(counter).await.expect("it is well");
+    let address = "@(programs/counter)";
+    for (content, octets) in [
+        (Content::Json, &b"{"[..]),
+        (Content::Json, &b""[..]),
+        (Content::Octets, &b"1"[..]),
+    ] {
+        let payload = Payload::new(content, octets);
+        let (code, why) = told(street.send(address, "perform", payload).await);
+        assert_eq!(code, Code::BadRequest, "{why}");
+    }
+    // Deeper than those who read JSON bear.
+    let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
+    let payload = Payload::new(Content::Json, deep);
+    let (code, why) = told(street.send(address, "perform", payload).await);
+    assert_eq!(code, Code::BadRequest, "{why}");
+    // None of these was a message to it.
+    let listed = street.ask(DESK, "list", Value::Null).await;
+    assert_eq!(listed.expect("it answers")[0]["calls"], json!(0));
+    assert_eq!(street.ask(address, "perform", json!(1)).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn nobody_is_reached_where_nobody_is() {
+    let street = Street::open(|_| {});
+    let counter = json!({"name": "counter", "code": COUNTER});
+    street.publish(counter).await.expect("it is well");
+    for (address, kind) in [
+        ("@(programs/nobody)", "perform"),
+        ("@(programs/counter/program)", "perform"),
+        ("@(programs/published/counter/program)", "perform"),
+        ("@(elsewhere)", "publish"),
+    ] {
+        let (code, why) = street.refused(address, kind, json!(1)).await;
+        assert_eq!(code, Code::UnknownTarget, "{address}: {why}");
+    }
+    // What the actors tell each other has no name outside.
+    for (address, kind) in [
+        ("@(programs/counter)", "sleep"),
+        ("@(programs/counter)", "wake"),
+        ("@(programs/counter)", "publish"),
+        (DESK, "perform"),
+    ] {
+        let (code, why) = street.refused(address, kind, json!(1)).await;
+        assert!(
+            matches!(code, Code::BadRequest | Code::UnknownTarget),
+            "{address} {kind}: {code} {why}"
+        );
+    }
+    let (code, _) = street
+        .refused("programs counter", "perform", json!(1))
+        .await;
+    assert_eq!(code, Code::BadRequest);
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_refused_and_costs_no_program() {
+    let street = Street::open(|spec| {
+        spec.restarts = 0;
+        spec.limits.source = 1 << 10;
+        spec.limits.result = 4 << 10;
+    });
+    let long = format!("{COUNTER} /* {} */", "x".repeat(1 << 10));
+    let (code, why) = street
+        .refused(DESK, "publish", json!({"name": "long", "code": long}))
+        .await;
+    assert_eq!((code, &*why), (Code::Refused, "source"));
+    let schema = json!({"enum": ["x".repeat(64 << 10)]});
+    let program = json!({"name": "schema", "code": COUNTER, "input": schema});
+    let (code, why) = street.refused(DESK, "publish", program).await;
+    assert_eq!((code, &*why), (Code::BadRequest, "schema"));
+
+    let code = "let n = 0; function handle(m) { n++; return m === 'n' ? n : m + m }";
+    let echo = json!({"name": "echo", "code": code});
+    street.publish(echo).await.expect("it is well");
+    let address = "@(programs/echo)";
+    // Longer than a program is given, by one octet and by many; it sees neither, and goes on
+    // although it may not fail once.
+    let text = |octets: usize| json!("x".repeat(octets - 2));
+    for octets in [(4 << 10) + 1, 64 << 20] {
+        let (code, why) = street.refused(address, "perform", text(octets)).await;
+        assert_eq!((code, &*why), (Code::Refused, "length"), "{octets}");
+    }
+    assert_eq!(
+        street.ask(address, "perform", json!("n")).await,
+        Ok(json!(1))
+    );
+    let short = street.ask(address, "perform", text(1 << 10)).await;
+    assert_eq!(short, Ok(json!("x".repeat((2 << 10) - 4))));
+    // It fits, and what comes of it does not: a failure of the program, which may not have one.
+    let (code, why) = street.refused(address, "perform", text(4 << 10)).await;
+    assert_eq!((code, &*why), (Code::Refused, "result"));
+    let (code, why) = street.refused(address, "perform", json!("n")).await;
+    assert_eq!(code, Code::UnknownTarget, "{why}");
+}
+
+#[tokio::test]
+async fn schemas_hold_at_the_door() {
+    let street = Street::open(|_| {});
+    for (side, schema) in [
+        ("input", json!({"type": 7})),
+        ("output", json!({"$ref": "https://example.org/schema.json"})),
+        ("input", json!({"pattern": "("})),
+    ] {
+        let mut program = json!({"name": "bad", "code": COUNTER});
+        program[side] = schema;
+        let (code, why) = street.refused(DESK, "publish", program).await;
+        assert_eq!((code, &*why), (Code::BadRequest, "schema"), "{side}");
+    }
+    let code = "let n = 0; function handle(m) { n++; return m.n > 9 ? 'many' : n }";
+    let program = json!({"name": "checked", "code": code,
+        "input": {"type": "object", "required": ["n"], "additionalProperties": false,
+            "properties": {"n": {"type": "integer", "minimum": 0}}},
+        "output": {"type": "integer"}});
+    street.publish(program).await.expect("it is well");
+    let address = "@(programs/checked)";
+    for input in [
+        json!({"n": -1}),
+        json!({"n": 1.5}),
+        json!({"n": "1"}),
+        json!({"n": 1, "m": 1}),
+        json!({}),
+        json!([1]),
+        json!(null),
+    ] {
+        let (code, why) = street.refused(address, "perform", input.clone()).await;
+        assert_eq!((code, &*why), (Code::BadRequest, "input"), "{input}");
+    }
+    // It saw none of these.
+    let first = street.ask(address, "perform", json!({"n": 1})).await;
+    assert_eq!(first, Ok(json!(1)));
+    // That it gives what it may not is its own fault.
+    let (code, why) = street.refused(address, "perform", json!({"n": 10})).await;
+    assert_eq!((code, &*why), (Code::Failed, "output"));
+    let next = street.ask(address, "perform", json!({"n": 1})).await;
+    assert_eq!(next, Ok(json!(3)));
+}
+
+#[tokio::test]
+async fn what_a_program_is_given_is_asked_for_at_the_door() {
+    let street = Street::open(|_| {});
+    let counter = json!({"name": "counter", "code": COUNTER});
+    street.publish(counter).await.expect("it is well");
+    let code = "async function handle(by) { return await fns.count(by) }";
+    let fns = json!({"count": {"to": "@(programs/counter)", "type": "perform"}});
+    let passes = json!({"name": "passes", "code": code, "fns": fns});
+    street.publish(passes).await.expect("it is well");
+    let address = "@(programs/passes)";
+    assert_eq!(street.ask(address, "perform", json!(4)).await, Ok(json!(4)));
+    assert_eq!(street.ask(address, "perform", json!(5)).await, Ok(json!(9)));
+    // The same without the grant has nobody to ask.
+    let alone = json!({"name": "alone", "code": code});
+    street.publish(alone).await.expect("it is well");
+    let (code, why) = street
+        .refused("@(programs/alone)", "perform", json!(1))
+        .await;
+    assert_eq!((code, &*why), (Code::Failed, "thrown"));
+}

@@ -1,0 +1,67 @@
+//! Ten thousand programs, of which five hundred have a realm at a time.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use strowger_tools::{ListPrograms, Perform, ProgramError, ProgramState, Publish};
+use strowger_wasm::HostLimits;
+
+use super::programs::Desk;
+use super::{PATIENCE, host_of};
+
+const PROGRAMS: usize = 10_000;
+const RESIDENTS: usize = 500;
+
+/// Those that have a realm now.
+async fn residents(desk: &Desk) -> usize {
+    let listed = desk.desk.ask_within(ListPrograms, PATIENCE).await;
+    let listed = listed.expect("it answers");
+    assert_eq!(listed.len(), PROGRAMS);
+    let states = listed.iter().map(|info| info.state);
+    states
+        .filter(|state| *state == ProgramState::Resident)
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_programs_share_five_hundred_realms() {
+    // A host that has room for no realm more: one too many would be refused.
+    let mut limits = HostLimits::default();
+    limits.instances = RESIDENTS;
+    let (host, realms) = host_of(limits);
+    let desk = Arc::new(Desk::open(|spec| {
+        spec.sandbox = realms;
+        spec.programs = PROGRAMS;
+        spec.residents = RESIDENTS;
+        spec.restarts = 0;
+    }));
+    for number in 0..PROGRAMS {
+        let code = format!("state.n ??= {number}; function handle(by) {{ return state.n += by }}");
+        let publish = Publish::new(format!("program-{number}"), code);
+        desk.publish(publish).await.expect("there is room");
+    }
+    let full = Publish::new("one-more", "function handle() {}");
+    assert_eq!(desk.publish(full).await, Err(ProgramError::Full(PROGRAMS)));
+    assert_eq!(residents(&desk).await, RESIDENTS);
+    // The second time all that are asked have slept, and come back with what they had.
+    for (round, step) in [(1, 1), (2, 17)] {
+        let asking = (0..2).map(|half| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move {
+                for number in (half * step..PROGRAMS).step_by(2 * step) {
+                    let program = desk.program(&format!("program-{number}"));
+                    let asked = program.expect("it is published");
+                    let answered = asked.ask_within(Perform(json!(1)), PATIENCE).await;
+                    let sum = number + round;
+                    assert_eq!(answered.expect("it answers"), Ok(json!(sum)), "{number}");
+                }
+            })
+        });
+        let asking: Vec<_> = asking.collect();
+        for asking in asking {
+            asking.await.expect("each had its own");
+        }
+        assert_eq!(residents(&desk).await, RESIDENTS);
+        assert_eq!(host.live(), RESIDENTS);
+    }
+}
