@@ -11,6 +11,7 @@
 //! with whoever wanted it. A fresh realm ends with its run; a realm that is kept belongs to those
 //! who know its name, and ends when a run in it passes a limit, or when nobody used it for long.
 
+mod caller;
 mod door;
 mod error;
 mod functions;
@@ -27,12 +28,14 @@ use serde_json::Value;
 use strowger::{Ask, BoxError, Context, Lag, Signal, SourceSpec, handlers};
 use tokio::time::Instant;
 
+use caller::OpenCalls;
 pub use door::code_door;
 pub(crate) use door::{Target, given};
 pub use error::{CodeError, CodeLimit, Thrown};
 pub use functions::Functions;
 pub use message::{
-    CodeUsage, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language, Level, Line, Told,
+    AnswerCall, Called, CodeUsage, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language,
+    Level, Line, Told,
 };
 use run::{Customer, Patron};
 pub use sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep, FunctionName, Sandbox};
@@ -49,6 +52,8 @@ pub struct Code {
     /// Runs that wait for one of the actor's turns.
     queue: VecDeque<Job>,
     running: usize,
+    /// Calls that wait for those who follow their runs.
+    calls: OpenCalls,
     usage: CodeUsage,
 }
 
@@ -82,14 +87,14 @@ impl std::fmt::Debug for Job {
 #[derive(Debug)]
 pub struct Ran {
     /// What the audit says of it.
-    called: Called,
+    called: Entered,
     /// The realm that is kept, by name.
     kept: Option<(String, Option<Box<dyn CodeRealm>>)>,
 }
 
 /// What is noted of a run.
 #[derive(Debug)]
-struct Called {
+struct Entered {
     realm: Option<String>,
     language: Language,
     octets: usize,
@@ -123,6 +128,7 @@ impl strowger::Actor for Code {
             kept: BTreeMap::new(),
             queue: VecDeque::new(),
             running: 0,
+            calls: OpenCalls::default(),
             usage: CodeUsage::default(),
             spec: Arc::new(spec),
         })
@@ -140,10 +146,17 @@ impl strowger::Actor for Code {
         match source.reader() {
             Ok(reader) => {
                 reply.send(Ok(reader));
-                self.admit(request.0, Customer::source(source), cx).await;
+                let FollowRun { mut execute, calls } = request;
+                let follower = Customer::source(source);
+                execute.functions = self.calls.give(execute.functions, calls, &follower);
+                self.admit(execute, follower, cx).await;
             }
             Err(error) => reply.send(Err(CodeError::Sandbox(error.to_string()))),
         }
+    }
+
+    async fn answer(&mut self, answer: AnswerCall) -> bool {
+        self.calls.answer(&answer.call, answer.outcome)
     }
 
     async fn ran(&mut self, ran: Ran, cx: &mut Context<Self>) {
@@ -224,7 +237,7 @@ impl Code {
                 }
             }
             Some(error) => {
-                self.enter(&Called::of(&execute, Some(error.clone())));
+                self.enter(&Entered::of(&execute, Some(error.clone())));
                 customer.end(Err(error), limits.deadline).await;
             }
         }
@@ -232,7 +245,7 @@ impl Code {
 
     /// Why a run does not get as far as a realm.
     fn unfit(&self, execute: &Execute, limits: &CodeLimits) -> Option<CodeError> {
-        if execute.code.len() > limits.source {
+        if execute.code.len() + octets(execute.args.as_ref()) > limits.source {
             return Some(CodeError::Limit(CodeLimit::Source));
         }
         if execute.language == Language::TypeScript && self.types.is_none() {
@@ -322,7 +335,7 @@ impl Code {
     }
 
     /// Counts a run, and writes it to the audit.
-    fn enter(&mut self, called: &Called) {
+    fn enter(&mut self, called: &Entered) {
         self.usage.runs += 1;
         match &called.error {
             None => {}
@@ -344,7 +357,7 @@ impl Code {
     }
 }
 
-impl Called {
+impl Entered {
     fn of(execute: &Execute, error: Option<CodeError>) -> Self {
         Self {
             realm: execute.realm.clone(),
@@ -353,6 +366,11 @@ impl Called {
             error,
         }
     }
+}
+
+/// The octets of a value as JSON.
+fn octets(args: Option<&Value>) -> usize {
+    args.map_or(0, |args| args.to_string().len())
 }
 
 /// Runs code and answers its customer.
@@ -375,7 +393,7 @@ async fn work(
     let outcome = run_in(&spec, types, &execute, &limits, &patron, &mut realm).await;
     // Before the answer: nothing of the run is left when it comes.
     let realm = realm.filter(|realm| name.is_some() && !realm.is_lost());
-    let called = Called::of(&execute, outcome.as_ref().err().cloned());
+    let called = Entered::of(&execute, outcome.as_ref().err().cloned());
     customer.end(outcome, limits.deadline).await;
     Ran {
         called,
@@ -405,6 +423,12 @@ async fn run_in(
         name: "code",
         code: &code,
     };
+    if let Some(args) = &execute.args {
+        let args = args.to_string();
+        let (name, none) = ("args", Functions::new());
+        let step = CodeStep::Set { name, value: &args };
+        run::run(&mut **realm, step, &none, limits, patron).await?;
+    }
     let json = run::run(&mut **realm, step, &execute.functions, limits, patron).await?;
     Ok((run::value(json)?, fresh))
 }

@@ -32,9 +32,10 @@ mod program;
 mod stream;
 
 pub use code::{
-    Boxed, CallOutcome, Code, CodeBudget, CodeError, CodeHost, CodeLimit, CodeLimits, CodeMessage,
-    CodeRealm, CodeSpec, CodeStep, CodeUsage, Execute, Executed, FollowRun, Forget, FunctionName,
-    Functions, GetCodeUsage, Language, Level, Line, Sandbox, Thrown, Told, code_door,
+    AnswerCall, Boxed, CallOutcome, Called, Code, CodeBudget, CodeError, CodeHost, CodeLimit,
+    CodeLimits, CodeMessage, CodeRealm, CodeSpec, CodeStep, CodeUsage, Execute, Executed,
+    FollowRun, Forget, FunctionName, Functions, GetCodeUsage, Language, Level, Line, Sandbox,
+    Thrown, Told, code_door,
 };
 #[doc(hidden)]
 pub use code::{Ran, Sweep};

@@ -327,7 +327,7 @@ async fn output_is_told_while_it_is_written() {
     let execute = Execute::new(code).with_functions(functions);
     let told = office
         .code
-        .ask(FollowRun(execute))
+        .ask(FollowRun::new(execute))
         .await
         .expect("it answers");
     let mut told = told.expect("a reader");

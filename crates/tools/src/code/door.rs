@@ -14,26 +14,32 @@ use tokio::sync::oneshot;
 use super::CodeMessage;
 use super::error::CodeError;
 use super::functions::Functions;
-use super::message::{Execute, Executed, FollowRun, Forget, GetCodeUsage, Language, Told};
+use super::message::{
+    AnswerCall, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language, Told,
+};
+use super::sandbox::FunctionName;
 use super::spec::CodeBudget;
 
 /// What those outside may ask a [`Code`](crate::Code) actor.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
-/// | `execute` | `{code, language?, realm?, fns?, limits?}` | `{value, output, fresh}` |
-/// | `follow` | the same | a stream: `{line: {level, text}}`, in the end `{ended}` or `{error}` |
+/// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
+/// | `follow` | the same, `calls?` | a stream: `{line: {level, text}}`, `{call: {call, name, arguments}}`, in the end `{ended}` or `{error}` |
+/// | `answer` | `{call, value?}` or `{call, error}` | whether the call waited for it |
 /// | `forget` | `{realm}` | whether it was there |
 /// | `usage` | none | runs, failures, limits passed, realms |
 ///
 /// `language` is `js` or `ts`. `fns` names functions that the code gets: each is a message to an
 /// exposed actor, `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`; its first
-/// argument is the payload. `limits` are tighter ones than the actor's: `time_ms`, `deadline_ms`,
+/// argument is the payload. `calls` names functions that the follower has, `{"confirm": {"waits":
+/// false}}`: a call of one is an item of the stream, and waits for its `answer`. `limits` are tighter ones than the actor's: `time_ms`, `deadline_ms`,
 /// `memory`, `stack`, `jobs`, `output`, `result`.
 pub fn code_door(system: &ActorSystem) -> Door<CodeMessage> {
     let (one, other) = (system.clone(), system.clone());
     let execute = move |payload: &Payload| payload.read::<Wanted>()?.execute(&one);
-    let follow = move |payload: &Payload| Ok(FollowRun(payload.read::<Wanted>()?.execute(&other)?));
+    let follow = move |payload: &Payload| payload.read::<Wanted>()?.follow(&other);
+    let answer = |payload: &Payload| payload.read::<Answered>()?.answer();
     let executed = |outcome: Result<Executed, CodeError>| {
         Payload::json(&outcome.map_err(|error| error.to_fault())?)
     };
@@ -45,10 +51,12 @@ pub fn code_door(system: &ActorSystem) -> Door<CodeMessage> {
         .stream_with::<FollowRun, Told>("follow", follow, reader, |told, _| {
             Payload::json(&match told {
                 Told::Line(line) => json!({ "line": line }),
+                Told::Called(called) => json!({ "call": called }),
                 Told::Ended(Ok(executed)) => json!({ "ended": executed }),
                 Told::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
             })
         })
+        .ask_with::<AnswerCall>("answer", answer, |waited| Payload::json(&waited))
         .ask::<Forget>("forget")
         .ask::<GetCodeUsage>("usage")
 }
@@ -61,9 +69,13 @@ struct Wanted {
     #[serde(default)]
     language: Language,
     #[serde(default)]
+    args: Option<Value>,
+    #[serde(default)]
     realm: Option<String>,
     #[serde(default)]
     fns: BTreeMap<String, Target>,
+    #[serde(default)]
+    calls: BTreeMap<String, Own>,
     #[serde(default)]
     limits: CodeBudget,
 }
@@ -79,15 +91,66 @@ pub(crate) struct Target {
     waits: bool,
 }
 
+/// A function that the one who asks has.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    #[serde(default)]
+    waits: bool,
+}
+
 impl Wanted {
     fn execute(self, system: &ActorSystem) -> Result<Execute, Fault> {
-        Ok(Execute {
+        match self.calls.is_empty() {
+            true => Ok(self.follow(system)?.execute),
+            false => {
+                let text = "`calls` come to one who follows the run: ask `follow`";
+                Err(Fault::new(FaultCode::BadRequest, text))
+            }
+        }
+    }
+
+    fn follow(self, system: &ActorSystem) -> Result<FollowRun, Fault> {
+        let execute = Execute {
             functions: given(self.fns, system)?,
             code: self.code,
             language: self.language,
+            args: self.args,
             realm: self.realm,
             budget: self.limits,
+        };
+        let calls = self.calls.into_iter();
+        let calls = calls.map(|(name, Own { waits })| FunctionName { name, waits });
+        Ok(FollowRun {
+            execute,
+            calls: calls.collect(),
         })
+    }
+}
+
+/// An answer to a call, as JSON has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answered {
+    call: String,
+    #[serde(default)]
+    value: Value,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+impl Answered {
+    fn answer(self) -> Result<AnswerCall, Fault> {
+        let outcome = match (self.value, self.error) {
+            (value, None) => Ok(value),
+            (Value::Null, Some(error)) => Err(error),
+            (_, Some(_)) => {
+                let text = "an answer has a `value` or an `error`";
+                return Err(Fault::new(FaultCode::BadRequest, text));
+            }
+        };
+        let call = self.call;
+        Ok(AnswerCall { call, outcome })
     }
 }
 

@@ -59,6 +59,19 @@ impl Thrown {
     }
 }
 
+impl Thrown {
+    /// Line and column where it was thrown, from 1, in the code that ran; unless that is not known.
+    #[must_use]
+    pub fn place(&self) -> Option<(u32, u32)> {
+        let place = |line: &str| {
+            let (rest, column) = line.trim_end_matches(')').rsplit_once(':')?;
+            let (_, line) = rest.rsplit_once(':')?;
+            Some((line.parse().ok()?, column.parse().ok()?))
+        };
+        self.stack.lines().find_map(place)
+    }
+}
+
 impl fmt::Display for Thrown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.name {
@@ -148,7 +161,7 @@ impl CodeError {
     }
 
     /// As those outside see it; `details` have the `reason`, and of what was thrown its `name`,
-    /// `message` and `stack`.
+    /// `message` and `stack`, and `line` and `column` where they are known.
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
@@ -159,12 +172,18 @@ impl CodeError {
             _ => Code::Failed,
         };
         let details = match self {
-            Self::Thrown(thrown) => json!({
-                "reason": self.name(),
-                "name": thrown.name,
-                "message": thrown.message,
-                "stack": thrown.stack,
-            }),
+            Self::Thrown(thrown) => {
+                let mut details = json!({
+                    "reason": self.name(),
+                    "name": thrown.name,
+                    "message": thrown.message,
+                    "stack": thrown.stack,
+                });
+                if let Some((line, column)) = thrown.place() {
+                    (details["line"], details["column"]) = (json!(line), json!(column));
+                }
+                details
+            }
             _ => json!({ "reason": self.name() }),
         };
         Fault::new(code, self.to_string()).with_details(details)

@@ -6,6 +6,7 @@ use strowger::Request;
 
 use super::error::CodeError;
 use super::functions::Functions;
+use super::sandbox::FunctionName;
 use super::spec::CodeBudget;
 
 /// What code is written in.
@@ -28,6 +29,8 @@ pub struct Execute {
     pub code: String,
     /// What it is written in.
     pub language: Language,
+    /// What the code finds in the global `args`. In a kept realm it stays until there are others.
+    pub args: Option<Value>,
     /// The realm in which it runs: a fresh one, or one of this name that is kept.
     pub realm: Option<String>,
     /// The functions that it is given, as `fns`.
@@ -49,6 +52,13 @@ impl Execute {
     #[must_use]
     pub const fn typescript(mut self) -> Self {
         self.language = Language::TypeScript;
+        self
+    }
+
+    /// Gives it a value, as the global `args`.
+    #[must_use]
+    pub fn with_args(mut self, args: Value) -> Self {
+        self.args = Some(args);
         self
     }
 
@@ -131,19 +141,74 @@ pub struct Line {
 
 /// Runs code, and tells what it writes while it writes it.
 #[derive(Debug, Clone, Default)]
-pub struct FollowRun(pub Execute);
+pub struct FollowRun {
+    /// What is run.
+    pub execute: Execute,
+    /// Functions that whoever follows has: the code finds them in `fns` beside the others. A call
+    /// of one comes as [`Told::Called`] and waits for its [`AnswerCall`].
+    pub calls: Vec<FunctionName>,
+}
+
+impl FollowRun {
+    /// Follows a run.
+    #[must_use]
+    pub const fn new(execute: Execute) -> Self {
+        Self {
+            execute,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Gives it a function that whoever follows answers; the code gets a promise.
+    #[must_use]
+    pub fn with_call(mut self, name: impl Into<String>) -> Self {
+        self.calls.push(FunctionName {
+            name: name.into(),
+            waits: false,
+        });
+        self
+    }
+}
 
 impl Request for FollowRun {
     type Reply = Result<strowger::Reader<Told>, CodeError>;
 }
 
-/// What a run tells: lines, and in the end what it came to.
+/// What a run tells: lines and calls, and in the end what it came to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// A line of its output.
     Line(Line),
+    /// A call of a function that whoever follows has.
+    Called(Called),
     /// What it came to; the output was told before.
     Ended(Result<Executed, CodeError>),
+}
+
+/// A call of a function that whoever follows a run has.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Called {
+    /// Which call it is; nobody else can guess it.
+    pub call: String,
+    /// The name of the function.
+    pub name: String,
+    /// What it was called with.
+    pub arguments: Vec<Value>,
+}
+
+/// Answers a call; whether it was waited for. One that was answered, or whose run has ended, is
+/// not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerCall {
+    /// Which one.
+    pub call: String,
+    /// What the function gives, or what the code sees thrown.
+    pub outcome: Result<Value, String>,
+}
+
+impl Request for AnswerCall {
+    type Reply = bool;
 }
 
 /// Ends a realm that is kept; whether there was one. A run in it goes on to its end.

@@ -122,6 +122,16 @@ impl Customer {
     }
 }
 
+impl Customer {
+    /// Tells one who follows the run.
+    pub(super) fn tell(&self, told: Told) {
+        if let Way::Source { source, waiting } = &mut *self.0.lock() {
+            waiting.push_back(told);
+            flush(source, waiting);
+        }
+    }
+}
+
 impl Patron for Customer {
     fn is_there(&self) -> bool {
         match &*self.0.lock() {
@@ -131,13 +141,10 @@ impl Patron for Customer {
     }
 
     fn print(&self, line: Line) {
-        match &mut *self.0.lock() {
-            Way::Reply { output, .. } => output.push(line),
-            Way::Source { source, waiting } => {
-                waiting.push_back(Told::Line(line));
-                flush(source, waiting);
-            }
+        if let Way::Reply { output, .. } = &mut *self.0.lock() {
+            return output.push(line);
         }
+        self.tell(Told::Line(line));
     }
 
     fn flush(&self) {

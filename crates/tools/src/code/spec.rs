@@ -78,7 +78,7 @@ pub struct CodeLimits {
     pub result: usize,
     /// The calls of functions that may be under way at a time.
     pub calls: usize,
-    /// The octets of the code itself.
+    /// The octets of the code itself, with what it is given as `args`.
     pub source: usize,
     /// Whether it sees the time of day; else it is always 1970.
     pub clock: bool,

@@ -258,6 +258,10 @@ pub struct Search {
     /// Which files, as a glob of the path below that directory: `**/*.rs`. All if it is not said.
     #[serde(default)]
     pub names: Option<String>,
+    /// Which files and directories are left out, with what is below them: globs as in `names`, or
+    /// names without a slash, which fit at every level.
+    #[serde(default)]
+    pub exclude: Vec<String>,
     /// What a line has to have, as a regular expression; without it files are found by name alone.
     #[serde(default)]
     pub text: Option<String>,

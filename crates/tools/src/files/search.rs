@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexBuilder};
 use rustix::fs::OFlags;
 
@@ -17,6 +17,7 @@ struct Hunt<'a> {
     disk: &'a Disk,
     said: &'a str,
     names: Option<GlobMatcher>,
+    exclude: GlobSet,
     text: Option<Regex>,
     most: usize,
     scan: usize,
@@ -30,12 +31,15 @@ impl Disk {
     pub(super) fn search(&self, search: &Search, stop: Stop<'_>) -> Result<Found, FileError> {
         let place = self.place(&search.path)?;
         let names = search.names.as_deref().map(glob).transpose()?;
+        let names = names.map(|names| names.compile_matcher());
+        let exclude = excluded(&search.exclude)?;
         let text = search.text.as_deref().map(regex).transpose()?;
         let dir = self.root.open_dir(place.path).map_err(place.failed())?;
         let mut hunt = Hunt {
             disk: self,
             said: &search.path,
             names,
+            exclude,
             text,
             most: search.most.unwrap_or(usize::MAX).min(self.limits.matches),
             scan: self.limits.scan,
@@ -85,6 +89,9 @@ impl Hunt<'_> {
                 return Ok(());
             }
             let path = path.join(&name);
+            if self.exclude.is_match(&path) {
+                continue;
+            }
             match kind {
                 EntryKind::Directory if depth == 0 => self.cut("depth"),
                 EntryKind::Directory => {
@@ -193,15 +200,39 @@ impl Hunt<'_> {
     }
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, FileError> {
+fn glob(pattern: &str) -> Result<Glob, FileError> {
     // As everywhere: `*` stays within one name, `**` does not.
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    let glob = glob.map_err(|error| FileError::Pattern {
-        pattern: pattern.to_owned(),
+    glob.map_err(|error| FileError::Pattern {
+        pattern: pattern.chars().take(SHOWN).collect(),
         why: error.kind().to_string(),
-    })?;
-    Ok(glob.compile_matcher())
+    })
 }
+
+/// What is left out of a search.
+fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
+    let wrong = |pattern: &str, why: String| FileError::Pattern {
+        pattern: pattern.chars().take(SHOWN).collect(),
+        why,
+    };
+    if let Some(pattern) = patterns.get(EXCLUDED) {
+        let why = format!("it is one more than {EXCLUDED}");
+        return Err(wrong(pattern, why));
+    }
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let pattern = pattern.trim_end_matches('/');
+        set.add(glob(pattern)?);
+        if !pattern.contains('/') {
+            set.add(glob(&format!("**/{pattern}"))?);
+        }
+    }
+    let built = set.build();
+    built.map_err(|error| wrong(error.glob().unwrap_or_default(), error.kind().to_string()))
+}
+
+/// The most patterns of what is left out.
+const EXCLUDED: usize = 64;
 
 fn regex(pattern: &str) -> Result<Regex, FileError> {
     let wrong = |why: String| FileError::Pattern {

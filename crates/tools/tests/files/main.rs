@@ -309,7 +309,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         path: "src".into(),
         names: Some("**/*.rs".into()),
         text: Some(r"^fn t".into()),
-        most: None,
+        ..Search::default()
     };
     let found = office.ask(search.clone()).await.expect("it is a directory");
     let hits: Vec<_> = found
@@ -327,6 +327,31 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
     let found = office.ask(by_name).await.expect("it is a directory");
     let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
     assert_eq!(paths, ["src/a.rs", "src/deep/b.rs", "src/x.rs"]);
+
+    for (left_out, expected) in [
+        (["deep"].as_slice(), ["src/a.rs", "src/x.rs"].as_slice()),
+        (&["deep/", "x.*"], &["src/a.rs"]),
+        (&["**/b.rs", "a.rs"], &["src/x.rs"]),
+        (&["deep/b.rs", "src"], &["src/a.rs", "src/x.rs"]),
+        (&["*"], &[]),
+    ] {
+        let search = Search {
+            text: None,
+            exclude: left_out.iter().map(|&pattern| pattern.to_owned()).collect(),
+            ..search.clone()
+        };
+        let found = office.ask(search).await.expect("it is a directory");
+        let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
+        assert_eq!(paths, expected, "{left_out:?}");
+    }
+    for exclude in [vec!["[".to_owned()], vec!["x".to_owned(); 65]] {
+        let search = Search {
+            exclude,
+            ..search.clone()
+        };
+        let error = office.ask(search).await.expect_err("it is no pattern");
+        assert!(error.to_string().starts_with("the pattern `"), "{error}");
+    }
 
     let wrong = Search {
         text: Some("(".into()),
