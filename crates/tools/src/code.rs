@@ -20,6 +20,7 @@ pub(crate) mod run;
 pub(crate) mod sandbox;
 mod spec;
 pub(crate) mod typescript;
+mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use run::{Customer, Patron};
 pub use sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep, FunctionName, Sandbox};
 pub use spec::{CodeBudget, CodeLimits, CodeSpec};
 use typescript::Types;
+pub use watch::CodeWatch;
 
 /// An actor that runs JavaScript and TypeScript of others, with nothing but what they are given.
 #[derive(Debug)]
@@ -129,7 +131,7 @@ impl strowger::Actor for Code {
             queue: VecDeque::new(),
             running: 0,
             calls: OpenCalls::default(),
-            usage: CodeUsage::default(),
+            usage: spec.watch.usage(),
             spec: Arc::new(spec),
         })
     }
@@ -138,6 +140,7 @@ impl strowger::Actor for Code {
         let Ask { request, reply } = ask;
         let customer = Customer::reply(reply);
         self.admit(request, customer, cx).await;
+        self.show();
     }
 
     async fn follow(&mut self, ask: Ask<FollowRun>, cx: &mut Context<Self>) {
@@ -150,6 +153,7 @@ impl strowger::Actor for Code {
                 let follower = Customer::source(source);
                 execute.functions = self.calls.give(execute.functions, calls, &follower);
                 self.admit(execute, follower, cx).await;
+                self.show();
             }
             Err(error) => reply.send(Err(CodeError::Sandbox(error.to_string()))),
         }
@@ -171,35 +175,32 @@ impl strowger::Actor for Code {
         {
             self.place(job, cx);
         }
+        self.show();
     }
 
     async fn sweep(&mut self, _: Sweep, cx: &mut Context<Self>) {
         let (now, idle) = (cx.now(), self.spec.idle);
         self.kept
             .retain(|_, kept| kept.realm.is_none() || now.duration_since(kept.used) < idle);
+        self.show();
         cx.send_after(idle / 2, Sweep);
     }
 
     async fn forget(&mut self, forget: Forget) -> bool {
-        match self.kept.get_mut(&forget.realm) {
+        let there = match self.kept.get_mut(&forget.realm) {
             None => false,
             Some(kept) if kept.realm.is_some() => self.kept.remove(&forget.realm).is_some(),
             Some(kept) => {
                 kept.forgotten = true;
                 true
             }
-        }
+        };
+        self.show();
+        there
     }
 
     async fn usage(&mut self, _: GetCodeUsage) -> CodeUsage {
-        let idle = self.kept.values().filter_map(|kept| kept.realm.as_ref());
-        CodeUsage {
-            running: self.running,
-            waiting: self.waiting(),
-            realms: self.kept.len(),
-            memory: idle.map(|realm| realm.memory()).sum(),
-            ..self.usage.clone()
-        }
+        self.seen()
     }
 
     /// A run that panicked took its turn along: the actor begins anew.
@@ -212,6 +213,22 @@ impl strowger::Actor for Code {
 }
 
 impl Code {
+    fn seen(&self) -> CodeUsage {
+        let idle = self.kept.values().filter_map(|kept| kept.realm.as_ref());
+        CodeUsage {
+            running: self.running,
+            waiting: self.waiting(),
+            realms: self.kept.len(),
+            memory: idle.map(|realm| realm.memory()).sum(),
+            ..self.usage.clone()
+        }
+    }
+
+    /// Lets those who watch see it.
+    fn show(&self) {
+        self.spec.watch.tell(self.seen());
+    }
+
     fn runs(&self) -> usize {
         self.spec.runs.clamp(1, <Self as strowger::Actor>::PIPES)
     }

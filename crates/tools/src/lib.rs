@@ -33,9 +33,9 @@ mod stream;
 
 pub use code::{
     AnswerCall, Boxed, CallOutcome, Called, Code, CodeBudget, CodeError, CodeHost, CodeLimit,
-    CodeLimits, CodeMessage, CodeRealm, CodeSpec, CodeStep, CodeUsage, Execute, Executed,
-    FollowRun, Forget, FunctionName, Functions, GetCodeUsage, Language, Level, Line, Sandbox,
-    Thrown, Told, code_door,
+    CodeLimits, CodeMessage, CodeRealm, CodeSpec, CodeStep, CodeUsage, CodeWatch, Execute,
+    Executed, FollowRun, Forget, FunctionName, Functions, GetCodeUsage, Language, Level, Line,
+    Sandbox, Thrown, Told, code_door,
 };
 #[doc(hidden)]
 pub use code::{Ran, Sweep};
@@ -49,8 +49,8 @@ pub use files::{
 };
 pub use program::{
     ListPrograms, Perform, Program, ProgramArgs, ProgramError, ProgramInfo, ProgramMessage,
-    ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish, Side, Withdraw, program_door,
-    programs_door,
+    ProgramState, Programs, ProgramsMessage, ProgramsSpec, ProgramsUsage, ProgramsWatch, Publish,
+    Side, Withdraw, program_door, programs_door,
 };
 #[doc(hidden)]
 pub use program::{Sleep, Wake};

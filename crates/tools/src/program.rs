@@ -13,6 +13,7 @@ mod desk;
 mod door;
 mod message;
 mod residence;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -28,6 +29,7 @@ pub use message::{
     ListPrograms, Perform, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
 };
 use residence::{Residence, Room};
+pub use watch::{ProgramsUsage, ProgramsWatch};
 
 use crate::code::run::{Own, Patron, run, value};
 use crate::code::{CodeError, CodeLimits, CodeRealm, CodeStep, Functions, Line, Sandbox};
@@ -234,11 +236,13 @@ impl Program {
         if outcome.is_err() {
             self.seat.failed.fetch_add(1, Ordering::Relaxed);
         }
+        let end = outcome.as_ref().err();
+        self.seat.residence.watch.called(end);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.path,
             verb = "perform",
-            end = outcome.as_ref().err().map_or("done", ProgramError::name),
+            end = end.map_or("done", ProgramError::name),
         );
     }
 }

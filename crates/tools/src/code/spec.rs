@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::sandbox::Sandbox;
+use super::watch::CodeWatch;
 
 /// Where a [`Code`](crate::Code) actor runs code, and within which limits.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct CodeSpec {
     pub realms: usize,
     /// How long a realm is kept that nobody uses.
     pub idle: Duration,
+    /// Where those who watch see what it does.
+    pub watch: CodeWatch,
 }
 
 impl CodeSpec {
@@ -40,6 +43,7 @@ impl CodeSpec {
             waiting: 64,
             realms: 32,
             idle: Duration::from_secs(600),
+            watch: CodeWatch::default(),
         }
     }
 

@@ -18,6 +18,7 @@ use super::message::{
     ListPrograms, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
 };
 use super::residence::Residence;
+use super::watch::ProgramsWatch;
 use super::{Program, ProgramArgs, ProgramMessage, Seat, Wake, short};
 use crate::code::run::{Own, Patron};
 use crate::code::typescript::Types;
@@ -43,6 +44,8 @@ pub struct ProgramsSpec {
     pub restarts: u32,
     /// The period.
     pub period: Duration,
+    /// Where those who watch see what they do.
+    pub watch: ProgramsWatch,
 }
 
 impl ProgramsSpec {
@@ -58,6 +61,7 @@ impl ProgramsSpec {
             mailbox: 64,
             restarts: 3,
             period: Duration::from_secs(60),
+            watch: ProgramsWatch::default(),
         }
     }
 }
@@ -94,10 +98,11 @@ impl strowger::Actor for Programs {
         let top = Supervisor::new(Strategy::OneForOne);
         let sandbox = &spec.sandbox;
         let types = spec.typescript.clone();
+        spec.watch.begin();
         Ok(Self {
             types: types.map(|script| Types::new(Arc::clone(sandbox), script)),
-            residence: Residence::new(spec.residents),
-            top: cx.supervise("published", top).await?,
+            residence: Residence::new(spec.residents, spec.watch.clone()),
+            top: cx.supervise(PUBLISHED, top).await?,
             system: cx.system(),
             actor: cx.path().to_string(),
             published: BTreeMap::new(),
@@ -109,6 +114,7 @@ impl strowger::Actor for Programs {
         let Ask { request, reply } = ask;
         let name = request.name.clone();
         let published = self.enter(request).await;
+        self.spec.watch.published(self.published.len());
         let end = published.as_ref().err().map_or("done", ProgramError::name);
         let actor = &self.actor;
         tracing::info!(target: "strowger::audit", %actor, verb = "publish", path = ?name, end);
@@ -121,6 +127,7 @@ impl strowger::Actor for Programs {
             // One that was stopped for good has no place there any more.
             drop(self.top.terminate_child(&ask.request.name).await);
         }
+        self.spec.watch.published(self.published.len());
         ask.reply.send(there);
     }
 
@@ -130,6 +137,17 @@ impl strowger::Actor for Programs {
 }
 
 impl Programs {
+    /// A program that is published at a desk.
+    #[must_use]
+    pub fn find(
+        system: &ActorSystem,
+        desk: &ActorRef<ProgramsMessage>,
+        name: &str,
+    ) -> Option<ActorRef<ProgramMessage>> {
+        let path = format!("{}/{PUBLISHED}/{name}/{PROGRAM}", desk.path());
+        system.find(path.as_str())?.downcast()
+    }
+
     async fn enter(&mut self, publish: Publish) -> Result<(), ProgramError> {
         let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let name = publish.name.clone();
@@ -221,6 +239,8 @@ impl Programs {
     }
 }
 
+/// The key of the supervisor below which programs have theirs.
+const PUBLISHED: &str = "published";
 /// The key of a program's actor below its supervisor.
 const PROGRAM: &str = "program";
 

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use strowger::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::watch::ProgramsWatch;
 use super::{ProgramMessage, Sleep};
 
 /// Room for realms of programs.
@@ -18,6 +19,7 @@ pub(super) struct Residence {
     idle: Mutex<Idle>,
     /// How many wait for room.
     waiting: AtomicUsize,
+    pub(super) watch: ProgramsWatch,
 }
 
 #[derive(Debug, Default)]
@@ -36,11 +38,12 @@ pub(super) struct Room {
 }
 
 impl Residence {
-    pub(super) fn new(residents: usize) -> Arc<Self> {
+    pub(super) fn new(residents: usize, watch: ProgramsWatch) -> Arc<Self> {
         Arc::new(Self {
             room: Arc::new(Semaphore::new(residents.max(1))),
             idle: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            watch,
         })
     }
 
@@ -55,6 +58,7 @@ impl Residence {
                 Arc::clone(&self.room).acquire_owned().await.ok()?
             }
         };
+        self.watch.moved_in();
         Some(Room {
             residence: Arc::clone(self),
             place: None,
@@ -113,5 +117,6 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         self.busy();
+        self.residence.watch.moved_out();
     }
 }
