@@ -204,11 +204,8 @@ impl Mcp {
     /// Starts a call.
     fn run(&self, name: &str, arguments: Value, progress: Progress) -> Result<Waiting, Fault> {
         let inner = &*self.0;
-        let Some(tool) = inner.tools.find(name) else {
-            let known: Vec<&str> = inner.tools.names().collect();
-            let text = format!("there is no tool {name:?}; there are {}", known.join(", "));
-            return Err(Fault::new(Code::UnknownTarget, text));
-        };
+        let unknown = || inner.tools.unknown(name);
+        let tool = inner.tools.find(name).ok_or_else(unknown)?;
         let call = McpCall {
             arguments,
             progress,

@@ -90,6 +90,7 @@ fn told(answer: McpAnswer) -> CallToolResult {
     let content = answer.content.into_iter().map(block);
     let mut result = CallToolResult::success(content.collect());
     result.structured_content = answer.structured;
+    result.is_error = Some(answer.failed);
     result
 }
 

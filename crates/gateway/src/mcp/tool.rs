@@ -156,6 +156,9 @@ pub struct McpAnswer {
     pub content: Vec<McpContent>,
     /// The same for programs, as the schema of the tool says.
     pub structured: Option<Value>,
+    /// Whether the agent is told that the call came to nothing.
+    #[serde(default)]
+    pub failed: bool,
 }
 
 /// A piece of an answer.
@@ -206,7 +209,7 @@ impl McpAnswer {
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![McpContent::Text { text: text.into() }],
-            structured: None,
+            ..Self::default()
         }
     }
 
@@ -215,8 +218,15 @@ impl McpAnswer {
     pub fn piece(content: McpContent) -> Self {
         Self {
             content: vec![content],
-            structured: None,
+            ..Self::default()
         }
+    }
+
+    /// Says that the call came to nothing: what it holds is why.
+    #[must_use]
+    pub const fn as_failure(mut self) -> Self {
+        self.failed = true;
+        self
     }
 
     /// Adds what programs read.
@@ -301,6 +311,27 @@ impl McpTools {
     /// The names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(AsRef::as_ref)
+    }
+
+    /// Calls a tool as a part of a call that is under way: it has no deadline of its own, and ends
+    /// when the future is dropped.
+    ///
+    /// # Errors
+    /// `unknown-target` when there is no such tool; else what the tool says.
+    pub async fn call(&self, name: &str, arguments: Value) -> Result<McpAnswer, Fault> {
+        let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
+        let progress = Progress::default();
+        let call = McpCall {
+            arguments,
+            progress,
+        };
+        tool.call(call).await
+    }
+
+    pub(super) fn unknown(&self, name: &str) -> Fault {
+        let known: Vec<&str> = self.names().collect();
+        let text = format!("there is no tool {name:?}; there are {}", known.join(", "));
+        Fault::new(Code::UnknownTarget, text)
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Arc<Registered>> {
