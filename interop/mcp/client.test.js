@@ -81,6 +81,73 @@ async function toldInOrder(call) {
   return told.length;
 }
 
+/** Where nodes keep the engine that runs code, so that it is compiled once. */
+function engine() {
+  const folder = join(import.meta.dirname, "node_modules/.engine");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+/** Code has what it is given, tells its output while it runs, and ends when its call does. */
+async function runsCode(call) {
+  const code = "const { content } = await fns.read_text_file({ path: args.path });\n"
+    + "const lines: string[] = content.trim().split('\\n'); console.warn('read'); lines.length";
+  const functions = ["read_text_file"];
+  const wanted = { code, language: "ts", args: { path: "note.txt" }, functions };
+  const ran = await call("code_execute", wanted);
+  const output = [{ level: "warn", text: "read" }];
+  assert.deepEqual(ran.structuredContent, { value: 2, output, fresh: true });
+
+  const outside = await call("code_execute", { ...wanted, args: { path: "../secret" } });
+  assert.equal(outside.isError, true);
+  assert.match(outside.structuredContent.error.message, /rule: outside/);
+  const { isError, structuredContent } = await call("code_execute", { code: "1;\nnull.x" });
+  assert.equal(isError, true);
+  const { kind, name, line } = structuredContent.error;
+  assert.deepEqual({ kind, name, line }, { kind: "thrown", name: "TypeError", line: 2 });
+  const limit = await call("code_execute", { code: "for (;;);", time_ms: 20 });
+  assert.equal(limit.structuredContent.error.kind, "time");
+
+  const figures = async () =>
+    (await call("inspect", { path: "/tools/code" })).structuredContent.details.tool;
+  const { cancelled } = await figures();
+  const cancel = new AbortController();
+  const told = [];
+  const onprogress = ({ message }) => {
+    told.push(message);
+    cancel.abort("enough");
+  };
+  const endless = { code: "console.log('round and round'); for (;;);" };
+  const running = call("code_execute", endless, { onprogress, signal: cancel.signal });
+  await assert.rejects(running, /enough|abort/i);
+  assert.deepEqual(told, ["round and round"]);
+  for (;;) {
+    const now = await figures();
+    if (now.running > 0) continue;
+    assert.equal(now.cancelled, cancelled + 1);
+    break;
+  }
+}
+
+/** Programs are published, called, listed and removed. */
+async function runsPrograms(call) {
+  const code = "state.n ??= 0; function handle(by) { return state.n += by }";
+  const input = { type: "integer" };
+  const published = await call("program_publish", { name: "counter", code, input });
+  assert.deepEqual(published.structuredContent, { address: "@(programs/counter)" });
+  for (const output of [2, 4]) {
+    const called = await call("program_call", { name: "counter", input: 2 });
+    assert.deepEqual(called.structuredContent, { output });
+  }
+  const wrong = await call("program_call", { name: "counter", input: "two" });
+  assert.match(wrong.content[0].text, /not as the schema says/);
+  const listed = await call("program_list", {});
+  const [{ name, state, calls }] = listed.structuredContent.programs;
+  assert.deepEqual({ name, state, calls }, { name: "counter", state: "resident", calls: 3 });
+  const removed = await call("program_remove", { name: "counter" });
+  assert.deepEqual(removed.structuredContent, { removed: true });
+}
+
 const LOOKING = [
   "directory_tree",
   "get_file_info",
@@ -95,15 +162,22 @@ const LOOKING = [
   "search_files",
   "search_text",
 ];
-const OF_NODE = [
-  "actor_tree",
-  "inspect",
+const OF_STREAMS = [
   "stream_end",
   "stream_list",
   "stream_open",
   "stream_read",
+  "stream_to_file",
   "stream_write",
 ];
+const OF_CODE = [
+  "code_execute",
+  "program_call",
+  "program_list",
+  "program_publish",
+  "program_remove",
+];
+const OF_NODE = ["actor_tree", "inspect", ...OF_STREAMS, ...OF_CODE];
 const CHANGING = [
   "append_file",
   "create_directory",
@@ -222,6 +296,21 @@ test("progress is told, and a call that is cancelled ends alone", how, () =>
     await client.close();
   }));
 
+test("an agent that starts the program has code only if it is asked for", how, () =>
+  inFolder(async ({ data }) => {
+    const more = ["--streams", "--code", "--programs", "--cache", engine()];
+    const { client, names, call } = await connected(onInput(["--root", data, ...more]));
+    const all = [...LOOKING, ...CHANGING, ...OF_STREAMS, ...OF_CODE].sort();
+    assert.deepEqual(names, all);
+    const code = "const text = (await fns.read_file({ path: 'note.txt' })).content;\n"
+      + "await fns.write_file({ path: 'shout.txt', content: text.toUpperCase() }); 'done'";
+    const ran = await call("code_execute", { code, functions: ["read_file", "write_file"] });
+    assert.equal(ran.structuredContent.value, "done");
+    assert.equal(readFileSync(join(data, "shout.txt"), "utf8"), "CALL BACK\nTODAY\n");
+    await runsPrograms(call);
+    await client.close();
+  }));
+
 test("a datagram is read, and octets that are none are refused", how, () =>
   inFolder(async ({ data }) => {
     const { client, call } = await connected(onInput(["--root", data]));
@@ -242,9 +331,18 @@ test("a node serves agents over HTTP, behind its token", how, () =>
       [mcp]
       http = true
       token_file = ${JSON.stringify(join(folder, "token"))}
+      [components]
+      cache = ${JSON.stringify(engine())}
       [[tools.files]]
       root = "data"
       [tools.streams]
+      enabled = true
+      [tools.code]
+      enabled = true
+      [tools.code.limits]
+      time = "10m"
+      deadline = "10m"
+      [tools.programs]
       enabled = true`;
     await withNode(folder, config, async ({ http, control }) => {
       const at = (headers) =>
@@ -272,7 +370,10 @@ test("a node serves agents over HTTP, behind its token", how, () =>
       const tree = await call("actor_tree", { path: "/tools" });
       assert.deepEqual(tree.structuredContent.actors.map(({ path }) => path).sort(), [
         "/tools",
+        "/tools/code",
         "/tools/files",
+        "/tools/programs",
+        "/tools/programs/published",
         "/tools/streams",
       ]);
       const one = await call("inspect", { path: "/tools/files" });
@@ -288,7 +389,16 @@ test("a node serves agents over HTTP, behind its token", how, () =>
       await call("stream_write", { stream: "build", text: " done" });
       const pieces = [{ text: "compiling" }, { text: " done" }];
       assert.deepEqual((await reading).structuredContent, { pieces, ended: false });
+      const tofile = call("stream_to_file", { stream: "build", path: "build.txt" });
+      for (;;) {
+        const { streams } = (await call("stream_list", {})).structuredContent;
+        if (streams[0].readers === 1) break;
+      }
       await call("stream_end", { stream: "build" });
+      assert.deepEqual((await tofile).structuredContent, { pieces: 2, octets: 14 });
+      assert.equal(readFileSync(join(folder, "data/build.txt"), "utf8"), "compiling done");
+      await runsCode(call);
+      await runsPrograms(call);
       await client.close();
 
       // The same tools for an agent that starts the program beside the node.
@@ -297,6 +407,8 @@ test("a node serves agents over HTTP, behind its token", how, () =>
       const read = await beside.call("read_text_file", { path: "note.txt", head: 1 });
       assert.deepEqual(read.structuredContent, { content: "call back\n" });
       assert.ok(await toldInOrder(beside.call) > 0);
+      await runsCode(beside.call);
+      await runsPrograms(beside.call);
       const lost = await beside.call("read_text_file", { path: "/etc/passwd" });
       assert.match(lost.content[0].text, /rule: absolute/);
       await beside.client.close();

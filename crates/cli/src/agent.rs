@@ -1,22 +1,24 @@
 //! What agents may call: the tools of a node as values for the door that speaks their protocol.
 //!
-//! `strowger mcp --root DIR` has files alone; a node has them as well, with views of itself; and
+//! `strowger mcp --root DIR` has files, and what else it is told to have; a node has them as well, with views of itself; and
 //! `strowger mcp` beside a running node passes on what that node has.
 
+mod code;
 mod files;
 mod node;
+mod programs;
 mod proxy;
 mod roots;
 mod streams;
 
 use serde_json::{Map, Value, json};
-use strowger::ActorRef;
+use strowger::ActorSystem;
 use strowger_gateway::McpTools;
-use strowger_tools::StreamsMessage;
 
 pub(crate) use self::node::{add as add_node, decode as add_decode};
 pub(crate) use self::proxy::{of as of_node, register};
 pub(crate) use self::roots::Roots;
+use crate::compose::tools::Tools;
 
 /// The name under which agents see us.
 const NAME: &str = "strowger";
@@ -30,19 +32,29 @@ pub(crate) fn none() -> McpTools {
     McpTools::new(NAME, env!("CARGO_PKG_VERSION")).with_advice(ADVICE)
 }
 
-/// Adds the verbs of files, if there are any roots.
-pub(crate) fn add_files(tools: McpTools, roots: &Roots) -> McpTools {
-    match roots.is_empty() {
-        true => tools,
-        false => files::add(tools, roots),
+/// Adds the verbs of files and of streams, as far as there are any.
+pub(crate) fn add_tools(to: McpTools, tools: &Tools, roots: &Roots) -> McpTools {
+    let of_files = match roots.is_empty() {
+        true => to,
+        false => files::add(to, roots),
+    };
+    match tools.streams() {
+        Some(streams) => streams::add(of_files, streams, roots),
+        None => of_files,
     }
 }
 
-/// Adds the verbs of streams, if there are any.
-pub(crate) fn add_streams(tools: McpTools, streams: Option<&ActorRef<StreamsMessage>>) -> McpTools {
-    match streams {
-        Some(streams) => streams::add(tools, streams),
-        None => tools,
+/// Adds the running of code and programs, as far as they are granted. They may be given the tools
+/// that are there before.
+pub(crate) fn add_code(to: McpTools, system: &ActorSystem, tools: &Tools) -> McpTools {
+    let granted = to.clone();
+    let with_code = match tools.code() {
+        Some(code) => code::add(to, code, &granted),
+        None => to,
+    };
+    match tools.programs() {
+        Some(desk) => programs::add(with_code, system, desk, &granted),
+        None => with_code,
     }
 }
 

@@ -2,7 +2,7 @@
 //! metrics.
 
 mod agents;
-mod code;
+pub(crate) mod code;
 pub(crate) mod components;
 mod doors;
 mod logs;
@@ -30,6 +30,7 @@ use crate::exit::{Done, Failure};
 use self::components::Components;
 pub(crate) use self::n4::{elements, elements_in_words, stats as n4_stats};
 use self::policy::ComponentPolicy;
+pub(crate) use self::sandbox::Realms;
 use self::tools::Tools;
 use self::vitals::Later;
 
@@ -86,9 +87,8 @@ async fn start_in(
     let components = components::start(system, config).await?;
     // Nobody else sets it.
     let _ = later_components.set(components.clone());
-    let code = code::children(&components, &config.tools).await?;
-    let tools = tools::start(system, &config.tools, code).await?;
-    code::open(system, &config.tools)?;
+    let realms = code::realms(components.host(), &config.tools).await?;
+    let tools = tools::start(system, &config.tools, realms).await?;
     // Nobody else sets it.
     let _ = later_tools.set(tools.clone());
     let mut parts = NodeParts::default();

@@ -20,6 +20,7 @@ use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
+pub(crate) use self::code::{CodeSection, ProgramsSection};
 pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
 pub(crate) use self::mcp::McpSection;
 pub(crate) use self::problem::Problem;

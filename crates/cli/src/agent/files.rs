@@ -187,6 +187,13 @@ fn listing(tools: McpTools, roots: &Roots) -> McpTools {
     verb(tools, roots, allowed, work::allowed_directories)
 }
 
+/// The schema of what a search leaves out.
+fn excluded() -> (&'static str, Value) {
+    let pattern = a("string", "A glob, or a name that fits at every level.");
+    let about = "What is left out, with what is below it: target, **/*.min.js.";
+    ("excludePatterns", list(&pattern, about))
+}
+
 fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     let found = || {
         let found = object(
@@ -210,7 +217,7 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
         "search_files",
         "Finds files by name.",
         object(
-            [path(), ("pattern", a("string", pattern))],
+            [path(), ("pattern", a("string", pattern)), excluded()],
             &["path", "pattern"],
         ),
         found(),
@@ -231,6 +238,7 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
                     a("string", "Only files whose path this glob fits."),
                 ),
                 ("most", a("integer", "How many lines at most.")),
+                excluded(),
             ],
             &["path", "pattern"],
         ),

@@ -1,5 +1,7 @@
 //! Streams of a node: to write to, to read from.
 
+mod file;
+
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,10 +15,11 @@ use strowger_tools::{
 };
 use tokio::time::timeout;
 
+use super::roots::Roots;
 use super::{a, list, object};
 
-/// Adds the verbs of streams.
-pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>) -> McpTools {
+/// Adds the verbs of streams; that which writes one to a file if a root may be written to.
+pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> McpTools {
     let name = || ("stream", a("string", "The name of the stream."));
     let open = McpTool::new(
         "stream_open",
@@ -81,7 +84,11 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>) -> McpToo
     let tools = verb(tools, streams, write.with_effect(McpEffect::Adds), put);
     let tools = verb(tools, streams, end, finish);
     let tools = verb(tools, streams, read.with_effect(McpEffect::Reads), take);
-    verb(tools, streams, listed.with_effect(McpEffect::Reads), all)
+    let tools = verb(tools, streams, listed.with_effect(McpEffect::Reads), all);
+    match roots.iter().all(|root| root.read_only) {
+        true => tools,
+        false => file::add(tools, streams, roots),
+    }
 }
 
 type Streams = ActorRef<StreamsMessage>;

@@ -2,17 +2,19 @@
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
 use strowger::{ActorSystem, Fault};
 use strowger_gateway::{Mcp, McpLimits};
+use strowger_wasm::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::signals::Signals;
 use crate::agent::{self, Roots};
-use crate::compose::tools;
+use crate::compose::{Realms, code, tools};
 use crate::config::{Config, FilesSection, ToolsSection};
 use crate::control::ControlArgs;
 use crate::exit::{Done, Failure};
@@ -22,13 +24,16 @@ const EXAMPLES: &str = "\
 Examples:
   strowger mcp --root .
   strowger mcp --root work=/srv/work --root docs=/srv/docs --read-only
+  strowger mcp --root . --streams --code --programs --cache ~/.cache/strowger
   strowger mcp
   strowger mcp --control /tmp/upf.sock
 
 Speaks the Model Context Protocol on standard input and output, to the agent that starts it. With
---root the agent reaches files below these directories, by the verbs of file servers, and nothing
-else; paths are resolved by the kernel. Without it the tools are those of the running node:
-docs/tools.md, which also says how clients are told to start this.";
+--root the agent reaches files below these directories, by the verbs of file servers; paths are
+resolved by the kernel. With --code it runs JavaScript and TypeScript in a sandbox that reaches
+nothing but tools of this list that it is given. What is not asked for is not there. Without any of
+these the tools are those of the running node: docs/tools.md, which also says how clients are told
+to start this.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -39,6 +44,18 @@ pub(crate) struct Args {
     /// Nothing is written.
     #[arg(long, requires = "roots")]
     read_only: bool,
+    /// Streams are there, from producers to readers and to files.
+    #[arg(long, conflicts_with = "control")]
+    streams: bool,
+    /// Code is run.
+    #[arg(long, conflicts_with = "control")]
+    code: bool,
+    /// Programs are published and called.
+    #[arg(long, conflicts_with = "control")]
+    programs: bool,
+    /// Where the compiled engine for code is kept, so that the next start finds it.
+    #[arg(long, value_name = "DIR", conflicts_with = "control")]
+    cache: Option<PathBuf>,
     #[command(flatten)]
     control: ControlArgs,
 }
@@ -63,15 +80,18 @@ async fn serve(args: &Args) -> Done {
 
 async fn serve_in(system: &ActorSystem, args: &Args) -> Done {
     let mut signals = Signals::new()?;
-    let tools = if args.roots.is_empty() {
+    let tools = if !args.has_own() {
         let control = args.control.path()?;
         // A first call says it better that there is no node.
         drop(args.control.connect().await?);
         agent::of_node(&control).await.map_err(failed)?
     } else {
-        let tools = tools::start(system, &args.section()?, Vec::new()).await?;
+        let section = args.section()?;
+        let realms = args.realms(&section).await?;
+        let tools = tools::start(system, &section, realms).await?;
         let roots = Roots::of(&tools).await.map_err(failed)?;
-        agent::add_decode(agent::add_files(agent::none(), &roots))
+        let for_agents = agent::add_tools(agent::none(), &tools, &roots);
+        agent::add_code(agent::add_decode(for_agents), system, &tools)
     };
     let mcp = Mcp::open(system, tools, McpLimits::default()).await;
     let mcp = mcp.map_err(|error| Failure::outside(error.to_string()))?;
@@ -91,9 +111,32 @@ fn failed(fault: Fault) -> Failure {
 }
 
 impl Args {
-    /// The directories as a configuration has them.
+    /// Whether tools of its own are asked for; else they are those of the node.
+    const fn has_own(&self) -> bool {
+        !self.roots.is_empty() || self.streams || self.code || self.programs
+    }
+
+    /// Where code runs, if any does.
+    async fn realms(&self, section: &ToolsSection) -> Done<Option<Arc<Realms>>> {
+        if !section.code.enabled && !section.programs.enabled {
+            return Ok(None);
+        }
+        let mut limits = Config::default().components.limits();
+        limits.cache.clone_from(&self.cache);
+        let host = Host::new(limits).map_err(|error| Failure::outside(error.to_string()))?;
+        code::realms(&host, section).await
+    }
+
+    /// What is asked for as a configuration has it.
     fn section(&self) -> Done<ToolsSection> {
         let mut section = ToolsSection::default();
+        section.streams.enabled = self.streams;
+        section.code.enabled = self.code;
+        section.programs.enabled = self.programs;
+        if self.cache.is_some() && !self.code && !self.programs {
+            let text = "--cache: no code is run whose engine could be kept";
+            return Err(Failure::input(text).hint("ask for it as well: --code or --programs"));
+        }
         for said in &self.roots {
             let (name, root) = match said.split_once('=') {
                 Some((name, root)) => (Some(name), root),

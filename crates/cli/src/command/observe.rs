@@ -242,15 +242,23 @@ fn component(note: &Value) -> String {
     )
 }
 
-/// What a tool was asked.
+/// What a tool was asked, and how much it has used of what it is granted.
 fn tool(note: &Value) -> String {
     if note.is_null() {
         return String::new();
     }
-    format!(
+    let mut text = format!(
         "{} calls, {} refused, {} failed",
         note["calls"], note["refused"], note["failed"]
-    )
+    );
+    for quota in note["quota"].as_array().into_iter().flatten() {
+        let (used, most) = (&quota["used"], &quota["most"]);
+        text.push_str(&format!(
+            ", {used} of {most} {}",
+            self::text(&quota["name"])
+        ));
+    }
+    text
 }
 
 /// Text without what a terminal would act on: keys of actors may come from peers.

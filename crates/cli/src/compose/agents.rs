@@ -23,10 +23,11 @@ pub(super) async fn open(
     control: &Control,
 ) -> Done<Mcp> {
     let roots = Roots::of(tools).await.map_err(|fault| failed(&fault))?;
-    let of_files = agent::add_files(agent::none(), &roots);
-    let of_streams = agent::add_streams(of_files, tools.streams());
-    let tools = agent::add_node(of_streams, control);
-    let opened = Mcp::open(system, tools, section.limits()).await;
+    let for_agents = agent::add_tools(agent::none(), tools, &roots);
+    let for_agents = agent::add_node(for_agents, control);
+    // Last: code may be given what is there.
+    let for_agents = agent::add_code(for_agents, system, tools);
+    let opened = Mcp::open(system, for_agents, section.limits()).await;
     opened.map_err(|error| Failure::outside(format!("mcp: {error}")))
 }
 

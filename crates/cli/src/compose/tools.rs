@@ -1,25 +1,28 @@
-//! The tools of a node: an actor below `/tools` for each directory that is granted, and one for
-//! streams.
+//! The tools of a node: an actor below `/tools` for each directory that is granted, one for
+//! streams, one that runs code, and one for programs.
 //!
 //! `ps`, `tree` and `top` say of each what it was asked, `inspect` has its usage under `details`.
 
 mod figures;
+mod single;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use strowger::{
     ActorRef, ActorSystem, ChildSpec, Door, Path, StartError, Strategy, Supervisor, SupervisorRef,
 };
 use strowger_gateway::Methods;
 use strowger_tools::{
-    Files, FilesMessage, FilesWatch, Streams, StreamsMessage, StreamsWatch, Usage, VerbUsage,
-    files_door, streams_door,
+    CodeMessage, Files, FilesMessage, FilesWatch, ProgramsMessage, StreamsMessage, Usage,
+    VerbUsage, files_door,
 };
 
 pub(super) use self::figures::{Later, vitals};
+use self::single::Singles;
+use super::sandbox::Realms;
 use crate::config::{FilesSection, ToolsSection};
 use crate::exit::{Done, Failure};
 
@@ -30,15 +33,7 @@ pub(crate) struct Tools(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     roots: Vec<Root>,
-    streams: Option<Flow>,
-}
-
-/// The streams.
-#[derive(Debug)]
-struct Flow {
-    actor: ActorRef<StreamsMessage>,
-    path: String,
-    watch: StreamsWatch,
+    singles: Singles,
 }
 
 /// A directory that is granted.
@@ -55,15 +50,15 @@ pub(crate) struct Root {
 /// The key of the supervisor that they live below, and the first part of their addresses.
 const KEY: &str = "tools";
 
-/// Starts the tools that are configured; no supervisor if there are none.
-/// `more` are those that run code.
+/// Starts the tools that are configured; no supervisor if there are none. Those that run code need
+/// realms.
 pub(crate) async fn start(
     system: &ActorSystem,
     section: &ToolsSection,
-    more: Vec<ChildSpec>,
+    realms: Option<Arc<Realms>>,
 ) -> Done<Tools> {
     check(section)?;
-    if section.files.is_empty() && !section.streams.enabled && more.is_empty() {
+    if section.files.is_empty() && !section.streams.enabled && realms.is_none() {
         return Ok(Tools(Arc::default()));
     }
     let mut supervisor = Supervisor::new(Strategy::OneForOne);
@@ -73,15 +68,7 @@ pub(crate) async fn start(
         watches.push(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Files>(files.name.as_str(), spec));
     }
-    let mut flow = None;
-    if section.streams.enabled {
-        let spec = section.streams.spec();
-        flow = Some(spec.watch.clone());
-        supervisor = supervisor.child(ChildSpec::new::<Streams>(STREAMS, spec));
-    }
-    for child in more {
-        supervisor = supervisor.child(child);
-    }
+    let (supervisor, watches_of_singles) = single::add(supervisor, section, realms.as_ref());
     let started = system.supervise(KEY, supervisor).await;
     let supervisor = started.map_err(|error| not_started(&error))?;
     let mut roots = Vec::new();
@@ -95,17 +82,9 @@ pub(crate) async fn start(
             watch,
         });
     }
-    let mut streams = None;
-    if let Some(watch) = flow {
-        let actor = opened(system, &supervisor, STREAMS, streams_door())?;
-        let path = format!("{}/{STREAMS}", supervisor.path());
-        streams = Some(Flow { actor, path, watch });
-    }
-    Ok(Tools(Arc::new(Inner { roots, streams })))
+    let singles = watches_of_singles.open(system, &supervisor)?;
+    Ok(Tools(Arc::new(Inner { roots, singles })))
 }
-
-/// The key of the actor of streams.
-const STREAMS: &str = "streams";
 
 /// Lets those outside reach a tool; its actor.
 fn opened<M: Send + 'static>(
@@ -160,15 +139,15 @@ pub(super) fn register(methods: Methods, tools: &Tools) -> Methods {
                     ]
                 });
             let [calls, refused, failed] = sum;
-            let note = json!({ "calls": calls, "refused": refused, "failed": failed });
+            let quota = noted.quota(path);
+            let note = json!({
+                "calls": calls, "refused": refused, "failed": failed, "quota": quota,
+            });
             Some(Map::from_iter([("tool".to_owned(), note)]))
         })
         .describe(move |path| {
             let usage = described.at(&path).map(|root| json!(root.watch.usage()));
-            let usage = usage.or_else(|| {
-                let flow = described.streams_at(&path)?;
-                Some(json!({ "streams": flow.watch.streams(), "verbs": flow.watch.verbs() }))
-            });
+            let usage = usage.or_else(|| described.0.singles.usage(&path));
             async move { Some(json!({ "tool": usage? })) }
         })
 }
@@ -181,13 +160,23 @@ impl Tools {
 
     /// The actor of streams, if there is one.
     pub(crate) fn streams(&self) -> Option<&ActorRef<StreamsMessage>> {
-        self.0.streams.as_ref().map(|flow| &flow.actor)
+        self.0.singles.streams()
+    }
+
+    /// The actor that runs code, if there is one.
+    pub(crate) fn code(&self) -> Option<&ActorRef<CodeMessage>> {
+        self.0.singles.code()
+    }
+
+    /// The desk of programs, if there is one.
+    pub(crate) fn programs(&self) -> Option<&ActorRef<ProgramsMessage>> {
+        self.0.singles.programs()
     }
 
     /// The addresses at which those outside reach them.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = String> {
-        let flow = self.0.streams.iter().map(|flow| address(&flow.path));
-        self.0.roots.iter().map(Root::address).chain(flow)
+        let singles = self.0.singles.paths().map(address);
+        self.0.roots.iter().map(Root::address).chain(singles)
     }
 
     fn at(&self, path: &Path) -> Option<&Root> {
@@ -195,23 +184,30 @@ impl Tools {
         roots.find(|root| root.path == path.as_str())
     }
 
-    fn streams_at(&self, path: &Path) -> Option<&Flow> {
-        let flow = self.0.streams.as_ref();
-        flow.filter(|flow| flow.path == path.as_str())
+    /// How much the tool at a path has used of what it is granted: what it is, and how much of how
+    /// much.
+    fn quota(&self, path: &Path) -> Vec<Value> {
+        let row = |(name, used, most): (&str, u64, u64)| json!({ "name": name, "used": used, "most": most });
+        match self.at(path).map(|root| root.watch.usage()) {
+            Some(usage) => vec![
+                row(("octets", usage.octets, usage.octets_limit)),
+                row(("entries", usage.entries, usage.entries_limit)),
+            ],
+            None => self.0.singles.quota(path).into_iter().map(row).collect(),
+        }
     }
 
     /// What the tool at a path was asked.
     fn verbs(&self, path: &Path) -> Option<Verbs> {
         let files = self.at(path).map(|root| root.watch.usage().verbs);
-        files.or_else(|| Some(self.streams_at(path)?.watch.verbs()))
+        files.or_else(|| self.0.singles.verbs(path))
     }
 
     /// What each tool was asked, by name.
     fn all_verbs(&self) -> impl Iterator<Item = (&str, Verbs)> {
         let files = self.0.roots.iter();
         let files = files.map(|root| (root.name.as_str(), root.watch.usage().verbs));
-        let flow = self.0.streams.iter();
-        files.chain(flow.map(|flow| (STREAMS, flow.watch.verbs())))
+        files.chain(self.0.singles.all_verbs())
     }
 
     /// How much of each directory's quota is used.
@@ -222,8 +218,7 @@ impl Tools {
 
     /// How many streams there are.
     fn live_streams(&self) -> usize {
-        let flow = self.0.streams.as_ref();
-        flow.map_or(0, |flow| flow.watch.streams())
+        self.0.singles.live_streams()
     }
 }
 

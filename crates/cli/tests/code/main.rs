@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
 use strowger_tools::{
-    Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, CodeUsage, Execute, Executed,
-    FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
+    AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, CodeUsage, Execute,
+    Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
 };
 use strowger_wasm::{Host, HostLimits};
 
@@ -307,6 +307,85 @@ async fn output_belongs_to_its_run() {
         .await
         .expect("it runs");
     assert!(next.output.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_follows_a_run_answers_its_calls() {
+    let office = Office::open(|spec| spec.limits.calls = 2);
+    let code = "const all = await Promise.allSettled([fns.a(args.x), fns.b(2, 'y'), fns.a(3)]);
+                all.map(({ status, value, reason }) => value ?? reason?.message ?? status)";
+    let execute = Execute::new(code).with_args(json!({ "x": 1 }));
+    let follow = FollowRun::new(execute).with_call("a").with_call("b");
+    let told = office.code.ask_within(follow, PATIENCE).await;
+    let mut told = told.expect("it answers").expect("a reader");
+    let mut calls = Vec::new();
+    while calls.len() < 2 {
+        let Some(Ok(Told::Called(called))) = told.recv().await else {
+            panic!("it was to call");
+        };
+        calls.push(called);
+    }
+    let said: Vec<_> = calls
+        .iter()
+        .map(|called| (&*called.name, called.arguments.clone()))
+        .collect();
+    assert_eq!(
+        said,
+        [("a", vec![json!(1)]), ("b", vec![json!(2), json!("y")])]
+    );
+    assert_ne!(calls[0].call, calls[1].call);
+    let answer = |call: &str, outcome: Result<Value, String>| {
+        let call = call.to_owned();
+        office.code.ask(AnswerCall { call, outcome })
+    };
+    // A guess is no answer, and neither is a second one.
+    assert!(!answer("1", Ok(json!("forged"))).await.expect("it answers"));
+    let well = answer(&calls[0].call, Ok(json!({ "n": 1 }))).await;
+    assert!(well.expect("it answers"));
+    assert!(
+        !answer(&calls[0].call, Ok(json!(2)))
+            .await
+            .expect("it answers")
+    );
+    let badly = answer(&calls[1].call, Err("not today".to_owned())).await;
+    assert!(badly.expect("it answers"));
+    let Some(Ok(Told::Ended(Ok(ended)))) = told.recv().await else {
+        panic!("it was to end");
+    };
+    let [one, two, three] = ended.value.as_array().expect("a list").as_slice() else {
+        panic!("{ended:?}");
+    };
+    assert_eq!((one, two), (&json!({ "n": 1 }), &json!("not today")));
+    // One more than may be under way; the run went on.
+    assert!(three.as_str().is_some(), "{three}");
+
+    // A call goes with its run: nobody waits for what is answered later.
+    let execute = Execute::new("await fns.a()");
+    let follow = FollowRun::new(execute).with_call("a");
+    let told = office.code.ask_within(follow, PATIENCE).await;
+    let mut told = told.expect("it answers").expect("a reader");
+    let Some(Ok(Told::Called(called))) = told.recv().await else {
+        panic!("it was to call");
+    };
+    drop(told);
+    while office.usage().await.running > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(
+        !answer(&called.call, Ok(json!(1)))
+            .await
+            .expect("it answers")
+    );
+    assert_eq!(office.usage().await.cancelled, 1);
+    // A name is given once, by whomever.
+    let functions = Functions::new().promise("a", |_| async { Ok::<_, String>(1) });
+    let twice = FollowRun::new(Execute::new("1").with_functions(functions)).with_call("a");
+    let told = office.code.ask(twice).await.expect("it answers");
+    let Some(Ok(Told::Ended(ended))) = told.expect("a reader").recv().await else {
+        panic!("it was to end");
+    };
+    let name = "a".to_owned();
+    assert_eq!(ended.expect_err("it fails"), CodeError::Function(name));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! What the binary prints, read back by programs that are not ours where possible.
 
+mod agent;
 mod bad_inputs;
 mod binary;
 mod captures;

@@ -101,9 +101,15 @@ fn what_tools_are_asked_is_seen_by_those_who_watch() {
     let rows = node.ask(["ps", "/tools", "--json"]).objects();
     let row = rows.iter().find(|row| row["path"] == "/tools/files");
     let counts = &row.expect("it is an actor")["tool"];
-    assert_eq!(*counts, json!({ "calls": 3, "refused": 1, "failed": 1 }));
+    let quota = json!([
+        { "name": "octets", "used": 9, "most": 1_073_741_824 },
+        { "name": "entries", "used": 1, "most": 100_000 },
+    ]);
+    let expected = json!({ "calls": 3, "refused": 1, "failed": 1, "quota": quota });
+    assert_eq!(*counts, expected);
     let text = node.ask(["ps", "/tools"]).out;
-    assert!(text.contains("3 calls, 1 refused, 1 failed"), "{text}");
+    let said = "3 calls, 1 refused, 1 failed, 9 of 1073741824 octets, 1 of 100000 entries";
+    assert!(text.contains(said), "{text}");
     let actor = node
         .ask(["inspect", "/tools/files", "--json"])
         .last_object();

@@ -30,8 +30,11 @@ arguments! {
     Several { paths: Vec<String> }
     Page { path: String, after: Option<String> }
     Levels { path: String, depth: Option<usize> }
-    Named { path: String, pattern: String }
-    Said { path: String, pattern: String, names: Option<String>, most: Option<usize> }
+    Named { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
+    Said {
+        path: String, pattern: String, names: Option<String>, most: Option<usize>,
+        exclude_patterns: Option<Vec<String>>
+    }
     Holding { path: String, content: String }
     Edits { path: String, edits: Vec<OneEdit>, dry_run: Option<bool> }
     OneEdit { old_text: String, new_text: String, all: Option<bool> }
@@ -185,7 +188,11 @@ pub(super) async fn search_names(
         true => args.pattern,
         false => format!("**/*{}*", args.pattern),
     };
-    search(&roots, &args.path, |search| search.names = Some(names)).await
+    let change = |search: &mut Search| {
+        search.names = Some(names);
+        search.exclude = args.exclude_patterns.unwrap_or_default();
+    };
+    search(&roots, &args.path, change).await
 }
 
 pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result<McpAnswer, Fault> {
@@ -193,6 +200,7 @@ pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result
         search.names = args.names;
         search.text = Some(args.pattern);
         search.most = args.most;
+        search.exclude = args.exclude_patterns.unwrap_or_default();
     };
     search(&roots, &args.path, change).await
 }

@@ -278,12 +278,19 @@ mod tests {
     fn a_tool_has_its_calls_and_what_came_to_nothing() {
         let mut files = row("/tools/files", 0, Some(1024));
         files["tool"] = json!({ "calls": 40, "refused": 3, "failed": 0 });
-        let shown = lines(&drawn(&view(&[files]), 100, 24));
+        let shown = lines(&drawn(&view(&[files.clone()]), 100, 24));
         assert!(
             shown[3].starts_with("/tools/files 40 calls, 3 refused "),
             "{}",
             shown[3]
         );
+        files["tool"]["quota"] = json!([
+            { "name": "octets", "used": 250, "most": 1000 },
+            { "name": "entries", "used": 90, "most": 100 },
+        ]);
+        let shown = lines(&drawn(&view(&[files]), 100, 24));
+        let said = "/tools/files 40 calls, 3 refused, 90 % of entries ";
+        assert!(shown[3].starts_with(said), "{}", shown[3]);
     }
 
     #[test]

@@ -63,6 +63,21 @@ pub(super) struct Tool {
     calls: u64,
     refused: u64,
     failed: u64,
+    /// What it is granted, and how much of it is used.
+    #[serde(default)]
+    quota: Vec<Limit>,
+}
+
+impl Tool {
+    /// The quota of which most is used, in words.
+    fn tightest(&self) -> Option<String> {
+        let parts = self.quota.iter().filter_map(|quota| {
+            let most = quota.most.filter(|most| *most > 0.0)?;
+            Some((quota.used / most, &quota.name))
+        });
+        let (part, name) = parts.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        Some(format!("{:.0} % of {name}", 100.0 * part))
+    }
 }
 
 /// From this part of a limit on it is shown in red.
@@ -162,6 +177,9 @@ impl Row {
             if count > 0 {
                 note.push_str(&format!(", {} {what}", number(count as f64)));
             }
+        }
+        if let Some(tightest) = self.tool.as_ref().and_then(Tool::tightest) {
+            note.push_str(&format!(", {tightest}"));
         }
         Some(note)
     }

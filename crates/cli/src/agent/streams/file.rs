@@ -1,0 +1,85 @@
+//! A stream that becomes a file.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use strowger::Fault;
+use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools};
+use strowger_tools::{Append, Follow, Write};
+
+use super::{Streams, a, ask, object};
+use crate::agent::roots::Roots;
+
+pub(super) fn add(tools: McpTools, streams: &Streams, roots: &Roots) -> McpTools {
+    let path = "The file, below an allowed directory; it is made, or begins anew.";
+    let about = "Writes a stream to a file, from its last pieces to its end, with progress for \
+                 each piece. The stream is as fast as the file is written. What was written stays \
+                 if the stream ends with an error, or the call is cancelled.";
+    let tool = McpTool::new(
+        "stream_to_file",
+        about,
+        object(
+            [
+                ("stream", a("string", "The name of the stream.")),
+                ("path", a("string", path)),
+                ("append", a("boolean", "Write behind the end of the file.")),
+            ],
+            &["stream", "path"],
+        ),
+    )
+    .with_output(object(
+        [
+            ("pieces", a("integer", "How many were written.")),
+            ("octets", a("integer", "How many were written.")),
+            ("error", a("string", "Why it ended, if not in order.")),
+        ],
+        &["pieces", "octets"],
+    ));
+    let (streams, roots) = (streams.clone(), roots.clone());
+    tools.register(tool, move |call| {
+        write(streams.clone(), roots.clone(), call)
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    stream: String,
+    path: String,
+    #[serde(default)]
+    append: bool,
+}
+
+async fn write(streams: Streams, roots: Roots, call: McpCall) -> Result<McpAnswer, Fault> {
+    let wanted: Wanted = call.read()?;
+    let file = roots.find(&wanted.path)?;
+    // Before anything is written: there may be no such stream.
+    let mut reader = ask(&streams, Follow::new(wanted.stream)).await?;
+    if !wanted.append {
+        file.ask(Write::new(&file.path, "")).await?;
+    }
+    let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
+    while let Some(piece) = reader.recv().await {
+        let piece = match piece {
+            Ok(piece) => piece.into_payload().octets,
+            Err(why) => {
+                error = Some(why.to_string());
+                break;
+            }
+        };
+        (pieces, octets) = (pieces + 1, octets + piece.len());
+        let path = file.path.clone();
+        file.ask(Append {
+            path,
+            octets: piece,
+        })
+        .await?;
+        let said = format!("{octets} octets are written");
+        call.progress.tell(pieces as f64, None, &said).await;
+    }
+    let mut answer = json!({ "pieces": pieces, "octets": octets });
+    let Some(error) = error else {
+        return Ok(McpAnswer::of(answer));
+    };
+    answer["error"] = Value::String(error);
+    Ok(McpAnswer::of(answer).as_failure())
+}

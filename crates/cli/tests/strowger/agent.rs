@@ -1,0 +1,412 @@
+//! What an agent that starts `strowger mcp` gets: code, programs, streams that become files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::running::Running;
+
+/// An agent with the program that it started.
+struct Agent {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    next: u64,
+    /// Answers that came before they were waited for.
+    early: BTreeMap<u64, Value>,
+}
+
+impl Agent {
+    /// Starts the program with these arguments, and shakes hands.
+    fn start(args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+            .arg("mcp")
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary is built");
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut agent = Self {
+            child,
+            stdin,
+            stdout,
+            next: 0,
+            early: BTreeMap::new(),
+        };
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let id = agent.ask("initialize", &hello);
+        agent.answer(id);
+        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        agent
+    }
+
+    fn say(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().expect("it is open");
+        writeln!(stdin, "{message}").expect("it reads");
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> u64 {
+        self.next += 1;
+        let id = self.next;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// The next message.
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("text");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// The answer to a question; progress that comes before is passed over.
+    fn answer(&mut self, id: u64) -> Value {
+        loop {
+            if let Some(early) = self.early.remove(&id) {
+                return early;
+            }
+            let message = self.read();
+            if let Some(answered) = message["id"].as_u64() {
+                self.early.insert(answered, message["result"].clone());
+            }
+        }
+    }
+
+    /// Begins a call whose progress is told.
+    fn begin(&mut self, tool: &str, arguments: &Value) -> u64 {
+        let token = self.next + 1;
+        let params = json!({
+            "name": tool, "arguments": arguments, "_meta": { "progressToken": token },
+        });
+        self.ask("tools/call", &params)
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let id = self.begin(tool, arguments);
+        self.answer(id)
+    }
+
+    /// What a call gives to programs.
+    fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.call(tool, arguments);
+        assert_eq!(answer["isError"], false, "{answer}");
+        answer["structuredContent"].clone()
+    }
+
+    /// Why a call came to nothing.
+    fn refused(&mut self, tool: &str, arguments: &Value) -> String {
+        let answer = self.call(tool, arguments);
+        assert_eq!(answer["isError"], true, "{answer}");
+        answer["content"][0]["text"]
+            .as_str()
+            .expect("text")
+            .to_owned()
+    }
+
+    fn tools(&mut self) -> Vec<String> {
+        let id = self.ask("tools/list", &json!({}));
+        let listed = self.answer(id);
+        let tools = listed["tools"].as_array().expect("a list").iter();
+        tools
+            .map(|tool| tool["name"].as_str().expect("text").to_owned())
+            .collect()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // An agent that leaves closes its end; the program ends by itself.
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Where the engine is kept, compiled once for all tests.
+fn cache() -> PathBuf {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache");
+    let made = fs::DirBuilder::new().mode(0o700).create(&cache);
+    assert!(made.is_ok() || cache.is_dir(), "there is a folder");
+    cache
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    fs::write(folder.path().join("a.txt"), "3\n4\n").expect("it is ours");
+    folder
+}
+
+/// An agent with files, and with what else is asked for.
+fn own(folder: &TempDir, more: &[&str]) -> Agent {
+    let (root, cache) = (folder.path().to_string_lossy(), cache());
+    let mut args = vec!["--root", &*root, "--cache", cache.to_str().expect("text")];
+    args.extend(more);
+    Agent::start(&args)
+}
+
+#[test]
+fn code_is_there_only_if_it_is_asked_for() {
+    let folder = folder();
+    let tools = own(&folder, &[]).tools();
+    for (name, there) in [("read_text_file", true), ("code_execute", false)] {
+        assert_eq!(tools.iter().any(|tool| tool == name), there, "{tools:?}");
+    }
+    let others = |tool: &String| tool.starts_with("program_") || tool.starts_with("stream_");
+    assert!(!tools.iter().any(others), "{tools:?}");
+    let tools = own(
+        &folder,
+        &["--read-only", "--streams", "--code", "--programs"],
+    )
+    .tools();
+    for name in [
+        "code_execute",
+        "program_publish",
+        "program_call",
+        "stream_open",
+    ] {
+        assert!(tools.iter().any(|tool| tool == name), "{tools:?}");
+    }
+    // It would write.
+    assert!(
+        !tools.iter().any(|tool| tool == "stream_to_file"),
+        "{tools:?}"
+    );
+}
+
+#[test]
+fn code_has_the_tools_that_it_is_given_and_nothing_else() {
+    let folder = folder();
+    let mut agent = own(&folder, &["--code"]);
+    let code = "const { content } = await fns.read_text_file({ path: args.path });
+                const sum: number = content.trim().split('\\n').reduce((sum, n) => sum + +n, 0);
+                console.log('adding'); console.warn('up');
+                await fns.write_file({ path: 'sum.txt', content: String(sum) });
+                sum";
+    let functions = ["read_text_file", "write_file"];
+    let mut wanted = json!({
+        "code": code, "language": "ts", "args": { "path": "a.txt" }, "functions": functions,
+    });
+    let ran = agent.structured("code_execute", &wanted);
+    let output = json!([
+        { "level": "log", "text": "adding" }, { "level": "warn", "text": "up" },
+    ]);
+    assert_eq!(ran, json!({ "value": 7, "output": output, "fresh": true }));
+    let sum = fs::read_to_string(folder.path().join("sum.txt")).expect("it was written");
+    assert_eq!(sum, "7");
+
+    wanted["args"]["path"] = json!("../secret");
+    let refused = agent.refused("code_execute", &wanted);
+    assert!(refused.contains("(rule: outside)"), "{refused}");
+    let none = agent.structured("code_execute", &json!({ "code": "Object.keys(fns)" }));
+    assert_eq!(none["value"], json!([]));
+    // Code cannot be given code, so it cannot get around its limits.
+    for name in ["code_execute", "nothing"] {
+        let wanted = json!({ "code": "1", "functions": [name] });
+        let refused = agent.refused("code_execute", &wanted);
+        assert!(refused.contains("that code can be given"), "{refused}");
+    }
+    let kept = json!({ "code": "globalThis.n = (globalThis.n ?? 0) + 1", "realm": "mine" });
+    assert_eq!(agent.structured("code_execute", &kept)["value"], 1);
+    assert_eq!(agent.structured("code_execute", &kept)["value"], 2);
+}
+
+#[test]
+fn an_error_of_code_has_its_kind_and_its_place() {
+    let folder = folder();
+    let mut agent = own(&folder, &["--code"]);
+    let thrown = agent.call(
+        "code_execute",
+        &json!({ "code": "console.log('before');\nnull.x" }),
+    );
+    assert_eq!(thrown["isError"], true, "{thrown}");
+    let told = &thrown["structuredContent"];
+    assert_eq!(told["output"][0]["text"], "before");
+    let error = &told["error"];
+    assert_eq!(
+        (&error["kind"], &error["name"], &error["line"]),
+        (&json!("thrown"), &json!("TypeError"), &json!(2)),
+        "{told}"
+    );
+    for (code, kind) in [
+        ("for (;;);", "time"),
+        ("'x'.repeat(2 ** 28)", "memory"),
+        ("(function f() { f() })()", "stack"),
+        ("for (;;) console.log('x'.repeat(1000))", "output"),
+        ("'x'.repeat(2 ** 21)", "result"),
+        ("await new Promise(() => {})", "unsettled"),
+        ("let = 3 3", "thrown"),
+    ] {
+        let failed = agent.call("code_execute", &json!({ "code": code, "time_ms": 300 }));
+        let error = &failed["structuredContent"]["error"];
+        assert_eq!(error["kind"], kind, "{code}: {failed}");
+    }
+    // What is asked for beyond what is granted is not granted.
+    let greedy = json!({
+        "code": "'x'.repeat(2 ** 25).length", "memory": 1 << 30, "time_ms": 3_600_000,
+    });
+    let failed = agent.call("code_execute", &greedy);
+    assert_eq!(failed["structuredContent"]["error"]["kind"], "memory");
+    let wrong = agent.refused("code_execute", &json!({ "code": "1", "shell": true }));
+    assert!(wrong.contains("unknown field `shell`"), "{wrong}");
+}
+
+#[test]
+fn output_is_told_while_code_runs_and_a_cancel_ends_an_endless_loop() {
+    let cache = cache();
+    let node = Running::start(&format!(
+        "[components]\ncache = {cache:?}\n[tools.code]\nenabled = true\n\
+         [tools.code.limits]\ntime = \"10m\"\ndeadline = \"10m\"\n\
+         [tools.programs]\nenabled = true\n\
+         [tools.programs.limits]\ntime = \"10m\"\ndeadline = \"10m\"\n"
+    ));
+    let mut agent = Agent::start(&["--control", &node.control]);
+    let usage = |node: &Running, tool: &str| {
+        let inspected = node.ask(["inspect", tool, "--json"]).last_object();
+        inspected["details"]["tool"].clone()
+    };
+    let cancel = |agent: &mut Agent, id: u64| {
+        let params = json!({ "requestId": id, "reason": "enough" });
+        agent.say(&json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
+        }));
+    };
+    let endless = json!({ "code": "console.log('round and round'); for (;;);" });
+    let id = agent.begin("code_execute", &endless);
+    let told = agent.read();
+    assert_eq!(told["params"]["message"], "round and round", "{told}");
+    assert_eq!(usage(&node, "/tools/code")["running"], 1);
+    cancel(&mut agent, id);
+    let ended = std::iter::repeat_with(|| usage(&node, "/tools/code"));
+    let ended = ended.take(10_000).find(|usage| usage["running"] == 0);
+    let ended = ended.expect("it ends");
+    assert_eq!(
+        (&ended["cancelled"], &ended["runs"]),
+        (&json!(1), &json!(1))
+    );
+
+    // A program as well; the next call finds it in order.
+    let code = "state.n = 0; function handle(n) { while (n === 0); return state.n += n }";
+    agent.structured("program_publish", &json!({ "name": "count", "code": code }));
+    assert_eq!(
+        agent.structured("program_call", &json!({ "name": "count", "input": 2 }))["output"],
+        2
+    );
+    let id = agent.begin("program_call", &json!({ "name": "count", "input": 0 }));
+    cancel(&mut agent, id);
+    let again = agent.structured("program_call", &json!({ "name": "count", "input": 5 }));
+    assert!(again["output"] == 5 || again["output"] == 7, "{again}");
+
+    let ps = node.ask(["ps", "/tools"]).out;
+    assert!(
+        ps.contains("0 of 16 runs") && ps.contains("1 of 10000 programs"),
+        "{ps}"
+    );
+}
+
+#[test]
+fn programs_are_published_called_listed_and_removed() {
+    let folder = folder();
+    let mut agent = own(&folder, &["--programs"]);
+    let code = "state.n ??= 0; async function handle(by) {
+                  const { content } = await fns.read_text_file({ path: 'a.txt' });
+                  return state.n += by + content.length }";
+    let publish = json!({
+        "name": "counter", "code": code, "functions": ["read_text_file"],
+        "input": { "type": "integer" },
+    });
+    let published = agent.structured("program_publish", &publish);
+    assert_eq!(published, json!({ "address": "@(programs/counter)" }));
+    for expected in [5, 10] {
+        let call = json!({ "name": "counter", "input": 1 });
+        assert_eq!(agent.structured("program_call", &call)["output"], expected);
+    }
+    let wrong = agent.refused("program_call", &json!({ "name": "counter", "input": "x" }));
+    assert!(wrong.contains("not as the schema says"), "{wrong}");
+    let listed = agent.structured("program_list", &json!({}));
+    let program = json!({
+        "name": "counter", "state": "resident", "calls": 3, "failed": 1, "restarts": 0,
+    });
+    assert_eq!(listed["programs"], json!([program]));
+    let broken = json!({ "name": "broken", "code": "1;\n2 2" });
+    let broken = agent.refused("program_publish", &broken);
+    assert!(
+        broken.contains("SyntaxError") && broken.contains("line 2"),
+        "{broken}"
+    );
+    for name in ["missing", "../code", "counter/program", ""] {
+        let missing = agent.refused("program_call", &json!({ "name": name }));
+        assert!(missing.contains("there is no program"), "{missing}");
+    }
+    for removed in [true, false] {
+        let told = agent.structured("program_remove", &json!({ "name": "counter" }));
+        assert_eq!(told, json!({ "removed": removed }));
+    }
+}
+
+#[test]
+fn a_stream_becomes_a_file() {
+    let folder = folder();
+    let mut agent = own(&folder, &["--streams"]);
+    agent.call("stream_open", &json!({ "stream": "news", "replay": 4 }));
+    agent.structured(
+        "stream_write",
+        &json!({ "stream": "news", "text": "one\n" }),
+    );
+    let id = agent.begin(
+        "stream_to_file",
+        &json!({ "stream": "news", "path": "news.txt" }),
+    );
+    let told = agent.read();
+    assert_eq!(told["params"]["message"], "4 octets are written", "{told}");
+    agent.structured(
+        "stream_write",
+        &json!({ "stream": "news", "text": "two\n" }),
+    );
+    agent.call("stream_end", &json!({ "stream": "news" }));
+    let written = agent.answer(id);
+    assert_eq!(
+        written["structuredContent"],
+        json!({ "pieces": 2, "octets": 8 })
+    );
+    let news = fs::read_to_string(folder.path().join("news.txt")).expect("it was written");
+    assert_eq!(news, "one\ntwo\n");
+
+    let missing = json!({ "stream": "nothing", "path": "news.txt" });
+    let refused = agent.refused("stream_to_file", &missing);
+    assert!(refused.contains("nothing"), "{refused}");
+    agent.call("stream_open", &json!({ "stream": "late", "replay": 4 }));
+    let outside = json!({ "stream": "late", "path": "../news.txt" });
+    let refused = agent.refused("stream_to_file", &outside);
+    assert!(refused.contains("(rule: outside)"), "{refused}");
+    let news = fs::read_to_string(folder.path().join("news.txt")).expect("it is as it was");
+    assert_eq!(news, "one\ntwo\n");
+}
+
+#[test]
+fn a_search_leaves_out_what_it_is_told() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("target")).expect("it is ours");
+    fs::write(folder.path().join("target/b.txt"), "3\n").expect("it is ours");
+    let mut agent = own(&folder, &[]);
+    for (tool, pattern) in [("search_files", "txt"), ("search_text", "^3$")] {
+        let mut search = json!({ "path": "", "pattern": pattern });
+        let found = |answer: Value| answer["matches"].as_array().map_or(0, Vec::len);
+        assert_eq!(found(agent.structured(tool, &search)), 2);
+        search["excludePatterns"] = json!(["target"]);
+        assert_eq!(found(agent.structured(tool, &search)), 1);
+        search["excludePatterns"] = json!(["["]);
+        let wrong = agent.refused(tool, &search);
+        assert!(wrong.contains("cannot be understood"), "{wrong}");
+    }
+}
