@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { findBinary } from "../src/adapter/binary.js";
@@ -12,6 +12,13 @@ export const patient = {
   connect: { helloMs: 60_000, deadlineMs: 50_000 },
   log: () => {},
 } as const;
+
+/** Where nodes of tests keep the engine that runs code, so that it is compiled once. */
+export function engine(): string {
+  const folder = fileURLToPath(new URL("../engine", import.meta.url));
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
 
 /** The node to test with: STROWGER_BIN, what cargo built here, or what is installed. */
 export function binary(): string | undefined {

@@ -48,6 +48,17 @@ test("the example tools prints what it says", { skip, timeout: 120_000 }, () => 
   assert.deepEqual(out.trim().split("\n"), ["refused", "one two", "0"]);
 });
 
+test("the example code prints what it says", { skip, timeout: 120_000 }, () => {
+  const env = { ...process.env, STROWGER_BIN: binary };
+  const out = execFileSync(process.execPath, ["dist/examples/code.js"], {
+    cwd: root,
+    encoding: "utf8",
+    env,
+  });
+  const printed = ["3 calls for 2", "Almon owes 320, Emma owes 160", "thrown ReferenceError", "thrown Error"];
+  assert.deepEqual(out.trim().split("\n"), [...printed, "true", "42"]);
+});
+
 test("the package bundles for browsers, and nothing of Node is in it", () => {
   const folder = mkdtempSync(join(root, "dist/bundle-"));
   try {

@@ -90,6 +90,7 @@ export type FilesProtocol = {
     payload: {
       readonly path: string;
       readonly names?: string;
+      readonly exclude?: readonly string[];
       readonly text?: string;
       readonly most?: number;
     };
@@ -146,7 +147,13 @@ export interface Files {
   ): AsyncIterableIterator<FileEntry>;
   tree(path?: string, options?: AskOptions & { readonly depth?: number }): Promise<FileTree>;
   search(
-    what: { readonly path?: string; readonly names?: string; readonly text?: string },
+    what: {
+      readonly path?: string;
+      readonly names?: string;
+      /** What is left out, with what is below it: globs, or names at every level. */
+      readonly exclude?: readonly string[];
+      readonly text?: string;
+    },
     options?: AskOptions & { readonly most?: number },
   ): Promise<FilesFound>;
   stat(path: string, options?: AskOptions): Promise<FileEntry>;
