@@ -1,0 +1,119 @@
+//! From a file into code of others, and into a file again; and a run that is given up.
+//!
+//! Code has nothing: no files, no network, no clock. It gets two functions that ask a files actor,
+//! whose rules hold for the code as for everybody, and one of this program. What it may use up has
+//! limits that it cannot catch, and it ends with whoever wanted it.
+//!
+//! `cargo run -p strowger-examples --bin file_to_code`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::time::Duration;
+
+use serde_json::json;
+use strowger::{ActorRef, ActorSystem, BoxError};
+use strowger_tools::{
+    Code, CodeSpec, Execute, Files, FilesMessage, FilesSpec, FollowRun, Functions, Read, Told,
+    Write,
+};
+use strowger_wasm::{Host, HostLimits};
+
+// What a node runs code in: the sandbox of components, behind what a code actor wants of it.
+#[path = "../crates/cli/src/compose/sandbox.rs"]
+mod sandbox;
+
+const REPORT: &str = "
+    type Call = { name: string; seconds: number };
+    const calls: Call[] = (await fns.read(args.from)).trim().split('\\n')
+        .map((line) => line.split(','))
+        .map(([name, seconds]) => ({ name, seconds: Number(seconds) }));
+    const sums = new Map<string, number>();
+    for (const { name, seconds } of calls) sums.set(name, (sums.get(name) ?? 0) + seconds);
+    const lines = [...sums].map(([name, seconds]) => `${name} owes ${fns.price(seconds)}\\n`);
+    await fns.write(args.to, lines.join(''));
+    console.log(`${calls.length} calls`);";
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    let system = ActorSystem::new("exchange")?;
+    let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;
+    let host = Host::new(HostLimits::default())?;
+    let realms = sandbox::Realms::new_blocking(&host)?;
+    let mut spec = CodeSpec::new(realms).with_typescript(sandbox::TYPESCRIPT);
+    spec.limits.time = Duration::from_secs(600);
+    spec.limits.deadline = spec.limits.time;
+    let watch = spec.watch.clone();
+    let code = system.spawn::<Code>("code", spec)?;
+
+    let calls = Write::new("calls.csv", "Almon,120\nEmma,80\nAlmon,40\n");
+    files.ask(calls).await??;
+    let report = Execute::new(REPORT)
+        .typescript()
+        .with_args(json!({ "from": "calls.csv", "to": "bill.txt" }))
+        .with_functions(given(&files));
+    let executed = code.ask_within(report, PATIENCE).await??;
+    println!("{}", executed.output[0].text);
+    let bill = files.ask(Read::new("bill.txt")).await??;
+    print!("{}", String::from_utf8(bill.into())?);
+
+    // What is not given is not there, and limits cannot be caught.
+    for attempt in ["fetch('/')", "try { 'x'.repeat(2 ** 28) } catch {}"] {
+        let failed = code.ask_within(Execute::new(attempt), PATIENCE).await?;
+        println!("{}", failed.expect_err("it is not granted"));
+    }
+
+    // Whoever stops listening takes the run along, wherever it is.
+    let endless = Execute::new("console.log('round and round'); for (;;);");
+    let mut told = code.ask_within(FollowRun::new(endless), PATIENCE).await??;
+    if let Some(Ok(Told::Line(line))) = told.recv().await {
+        println!("{}", line.text);
+    }
+    drop(told);
+    while watch.usage().running > 0 {
+        tokio::task::yield_now().await;
+    }
+    let usage = watch.usage();
+    println!(
+        "given up: {}, under way: {}",
+        usage.cancelled, usage.running
+    );
+    system.shutdown(Duration::from_secs(5)).await;
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What the code is given: its files are those of the actor, by its rules.
+fn given(files: &ActorRef<FilesMessage>) -> Functions {
+    let (reads, writes) = (files.clone(), files.clone());
+    Functions::new()
+        .promise("read", move |values| {
+            let files = reads.clone();
+            async move {
+                let [path] = &*values else {
+                    return Err("read(path)".to_owned());
+                };
+                let read = Read::new(path.as_str().unwrap_or_default());
+                let octets = files.ask(read).await.map_err(|error| error.to_string())?;
+                let octets = octets.map_err(|error| error.to_string())?;
+                String::from_utf8(octets.into()).map_err(|error| error.to_string())
+            }
+        })
+        .promise("write", move |values| {
+            let files = writes.clone();
+            async move {
+                let [path, text] = &*values else {
+                    return Err("write(path, text)".to_owned());
+                };
+                let [path, text] = [path, text].map(|value| value.as_str().unwrap_or_default());
+                let write = Write::new(path, text.to_owned());
+                let written = files.ask(write).await.map_err(|error| error.to_string())?;
+                written.map_err(|error| error.to_string())
+            }
+        })
+        .waiting("price", |values| {
+            let seconds = values.first().and_then(|value| value.as_f64());
+            std::future::ready(Ok(seconds.unwrap_or(0.0) * 2.0))
+        })
+}
