@@ -20,7 +20,7 @@ mod name;
 mod terms;
 mod wire;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub(crate) struct Connection {
     desk: Arc<Desk>,
     /// Calls of methods.
     runs: HashMap<u32, ActorRef<Run>>,
+    /// Those of them whose caller reads rows.
+    rows: HashSet<u32>,
     /// What waits for room.
     lines: Lines,
     /// What waits at a mailbox, and streams.
@@ -134,6 +136,7 @@ impl Actor for Connection {
             last_id: 0,
             desk,
             runs: HashMap::new(),
+            rows: HashSet::new(),
             lines: Lines::new(limits.memory),
             pipes: HashMap::new(),
             alarm: None,
@@ -406,7 +409,8 @@ impl Connection {
     fn end_streams(&mut self, cx: &mut Context<Self>) {
         let ids = self.pipes.keys().copied();
         let streams = ids.filter(|id| self.lines.stands_at(*id).is_none());
-        for id in streams.collect::<Vec<_>>() {
+        let streams: Vec<_> = streams.chain(self.rows.iter().copied()).collect();
+        for id in streams {
             self.give_up(id, unread(), cx);
         }
     }
@@ -420,6 +424,7 @@ impl Connection {
         }
         self.desk.admit(id, Open::default())?;
         self.desk.grant(id, frame.credit);
+        let reads = frame.credit > 0;
         let asked = Duration::from_millis(frame.deadline.into());
         let deadline = match frame.deadline {
             0 => self.limits.deadline,
@@ -438,6 +443,9 @@ impl Connection {
                 // It has ended already if this fails, and its end is reported.
                 let _ = actor.try_tell(Run);
                 self.runs.insert(id, actor);
+                if reads {
+                    self.rows.insert(id);
+                }
             }
             Err(error) => {
                 let fault = Fault::new(Code::Failed, error.to_string());
@@ -449,6 +457,7 @@ impl Connection {
 
     fn run_ended(&mut self, key: &str, exit: &Exit) {
         let Some(id) = key.parse().ok() else { return };
+        self.rows.remove(&id);
         if self.runs.remove(&id).is_some() && !exit.is_orderly() {
             let fault = Fault::new(Code::Failed, format!("the method {exit}"));
             self.desk.give_up(id, fault);
