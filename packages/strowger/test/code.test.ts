@@ -127,16 +127,21 @@ test("functions of this process are called from the sandbox", how, async () => {
 test("calls under way have a limit, and an answer belongs to its call", how, async () => {
   const tool = code(there());
   const open: ((value: number) => void)[] = [];
-  const wait = (): Promise<number> => new Promise((resolve) => void open.push(resolve));
+  let both = (): void => {};
+  const bothWait = new Promise<void>((resolve) => (both = resolve));
+  const wait = (): Promise<number> =>
+    new Promise((resolve) => {
+      if (open.push(resolve) === 2) both();
+    });
   const source = "const all = [fns.wait(), fns.wait(), fns.wait()];\n"
     + "(await Promise.allSettled(all)).map(({ status, value }) => value ?? status)";
   const running = tool.execute(source, { functions: { wait } });
-  await until(async () => open.length === 2);
+  await bothWait;
   for (const call of ["0".repeat(32), "", "1"]) {
     assert.equal(await tool.actor.ask("answer", { call, value: "forged" }), false);
   }
-  const both = tool.actor.ask("answer", { call: "1", value: 1, error: "and an error" });
-  await assert.rejects(both, { code: "bad-request", message: /`value` or an `error`/ });
+  const twofold = tool.actor.ask("answer", { call: "1", value: 1, error: "and an error" });
+  await assert.rejects(twofold, { code: "bad-request", message: /`value` or an `error`/ });
   open.forEach((resolve, n) => resolve(n));
   assert.deepEqual((await running).value, [0, 1, "rejected"]);
   const asked = tool.actor.ask("execute", { code: "1", calls: { x: { waits: false } } });

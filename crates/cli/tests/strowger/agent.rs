@@ -265,7 +265,7 @@ fn an_error_of_code_has_its_kind_and_its_place() {
 fn output_is_told_while_code_runs_and_a_cancel_ends_an_endless_loop() {
     let cache = cache();
     let node = Running::start(&format!(
-        "[components]\ncache = {cache:?}\n[tools.code]\nenabled = true\n\
+        "[mcp]\ndeadline = \"10m\"\n[components]\ncache = {cache:?}\n[tools.code]\nenabled = true\n\
          [tools.code.limits]\ntime = \"10m\"\ndeadline = \"10m\"\n\
          [tools.programs]\nenabled = true\n\
          [tools.programs.limits]\ntime = \"10m\"\ndeadline = \"10m\"\n"
