@@ -75,7 +75,7 @@ while ((await sandbox.usage()).running > 0);
 
 // A program is code that stays, and what it keeps stays with it.
 const desk = programs(node);
-await desk.publish("counter", "state.n ??= 0; const handle = (by) => state.n += by");
+await desk.publish("counter", "state.n ??= 0; function handle(by) { return state.n += by }");
 await desk.call("counter", 40);
 console.log(await desk.call("counter", 2));
 await node.stop();

@@ -211,7 +211,7 @@ test("programs are published, called, listed and removed", how, async () => {
     assert.equal(error.thrown?.line, 2);
     return true;
   });
-  await tool.publish("draft", "const handle = () => 1", { draft: true });
+  await tool.publish("draft", "function handle() {}", { draft: true });
   await assert.rejects(tool.call("draft"), { code: "refused" });
   assert.equal(await tool.remove("draft"), true);
   assert.equal(await tool.remove("draft"), false);

@@ -80,7 +80,7 @@ const PATIENCE = 60_000;
  * The programs of a node, at `@(tools/programs)`; each is an actor at `@(programs/NAME)`.
  *
  * @example
- * await programs(node).publish("double", "const handle = (n) => 2 * n");
+ * await programs(node).publish("double", "function handle(n) { return 2 * n }");
  * await programs(node).call("double", 21); // 42
  */
 export function programs(place: ProgramsPlace): Programs {
