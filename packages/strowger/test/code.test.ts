@@ -64,7 +64,8 @@ test("code has a value, its arguments, and its output", how, async () => {
   assert.deepEqual(seen, output);
   assert.equal((await tool.execute("undefined")).value, null);
   assert.equal((await tool.execute("await Promise.resolve(4)")).value, 4);
-  assert.deepEqual((await tool.execute("[typeof args, Object.keys(fns)]")).value, ["undefined", []]);
+  const nothing = await tool.execute("[typeof args, Object.keys(fns)]");
+  assert.deepEqual(nothing.value, ["undefined", []]);
 });
 
 test("what goes wrong has its reason and its place", how, async () => {

@@ -25,16 +25,17 @@ use super::spec::CodeBudget;
 /// | message | payload | answer |
 /// |---|---|---|
 /// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
-/// | `follow` | the same, `calls?` | a stream: `{line: {level, text}}`, `{call: {call, name, arguments}}`, in the end `{ended}` or `{error}` |
+/// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`; then `{ended}` or `{error}` |
 /// | `answer` | `{call, value?}` or `{call, error}` | whether the call waited for it |
 /// | `forget` | `{realm}` | whether it was there |
 /// | `usage` | none | runs, failures, limits passed, realms |
 ///
 /// `language` is `js` or `ts`. `fns` names functions that the code gets: each is a message to an
 /// exposed actor, `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`; its first
-/// argument is the payload. `calls` names functions that the follower has, `{"confirm": {"waits":
-/// false}}`: a call of one is an item of the stream, and waits for its `answer`. `limits` are tighter ones than the actor's: `time_ms`, `deadline_ms`,
-/// `memory`, `stack`, `jobs`, `output`, `result`.
+/// argument is the payload. `calls` names functions that the follower has, `{"price": {"waits":
+/// false}}`: a call of one is an item of the stream, `{call, name, arguments}`, and waits for its
+/// `answer`. `limits` are tighter ones than the actor's: `time_ms`, `deadline_ms`, `memory`,
+/// `stack`, `jobs`, `output`, `result`.
 pub fn code_door(system: &ActorSystem) -> Door<CodeMessage> {
     let (one, other) = (system.clone(), system.clone());
     let execute = move |payload: &Payload| payload.read::<Wanted>()?.execute(&one);

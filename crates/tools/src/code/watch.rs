@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use super::message::CodeUsage;
 use crate::files::VerbUsage;
 
-/// What a code actor did, for those who watch it. A clone is the same. It outlives incarnations: the
-/// figures of the next go on from those of the one before.
+/// What a code actor did, for those who watch it. A clone is the same. It outlives incarnations:
+/// the figures of the next go on from those of the one before.
 #[derive(Debug, Clone, Default)]
 pub struct CodeWatch(Arc<Mutex<CodeUsage>>);
 

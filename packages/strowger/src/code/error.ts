@@ -65,7 +65,10 @@ export function parseCodeError(data: unknown): unknown {
   return asCodeError(parseError(data));
 }
 
-function thrown(reason: CodeReason, details: Readonly<Record<string, unknown>>): Thrown | undefined {
+function thrown(
+  reason: CodeReason,
+  details: Readonly<Record<string, unknown>>,
+): Thrown | undefined {
   if (reason !== "thrown") return undefined;
   const text = (key: string): string => {
     const value = details[key];

@@ -154,7 +154,8 @@ async function execute(
   const output: Line[] = [];
   try {
     // A loop that is left, because of a throw as well, ends the run.
-    for await (const told of actor.stream("follow", wanted, signal === undefined ? {} : { signal })) {
+    const how = signal === undefined ? {} : { signal };
+    for await (const told of actor.stream("follow", wanted, how)) {
       if (!isRecord(told)) throw unread();
       const { line, call, ended, error } = parts(told);
       if (line !== undefined) {
@@ -249,7 +250,8 @@ function readCall(called: Readonly<Record<string, unknown>>): Called {
   const call = called["call"];
   const name = called["name"];
   const values = called["arguments"];
-  if (typeof call !== "string" || typeof name !== "string" || !Array.isArray(values)) throw unread();
+  if (typeof call !== "string" || typeof name !== "string") throw unread();
+  if (!Array.isArray(values)) throw unread();
   return { call, name, values };
 }
 
