@@ -1,7 +1,7 @@
 //! What agents may call: the tools of a node as values for the door that speaks their protocol.
 //!
-//! `strowger mcp --root DIR` has files, and what else it is told to have; a node has them as well, with views of itself; and
-//! `strowger mcp` beside a running node passes on what that node has.
+//! `strowger mcp --root DIR` has files, and what else it is told to have; a node has them as well,
+//! with views of itself; and `strowger mcp` beside a running node passes on what that node has.
 
 mod code;
 mod files;

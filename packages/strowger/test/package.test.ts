@@ -55,8 +55,9 @@ test("the example code prints what it says", { skip, timeout: 120_000 }, () => {
     encoding: "utf8",
     env,
   });
-  const printed = ["3 calls for 2", "Almon owes 320, Emma owes 160", "thrown ReferenceError", "thrown Error"];
-  assert.deepEqual(out.trim().split("\n"), [...printed, "true", "42"]);
+  const refused = ["thrown ReferenceError", "thrown Error"];
+  const printed = ["3 calls for 2", "Almon owes 320, Emma owes 160", ...refused, "true", "42"];
+  assert.deepEqual(out.trim().split("\n"), printed);
 });
 
 test("the package bundles for browsers, and nothing of Node is in it", () => {

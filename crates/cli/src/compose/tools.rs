@@ -187,7 +187,10 @@ impl Tools {
     /// How much the tool at a path has used of what it is granted: what it is, and how much of how
     /// much.
     fn quota(&self, path: &Path) -> Vec<Value> {
-        let row = |(name, used, most): (&str, u64, u64)| json!({ "name": name, "used": used, "most": most });
+        let row = |(name, used, most): (&str, u64, u64)| {
+            let [used, most] = [used, most].map(Value::from);
+            json!({ "name": name, "used": used, "most": most })
+        };
         match self.at(path).map(|root| root.watch.usage()) {
             Some(usage) => vec![
                 row(("octets", usage.octets, usage.octets_limit)),

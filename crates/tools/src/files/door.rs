@@ -27,7 +27,7 @@ use super::message::{
 /// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
 /// | `list` | `{path?, after?, most?, details?}` | `{entries: [{name, kind, ...}], more}` |
 /// | `tree` | `{path?, depth?}` | `{name, kind, entries?, cut?}` |
-/// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches: [{path, line?, text?}], files}` |
+/// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, cut?}` |
 /// | `stat` | `{path?}` | `{name, kind, size, modified_ms, links}` |
 /// | `make` | `{path}` | nothing |
 /// | `rename` | `{from, to, replace?}` | nothing |
