@@ -22,6 +22,7 @@ mod monitor;
 mod one_to_many;
 mod pipe;
 mod registry;
+mod restarting;
 mod ring;
 mod shutdown;
 mod stopping;

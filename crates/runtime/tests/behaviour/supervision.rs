@@ -1,11 +1,11 @@
-//! What a supervisor promises of each child: restart kinds, intensity, backoff, mailboxes, limits.
+//! What a supervisor promises of each child: restart kinds, hooks, mailboxes, limits, its place.
 
 use std::time::Duration;
 
 use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
 use strowger::{
-    ActorRef, Backoff, ChildError, ChildSpec, Event, EventStream, Exit, MailboxSpec, Overflow,
-    Restart, SendError, Shutdown, StartError, State, Strategy, Supervisor, SupervisorRef,
+    ActorRef, ChildError, ChildSpec, Exit, MailboxSpec, Overflow, Restart, SendError, Shutdown,
+    StartError, Strategy, Supervisor, SupervisorRef,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -15,7 +15,7 @@ fn puppet(probe: &Probe<Story>) -> ChildSpec {
 }
 
 /// A supervisor `/s` with one child `/s/p`, which has started.
-fn one(
+pub(crate) fn one(
     system: &TestSystem,
     change: impl FnOnce(Supervisor) -> Supervisor,
     child: impl FnOnce(ChildSpec) -> ChildSpec,
@@ -28,69 +28,14 @@ fn one(
     (supervisor, child, probe)
 }
 
-fn tell(actor: &ActorRef<Order>, order: Order) {
+pub(crate) fn tell(actor: &ActorRef<Order>, order: Order) {
     actor.try_tell(order).expect("there is room");
-}
-
-/// How many turns an actor had.
-fn turns(system: &TestSystem, path: &str) -> usize {
-    let trace = system.trace();
-    let steps = trace.steps().iter();
-    steps.filter(|step| step.path.as_str() == path).count()
-}
-
-#[test]
-fn a_restart_takes_no_turn_of_the_supervisor() {
-    TestSystem::check(0..10, |system| {
-        let (_, child, probe) = one(system, |s| s, |c| c);
-        let before = turns(system, "/s");
-        tell(&child, Order::Fail);
-        assert_eq!(
-            probe.story().last().map(String::as_str),
-            Some("/s/p started")
-        );
-        assert_eq!(turns(system, "/s"), before);
-    });
-}
-
-#[test]
-fn children_that_wait_at_the_same_time_all_come_back() {
-    let system = TestSystem::new(1);
-    let probe = system.probe();
-    let mut supervisor = Supervisor::new(Strategy::OneForOne).intensity(9, SECOND);
-    supervisor = supervisor.backoff(Backoff::new(10 * SECOND, 10 * SECOND));
-    for key in ["a", "b"] {
-        supervisor = supervisor.child(ChildSpec::new::<Puppet>(key, probe.recipient()));
-    }
-    let supervisor = system.supervise("s", supervisor);
-    // The first restart is at once, the second after ten seconds.
-    for key in ["a", "b"] {
-        let child = supervisor.child(key).expect("it runs");
-        tell(&child, Order::Fail);
-        tell(&child, Order::Fail);
-        system.advance(4 * SECOND);
-    }
-    let _before = probe.story();
-    system.advance(2 * SECOND);
-    assert_eq!(probe.story(), ["/s/a started"]);
-    system.advance(4 * SECOND);
-    assert_eq!(probe.story(), ["/s/b started"]);
 }
 
 #[test]
 fn a_specification_says_its_key() {
     let system = TestSystem::new(1);
     assert_eq!(puppet(&system.probe()).key(), "p");
-}
-
-fn dead_letters(events: &mut EventStream) -> Vec<(u64, String)> {
-    let mut found = Vec::new();
-    while let Some(event) = events.try_next() {
-        if let Event::DeadLetter { count, exit, .. } = event {
-            found.push((count, exit.to_string()));
-        }
-    }
-    found
 }
 
 /// OTP: "A permanent child process is always restarted."
@@ -148,205 +93,6 @@ fn a_temporary_child_is_never_restarted() {
     assert_eq!(probe.story(), ["/s/p dropped"]);
     assert!(!child.is_alive());
     assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 0);
-}
-
-#[test]
-fn an_address_survives_restarts_and_the_state_does_not() {
-    let system = TestSystem::new(1);
-    let (_, child, probe) = one(&system, |s| s.intensity(10, SECOND), |c| c);
-    let id = child.id();
-    for number in 0..5 {
-        tell(&child, Order::Panic);
-        tell(&child, Order::Note(number));
-        let expected = [
-            "/s/p dropped".into(),
-            "/s/p started".into(),
-            format!("/s/p noted {number}"),
-        ];
-        assert_eq!(probe.story(), expected);
-    }
-    assert_eq!(child.id(), id);
-    let info = child.erase().info();
-    assert_eq!((info.restarts, info.state), (5, State::Running));
-    assert_eq!(info.last_exit.map(|exit| exit.kind()), Some("panicked"));
-}
-
-/// OTP: "If more than MaxR number of restarts occur in the last MaxT seconds, the supervisor
-/// terminates all the child processes and then itself."
-#[test]
-fn more_restarts_than_the_intensity_end_the_supervisor() {
-    TestSystem::check(0..10, |system| {
-        let (supervisor, child, probe) = one(system, |s| s.intensity(2, 10 * SECOND), |c| c);
-        tell(&child, Order::Panic);
-        system.advance(4 * SECOND);
-        tell(&child, Order::Panic);
-        // Ten seconds after the first it still counts: the period is inclusive.
-        system.advance(6 * SECOND);
-        assert!(child.is_alive());
-        tell(&child, Order::Panic);
-        let exit = system.run(supervisor.stopped());
-        let Exit::Escalated {
-            child: culprit,
-            exit,
-        } = exit
-        else {
-            panic!("{exit}")
-        };
-        assert_eq!((culprit.as_str(), exit.kind()), ("/s/p", "panicked"));
-        assert!(!child.is_alive());
-        let starts = probe
-            .story()
-            .iter()
-            .filter(|line| line.ends_with("started"))
-            .count();
-        assert_eq!(starts, 2);
-    });
-}
-
-#[test]
-fn restarts_older_than_the_period_do_not_count() {
-    let system = TestSystem::new(1);
-    let (_, child, _) = one(&system, |s| s.intensity(1, SECOND), |c| c);
-    for _ in 0..10 {
-        tell(&child, Order::Panic);
-        system.advance(SECOND + Duration::from_millis(1));
-        assert!(child.is_alive());
-    }
-    assert_eq!(child.erase().info().restarts, 10);
-}
-
-#[test]
-fn the_first_restart_is_immediate_and_the_next_ones_back_off() {
-    TestSystem::check(0..10, |system| {
-        let backoff = Backoff::new(SECOND, 3 * SECOND);
-        let (_, child, probe) = one(system, |s| s.intensity(99, SECOND).backoff(backoff), |c| c);
-        for pause in [0, 1, 2, 3, 3] {
-            tell(&child, Order::Panic);
-            assert_eq!(probe.expect(Duration::ZERO).to_string(), "/s/p dropped");
-            let before = system.elapsed();
-            assert_eq!(probe.expect(10 * SECOND).to_string(), "/s/p started");
-            assert_eq!(system.elapsed() - before, pause * SECOND);
-        }
-        system.advance(4 * SECOND);
-        tell(&child, Order::Panic);
-        assert_eq!(probe.story(), ["/s/p dropped", "/s/p started"]);
-    });
-}
-
-#[test]
-fn what_is_sent_while_a_child_waits_for_its_restart_is_handled_after_it() {
-    let system = TestSystem::new(1);
-    let backoff = Backoff::new(SECOND, SECOND);
-    let (_, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
-    tell(&child, Order::Panic);
-    tell(&child, Order::Panic);
-    system.run_until_idle();
-    assert_eq!(child.erase().info().state, State::Restarting);
-    tell(&child, Order::Note(1));
-    assert_eq!(
-        probe.story(),
-        ["/s/p dropped", "/s/p started", "/s/p dropped"]
-    );
-    system.advance(SECOND);
-    assert_eq!(probe.story(), ["/s/p started", "/s/p noted 1"]);
-}
-
-#[test]
-fn a_child_that_waits_for_its_restart_is_not_started_on_demand() {
-    let system = TestSystem::new(1);
-    let backoff = Backoff::new(SECOND, SECOND);
-    let (supervisor, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
-    tell(&child, Order::Panic);
-    tell(&child, Order::Panic);
-    assert_eq!(probe.story().len(), 3);
-    let refused = system.run(supervisor.restart_child("p"));
-    assert!(matches!(refused, Err(ChildError::Running { .. })));
-    assert!(probe.story().is_empty());
-    system.advance(SECOND);
-    assert_eq!(probe.story(), ["/s/p started"]);
-}
-
-#[test]
-fn a_supervisor_stops_while_a_child_waits_for_its_restart() {
-    let system = TestSystem::new(1);
-    let backoff = Backoff::new(99 * SECOND, 99 * SECOND);
-    let (supervisor, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
-    tell(&child, Order::Panic);
-    tell(&child, Order::Panic);
-    system.run_until_idle();
-    supervisor.stop();
-    system.run_until_idle();
-    assert!(!child.is_alive());
-    assert!(system.system().find("/s").is_none());
-    system.advance(100 * SECOND);
-    assert_eq!(
-        probe.story(),
-        ["/s/p dropped", "/s/p started", "/s/p dropped"]
-    );
-}
-
-#[test]
-fn a_restart_keeps_what_waits_in_its_order() {
-    TestSystem::check(0..20, |system| {
-        let (_, child, probe) = one(system, |s| s, |c| c);
-        (0..5).for_each(|number| tell(&child, Order::Note(number)));
-        tell(&child, Order::Fail);
-        (5..10).for_each(|number| tell(&child, Order::Note(number)));
-        let mut expected: Vec<_> = (0..5).map(|n| format!("/s/p noted {n}")).collect();
-        expected.push("/s/p stopped: failed: as ordered".into());
-        expected.push("/s/p started".into());
-        expected.extend((5..10).map(|n| format!("/s/p noted {n}")));
-        assert_eq!(probe.story(), expected);
-    });
-}
-
-#[test]
-fn the_message_that_killed_is_reported_once_and_not_seen_again() {
-    for (order, reason) in [
-        (Order::Panic, "panicked: as ordered"),
-        (Order::Fail, "failed: as ordered"),
-    ] {
-        let system = TestSystem::new(1);
-        let (_, child, probe) = one(&system, |s| s, |c| c);
-        let mut events = system.events();
-        tell(&child, order);
-        tell(&child, Order::Note(1));
-        assert_eq!(
-            probe.story().last().map(String::as_str),
-            Some("/s/p noted 1")
-        );
-        assert_eq!(dead_letters(&mut events), [(1, reason.to_owned())]);
-        assert_eq!(child.erase().info().restarts, 1);
-    }
-}
-
-#[test]
-fn a_message_that_was_being_handled_at_a_kill_is_reported_once() {
-    let system = TestSystem::new(1);
-    let (_, child, probe) = one(&system, |s| s, |c| c);
-    let mut events = system.events();
-    tell(&child, Order::Wait(SECOND));
-    tell(&child, Order::Note(1));
-    system.run_until_idle();
-    child.kill();
-    assert_eq!(
-        probe.story(),
-        ["/s/p dropped", "/s/p started", "/s/p noted 1"]
-    );
-    assert_eq!(dead_letters(&mut events), [(1, "killed".to_owned())]);
-}
-
-#[test]
-fn what_waits_when_an_actor_ends_for_good_is_reported() {
-    let system = TestSystem::new(1);
-    let (_, child, _) = one(&system, |s| s, |c| c.restart(Restart::Temporary));
-    let mut events = system.events();
-    tell(&child, Order::Stop);
-    (0..3).for_each(|number| tell(&child, Order::Note(number)));
-    system.run_until_idle();
-    assert_eq!(dead_letters(&mut events), [(3, "normal".to_owned())]);
-    let refused = child.try_tell(Order::Note(9));
-    assert!(matches!(refused, Err(SendError::Closed(Order::Note(9)))));
 }
 
 #[test]
@@ -573,35 +319,4 @@ fn a_child_specification_may_give_another_mailbox() {
     ));
     assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 2"]);
     assert_eq!(child.erase().info().capacity, Some(2));
-}
-
-#[test]
-fn every_restart_is_an_event() {
-    let system = TestSystem::new(1);
-    let (supervisor, child, _) = one(&system, |s| s.intensity(1, SECOND), |c| c);
-    let mut events = system.events();
-    tell(&child, Order::Panic);
-    system.run_until_idle();
-    tell(&child, Order::Panic);
-    system.run_until_idle();
-    let mut seen = Vec::new();
-    while let Some(event) = events.try_next() {
-        let name = match &event {
-            Event::Restarted { .. } => "restarted",
-            Event::Escalated { .. } => "escalated",
-            Event::Stopped { .. } => "stopped",
-            _ => continue,
-        };
-        seen.push(format!("{} {name}", event.path()));
-    }
-    assert_eq!(
-        seen,
-        [
-            "/s/p restarted",
-            "/s escalated",
-            "/s/p stopped",
-            "/s stopped"
-        ]
-    );
-    assert!(!supervisor.erase().is_alive());
 }
