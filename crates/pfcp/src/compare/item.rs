@@ -1,3 +1,5 @@
+use std::cell::OnceCell;
+
 use super::vendor::{self, Told};
 use super::{Ignore, Name};
 use crate::ie::IeType;
@@ -19,6 +21,8 @@ pub(super) struct Item<'a> {
     pub(super) named: Vec<u8>,
     /// All that it says, the same octets for the same content in whatever order.
     pub(super) says: Vec<u8>,
+    /// What people know it by, once somebody asks.
+    name: OnceCell<Name>,
 }
 
 pub(super) enum Content<'a> {
@@ -127,6 +131,7 @@ impl<'a> Item<'a> {
             class,
             named,
             says,
+            name: OnceCell::new(),
         }
     }
 
@@ -151,16 +156,29 @@ impl<'a> Item<'a> {
 
     /// What people know it by: a group of which there may be several has a name.
     pub(super) fn name(&self) -> Name {
+        self.name.get_or_init(|| self.find_name()).clone()
+    }
+
+    fn find_name(&self) -> Name {
         let named = match &self.content {
             Content::Vendor(name, _) => return Name::Vendor(name.clone()),
             Content::Group(items) if !self.named.is_empty() => name_of(items),
             _ => None,
         };
         named.map_or(Name::Type, |Item { part, .. }| {
-            Name::Of(format!("{} {}", part.ie(), text::part(*part, &rows::NONE)))
+            let mut text = text::part(*part, &rows::NONE);
+            // Each difference below the group has the name in its path.
+            if let Some((end, _)) = text.char_indices().nth(LONGEST_NAME) {
+                text.truncate(end);
+                text.push('…');
+            }
+            Name::Of(format!("{} {text}", part.ie()))
         })
     }
 }
+
+/// The characters of a name that stand in a path.
+const LONGEST_NAME: usize = 64;
 
 /// Returns the element that names a group: the first member in the order of its table that occurs
 /// once and is a name.

@@ -75,6 +75,29 @@ fn an_element_that_only_one_has_is_shown_with_its_value() {
 }
 
 #[test]
+fn a_long_name_is_not_told_again_with_each_difference() {
+    const CONTEXTS: usize = 1500;
+    let message = |text: u8| {
+        let contents = tlv(IeType::PFD_CONTENTS.0, &[1, 0, 0, 1, text]);
+        let context = tlv(IeType::PFD_CONTEXT.0, &contents);
+        let name = tlv(IeType::APPLICATION_ID.0, &vec![b'n'; 30_000]);
+        let members = [name, context.repeat(CONTEXTS)].concat();
+        node_message(3, &tlv(IeType::APPLICATION_IDS_PFDS.0, &members))
+    };
+    let found = differences(&message(b'a'), &message(b'b'), &Ignore::nothing());
+    assert_eq!(found.len(), CONTEXTS);
+    let group = format!(
+        "Application ID's PFDs[0] (Application ID {}…)",
+        "n".repeat(64)
+    );
+    let last = format!("PFD Management Request / {group} / PFD context[1499] / PFD contents[0]: ");
+    let text = found[CONTEXTS - 1].to_string();
+    assert!(text.starts_with(&last), "{text}");
+    let all: usize = found.iter().map(|one| one.to_string().len()).sum();
+    assert!(all < CONTEXTS * 256, "{all} octets");
+}
+
+#[test]
 fn a_set_of_flags_is_one_field() {
     let message = |action| {
         let address: std::net::IpAddr = [127, 0, 0, 1].into();
