@@ -9,7 +9,7 @@ use strowger_pfcp::endpoint::{
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::TransactionId;
-use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Release, Seid, Sequence};
 
 #[expect(
     clippy::disallowed_methods,
@@ -407,5 +407,56 @@ fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
                 false => assert_eq!(cause(answer), Cause::SERVICE_NOT_SUPPORTED),
             }
         }
+    }
+}
+
+/// FTUP, and MOQ of release 19.
+const OLD_AND_NEW: [u8; 11] = [0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
+/// A node in the user plane that speaks a release.
+fn speaking(release: Release) -> Endpoint {
+    node(Role::UserPlane, 1, |config| {
+        config.release = release;
+        config.features = OLD_AND_NEW.to_vec();
+    })
+}
+
+#[test]
+fn a_node_says_nothing_that_its_release_does_not_have() {
+    let now = start();
+    for (release, said) in [
+        (Release::R17, &[0x10, 0][..]),
+        (Release::R19, &OLD_AND_NEW[..]),
+    ] {
+        let mut upf = speaking(release);
+        let answer = ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        let answered = element(&answer.expect("an answer"), IeType::UP_FUNCTION_FEATURES);
+        assert_eq!(answered.as_deref(), Some(said), "{release}");
+        upf.associate(now, at(3)).expect("room");
+        let asked = sent(&mut upf).pop().expect("a request");
+        let asked = element(&asked.octets, IeType::UP_FUNCTION_FEATURES);
+        assert_eq!(asked.as_deref(), Some(said), "{release}");
+    }
+}
+
+#[test]
+fn a_node_hears_nothing_that_its_release_does_not_have() {
+    let now = start();
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    let old = Elements::new().with(IeType::USER_PLANE_INACTIVITY_TIMER, &[0, 0, 0, 9]);
+    let new = old.clone().with(IeType::URI, b"u");
+    for (release, sent, heard) in [
+        (Release::R17, &new, &old),
+        (Release::R17, &old, &old),
+        (Release::R19, &new, &new),
+    ] {
+        let mut upf = speaking(release);
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        events(&mut upf);
+        upf.handle_datagram(now, at(2), &request(kind, 2, sent));
+        let [Event::SessionRequest { octets, .. }] = &events(&mut upf)[..] else {
+            panic!("no request of a session");
+        };
+        assert_eq!(octets[..], request(kind, 2, heard), "{release}");
     }
 }

@@ -175,3 +175,82 @@ fn what_is_newer_in_a_rule_is_found_in_that_rule() {
         "{text}"
     );
 }
+
+fn newer_in(octets: &[u8]) -> Vec<String> {
+    let mut index = Index::new();
+    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let found = newer(&view, Release::R17);
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// What a receiver of release 17 sees of a message.
+fn reduced(octets: &[u8]) -> Vec<u8> {
+    let message = Message::decode(octets).expect("whole");
+    let reduced = message.reduced_to(Release::R17).expect("an old message");
+    reduced.encode().expect("short")
+}
+
+#[test]
+fn an_old_element_is_newer_in_a_group_that_has_it_since_later() {
+    let bar_id = tlv(IeType::BAR_ID.0, &[1]);
+    let duration = tlv(IeType::DL_BUFFERING_DURATION.0, &[3]);
+    assert_eq!(IeType::DL_BUFFERING_DURATION.since(), Release::R17);
+    let bar = |members: &[u8]| session_message(52, &tlv(IeType::CREATE_BAR.0, members));
+    let [old, new] = [bar(&bar_id), bar(&[&bar_id[..], &duration].concat())];
+    assert_eq!(newer_in(&old), [""; 0]);
+    let place = "Session Modification Request / Create BAR";
+    let expected = format!("{place}: DL Buffering Duration is newer than R17");
+    assert_eq!(newer_in(&new), [expected]);
+    assert_eq!(reduced(&new), old);
+}
+
+#[test]
+fn a_newer_flag_takes_the_field_along_that_it_brings() {
+    let report = |peer: &[u8]| {
+        let peers = tlv(IeType::REMOTE_GTPU_PEER.0, peer);
+        let body = [
+            tlv(IeType::NODE_ID.0, &[0, 127, 0, 0, 1]),
+            tlv(IeType::NODE_REPORT_TYPE.0, &[1]),
+            tlv(IeType::USER_PLANE_PATH_FAILURE_REPORT.0, &peers),
+        ];
+        node_message(12, &body.concat())
+    };
+    // V4 with its address, and RTS with its time.
+    let old = report(&[0x02, 10, 0, 0, 1]);
+    let new = report(&[0x12, 10, 0, 0, 1, 0xe8, 0x1f, 0xe7, 0xb4]);
+    assert_eq!(newer_in(&old), [""; 0]);
+    let found = newer_in(&new);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let expected = "Remote GTP-U Peer has RTS, which R17 does not have";
+    assert!(found[0].ends_with(expected), "{found:?}");
+    assert_eq!(reduced(&new), old);
+}
+
+#[test]
+fn a_newer_flag_is_one_bit_and_those_beside_it_stay() {
+    let rule = |flags: u8| {
+        let members = [
+            tlv(IeType::PDR_ID.0, &[0, 1]),
+            tlv(IeType::PDI.0, &tlv(IeType::SOURCE_INTERFACE.0, &[0])),
+            tlv(IeType::MULTIPATH_APPLICABLE_INDICATION.0, &[flags]),
+        ];
+        session_message(52, &tlv(IeType::CREATE_PDR.0, &members.concat()))
+    };
+    // MTAI is old and the lowest, MQAI is newer and the second, and the third is spare.
+    for (flags, old) in [(1, 1), (2, 0), (3, 1), (4, 4), (5, 5)] {
+        let found = newer_in(&rule(flags));
+        assert_eq!(found.len(), usize::from(flags & 2 != 0), "{found:?}");
+        assert!(found.iter().all(|text| text.contains(" has MQAI, ")));
+        assert_eq!(reduced(&rule(flags)), rule(old), "{flags}");
+    }
+}
+
+#[test]
+fn release_17_is_judged_by_itself_where_release_19_leaves_an_interface() {
+    // N4 alone has the group, and release 17 does not have it.
+    let empty = tlv(IeType::N6_DELAY_MEASUREMENT_CONTROL_INFORMATION.0, &[]);
+    let body = [tlv(60, &[0, 127, 0, 0, 1]), tlv(96, &[0; 4]), empty];
+    let [old, new] = judged(&node_message(5, &body.concat()), Interfaces::ALL);
+    assert_eq!(old, Ok(Interfaces::ALL));
+    assert_eq!(new, Ok(Interfaces::ALL.without(Interfaces::N4)));
+}
