@@ -22,8 +22,7 @@ pub(crate) use vendor::field_text;
 pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8]) -> fmt::Result {
     match what {
         Descriptor::Leaf(leaf) => fields(f, leaf, octets),
-        Descriptor::Group(group) => match Index::new().walk(octets, 0, group).map(|(part, _)| part)
-        {
+        Descriptor::Group(group) => match Index::new().walk(octets, 0, group) {
             Ok(part) => parts(f, part, 0, &rows::NONE),
             Err(error) => error.fmt(f),
         },

@@ -347,14 +347,11 @@ impl<'a> Walk<'a, '_> {
 
     /// Notes the mandatory members that are missing.
     fn mandatory(&mut self, group: Part<'a>, table: &'static Group, trail: Option<&Trail<'a, '_>>) {
-        let seen = condition::seen(group);
-        if table.required_by(self.on) & !seen == 0 {
-            return;
-        }
+        let lacking = table.required_by(self.on) & !condition::seen(group);
         for (slot, member) in table.members.iter().enumerate() {
             let on = table.requiring(slot).and(self.on);
             let on = on.and(member.on_in(self.release));
-            if seen >> slot & 1 == 0 && !on.is_empty() {
+            if lacking >> slot & 1 == 1 && !on.is_empty() {
                 self.note(FindingKind::Missing, member.ie, on, trail);
             }
         }

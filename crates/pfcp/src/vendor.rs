@@ -280,5 +280,5 @@ impl<'d, 'a> Iterator for Fields<'d, 'a> {
 
 /// Reads the elements of a vendor's group, `None` where the octets are none.
 pub(crate) fn members<'a>(value: &'a [u8], index: &'a mut Index) -> Option<Part<'a>> {
-    Some(index.walk(value, 0, &ANY).ok()?.0)
+    index.walk(value, 0, &ANY).ok()
 }

@@ -124,13 +124,13 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     Equivalent {
         file: "wire/index.rs",
         what: "replace & with | in Index::only_one",
-        line: "group.wanted & !slots",
+        line: "group.wanted & !1",
         reason: NONE_LACKS,
     },
     Equivalent {
         file: "wire/index.rs",
         what: "replace & with ^ in Index::only_one",
-        line: "group.wanted & !slots",
+        line: "group.wanted & !1",
         reason: NONE_LACKS,
     },
     Equivalent {

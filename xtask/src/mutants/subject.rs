@@ -52,7 +52,7 @@ pub(super) const PFCP: Subject = Subject {
         "crates/pfcp/src/wire/walk.rs",
     ],
     short: &["crates/pfcp/src/ie/condition.rs"],
-    tests: &["bad_inputs", "codec"],
+    tests: &["bad_inputs", "codec", "peers"],
     // The others do not judge, or take long.
     only: &[
         "alike",

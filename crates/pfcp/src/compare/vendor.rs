@@ -129,7 +129,7 @@ impl Teller<'_> {
         match describe(part.ie()) {
             Some(Descriptor::Group(table)) if depth <= DEPTH => {
                 match index.walk(part.raw(), 0, table) {
-                    Ok((inner, _)) => self.members(inner, at, way, depth),
+                    Ok(inner) => self.members(inner, at, way, depth),
                     Err(_) => self.octets(at, part.raw()),
                 }
             }

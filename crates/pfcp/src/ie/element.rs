@@ -36,7 +36,7 @@ pub trait Ie: Sized {
         let mut index = Index::new();
         let part = match Self::DESCRIPTOR {
             Descriptor::Leaf(leaf) => Index::leaf(value, leaf),
-            Descriptor::Group(group) => index.walk(value, 0, group).map(|(part, _)| part),
+            Descriptor::Group(group) => index.walk(value, 0, group),
         };
         part.and_then(Self::from_part)
             .map_err(|error| error.within(Self::TYPE, None))

@@ -49,7 +49,7 @@ fn member(part: Part<'_>, depth: usize, vendors: &Dictionary) -> Json {
     let mut index = Index::new();
     match describe(part.ie()) {
         Some(Descriptor::Group(table)) if depth <= DEPTH => {
-            let Ok((inner, _)) = index.walk(part.raw(), 0, table) else {
+            let Ok(inner) = index.walk(part.raw(), 0, table) else {
                 return element(part, vendors, depth);
             };
             object.insert("name".into(), part.ie().to_string().into());

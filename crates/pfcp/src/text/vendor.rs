@@ -151,7 +151,7 @@ fn member(
             fields(f, leaf, part.raw())
         }
         Some(Descriptor::Group(table)) => match Index::new().walk(part.raw(), 0, table) {
-            Ok((inner, _)) => parts(f, inner, depth.max(1) + 1, vendors),
+            Ok(inner) => parts(f, inner, depth.max(1) + 1, vendors),
             Err(_) => {
                 f.write_str(": ")?;
                 raw(f, part.raw())

@@ -41,8 +41,7 @@ pub fn newer(view: &MessageView<'_>, release: Release) -> Vec<Finding> {
 /// Whether a member stands in a group only since after a release.
 pub(super) fn is_newer(part: Part<'_>, release: Release) -> bool {
     let row = part.member();
-    part.ie().since() > release
-        || row.is_some_and(|row| !row.on.is_empty() && row.on_in(release).is_empty())
+    part.ie().since() > release || row.is_some_and(|row| row.on_in(release).is_empty())
 }
 
 fn group(
@@ -173,9 +172,8 @@ fn members(parent: Part<'_>, release: Release, out: &mut Vec<u8>) {
 
 /// Writes the value of a leaf without newer flags and what they bring.
 fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
-    let unknown = newer_bits(leaf, release).fold(0, |mask, (shift, width, _)| {
-        mask | ((1u128 << width) - 1) << shift
-    });
+    let masks = newer_bits(leaf, release).map(|(shift, width, _)| ((1 << width) - 1) << shift);
+    let unknown: u128 = masks.fold(0, std::ops::BitOr::bitor);
     let head = head_of(leaf, raw);
     if head & unknown == 0 {
         out.extend_from_slice(raw);

@@ -17,13 +17,13 @@ use crate::ie::descriptor::{Descriptor, Group, Leaf, NO_SLOT};
 /// ```
 ///
 /// The elements of a group stand side by side. How much is kept has a bound.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Index {
     nodes: Vec<Node>,
     queue: Vec<Pending>,
     shapes: Shapes,
-    /// The nodes after the first that shapes have.
-    kept: usize,
+    /// The first node that no shape has; before it are the root and those of shapes.
+    free: usize,
 }
 
 /// Where an element stands and what it is in its group; its type and length are read where they
@@ -114,6 +114,12 @@ impl Node {
     }
 }
 
+impl Default for Index {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Index {
     /// Makes an empty index.
     #[must_use]
@@ -122,7 +128,7 @@ impl Index {
             nodes: Vec::new(),
             queue: Vec::new(),
             shapes: Shapes::new(),
-            kept: 0,
+            free: 1,
         }
     }
 
@@ -131,22 +137,21 @@ impl Index {
         &self.shapes
     }
 
-    /// Counts the nodes that shapes have.
+    /// Counts the nodes that are kept.
     #[cfg(test)]
     pub(super) const fn kept(&self) -> usize {
-        self.kept
+        self.free
     }
 
-    /// Walks the elements of `octets[start..]` as members of `group`; says also for which
-    /// interfaces nothing is missing or wrong.
+    /// Walks the elements of `octets[start..]` as members of `group`.
     pub(crate) fn walk<'a>(
         &'a mut self,
         octets: &'a [u8],
         start: usize,
         group: &'static Group,
-    ) -> Result<(Part<'a>, Interfaces), Error> {
-        let fit = self.check(octets, start, group)?;
-        Ok((self.root(octets, group), fit))
+    ) -> Result<Part<'a>, Error> {
+        self.check(octets, start, group)?;
+        Ok(self.root(octets, group))
     }
 
     /// Borrows what was checked last.
@@ -156,8 +161,8 @@ impl Index {
         Part::whole(octets, &self.nodes, node, Some(Descriptor::Group(group)))
     }
 
-    /// Finds and checks the elements of `octets[start..]`; says for which interfaces nothing is
-    /// missing or wrong.
+    /// Finds and checks the elements of `octets[start..]`; says, of a message, for which interfaces
+    /// nothing is missing or wrong.
     #[inline]
     pub(crate) fn check(
         &mut self,
@@ -194,19 +199,16 @@ impl Index {
         let head = u32::from_be_bytes(*head);
         let row = group.rows.of(head);
         let is_whole = (head & 0xffff) as usize == value.len();
-        if !is_whole || row.is_group() || !row.takes(head, value) {
+        // Where one element is enough it is the first of the table; all others are walked.
+        if !is_whole || row.slot() != 0 || row.is_group() || !row.takes(head, value) {
             return None;
         }
-        let (slots, place) = (1 << row.slot(), 1 + self.kept);
-        if group.conditions.may_be_unmet(slots) {
-            return None;
-        }
-        *self.nodes.get_mut(place)? = Node::new(4, row.slot(), 0);
-        self.nodes[0] = Node::new(start, NO_SLOT, ROOT).hold(place, 1, PLAIN);
-        if group.wanted & !slots == 0 {
+        *self.nodes.get_mut(self.free)? = Node::new(4, 0, 0);
+        self.nodes[0] = Node::new(start, NO_SLOT, ROOT).hold(self.free, 1, PLAIN);
+        if group.wanted & !1 == 0 {
             return Some(Interfaces::ALL);
         }
-        Some(Interfaces::ALL.without(group.lacking(slots)))
+        Some(Interfaces::ALL.without(group.lacking(1)))
     }
 
     /// Walks the elements at every depth.
@@ -217,11 +219,11 @@ impl Index {
         start: usize,
         group: &'static Group,
     ) -> Result<Interfaces, Error> {
-        if self.shapes.trim(self.kept) {
-            self.kept = 0;
+        if self.shapes.trim(self.free) {
+            self.free = 1;
         }
-        // The root, and elements of a header each.
-        let most = 1 + self.kept + (octets.len() - start) / 4;
+        // Elements of a header each.
+        let most = self.free + (octets.len() - start) / 4;
         if self.nodes.len() < most {
             self.nodes.resize(most, Node::default());
         }
@@ -231,7 +233,7 @@ impl Index {
             nodes: &mut self.nodes,
             queue: &mut self.queue,
             shapes: &mut self.shapes,
-            kept: &mut self.kept,
+            free: &mut self.free,
             fit: Interfaces::ALL,
         };
         walk.run(group, start)

@@ -228,12 +228,6 @@ impl Shapes {
 }
 
 impl Shape {
-    /// Says that there may be several.
-    #[inline]
-    pub(super) fn is_many(&self) -> bool {
-        self.key & 1 == 1
-    }
-
     /// Makes the shape of a member.
     pub(super) fn member(
         (group, key): (&'static Group, u8),

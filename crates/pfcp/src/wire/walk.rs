@@ -19,8 +19,8 @@ pub(super) struct Walk<'a> {
     pub(super) queue: &'a mut Vec<Pending>,
     /// What elements were like.
     pub(super) shapes: &'a mut Shapes,
-    /// The nodes after the first that shapes have.
-    pub(super) kept: &'a mut usize,
+    /// The first node that no shape has.
+    pub(super) free: &'a mut usize,
     /// The interfaces for which all that was seen is right.
     pub(super) fit: Interfaces,
 }
@@ -49,7 +49,7 @@ impl Walk<'_> {
     /// Walks the elements and then those of each group among them; says for which interfaces
     /// nothing is missing or wrong.
     pub(super) fn run(mut self, group: &'static Group, start: usize) -> Result<Interfaces, Fault> {
-        let first = 1 + *self.kept;
+        let first = *self.free;
         let mut next = first;
         self.queue.clear();
         let seen = self.outer(group, start, &mut next)?;
@@ -66,7 +66,7 @@ impl Walk<'_> {
             let mask = self.mask(0, start..self.octets.len());
             let shape = Shape::whole(group, have, self.nodes[0].anywhere(), self.fit);
             self.shapes.note(shape, self.octets, &mask);
-            *self.kept = next - 1;
+            *self.free = next;
         }
         Ok(self.fit)
     }
@@ -105,7 +105,7 @@ impl Walk<'_> {
                 seen.fill(like.key);
                 seen.odd |= like.odd;
                 self.fit = self.fit.and(like.fit);
-                run = like.is_many().then_some(*like);
+                run = Some(*like);
                 like.node
             } else {
                 let found = self.stranger(group, head, value, at, seen)?;
@@ -202,7 +202,7 @@ impl Walk<'_> {
             let row = (within, key(node.slot(), member));
             let shape = Shape::member(row, head, node, false, self.fit);
             self.shapes.note(shape, &self.octets[..ended], &mask);
-            *self.kept = *next - 1;
+            *self.free = *next;
         }
         self.fit = self.fit.and(before);
         Ok(())
@@ -392,7 +392,7 @@ impl Seen {
     #[inline]
     fn fill(&mut self, key: u8) -> Node {
         let slot = key >> 1;
-        self.floor = key | 1;
+        self.floor = (slot << 1) + 1;
         self.slots |= 1 << (slot & 63);
         Node::new(0, slot, 0)
     }
@@ -486,14 +486,8 @@ fn fault(start: usize, end: usize, rest: &[u8]) -> Fault {
     };
     let ie = IeType(u16::from_be_bytes([head[0], head[1]]));
     let declared = usize::from(u16::from_be_bytes([head[2], head[3]]));
-    let kind = if declared > tail.len() {
-        ErrorKind::Overrun {
-            have: tail.len(),
-            declared,
-        }
-    } else {
-        ErrorKind::Enterprise { have: declared }
-    };
+    let have = tail.len();
+    let kind = ErrorKind::Overrun { have, declared };
     let error = Error::new(at, kind).within(ie, None);
     Fault(Box::new((start, error)))
 }

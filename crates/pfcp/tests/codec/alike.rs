@@ -147,3 +147,36 @@ fn what_is_kept_has_a_bound() -> Result<(), TestCaseError> {
     }
     Ok(())
 }
+
+#[test]
+fn what_ends_like_a_rule_is_no_rule() -> Result<(), TestCaseError> {
+    let rule = pdr(1, 0, &V4);
+    // A vendor's element, and a text, that end in the octets of the rules before them.
+    let vendor = tlv(0x8001, &[&[0, 9], &rule[..]].concat());
+    let name = tlv(159, &rule);
+    for other in [vendor, name] {
+        let mut used = Index::new();
+        let rules = [&rule[..], &rule, &rule].concat();
+        for body in [&rules[..], &rules, &[&rules[..], &other].concat()] {
+            is_the_same(&session_message(52, body), &mut used)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_rule_that_comes_late_is_found_to_be_late() -> Result<(), TestCaseError> {
+    let rule = pdr(1, 0, &V4);
+    // What the table has after the rules.
+    let timer = tlv(117, &[0, 0, 0, 9]);
+    let rules = [&rule[..], &rule].concat();
+    let late = session_message(52, &[&rules[..], &timer, &rule].concat());
+    let mut used = Index::new();
+    for _ in 0..2 {
+        is_the_same(&session_message(52, &rules), &mut used)?;
+    }
+    let view = MessageView::decode(&late, &mut used).expect("well-formed");
+    let message = view.to_message().expect("whole");
+    prop_assert_eq!(message.encode(), Ok(late), "it stays where it was");
+    Ok(())
+}

@@ -101,8 +101,8 @@ fn every_rule_is_named_where_something_in_it_is_wrong() {
 fn what_cannot_be_told_apart_is_answered_only_inside_of_an_element() {
     let header = vec![0, 20, 0];
     let overrun = vec![0, 20, 0, 9, 0];
-    let vendor = tlv(0x8001, &[1]);
-    for bad in [header, overrun, vendor] {
+    let vendors = [tlv(0x8001, &[1]), tlv(0x8001, &[])];
+    for bad in [header, overrun].into_iter().chain(vendors) {
         assert_eq!(rejection(MODIFICATION, &bad), None, "{bad:02x?}");
         let inside = tlv(1, &bad);
         let rejection = rejection(MODIFICATION, &inside).expect("answered");
@@ -297,8 +297,10 @@ fn an_empty_message_lacks_all_that_is_mandatory() {
 
 #[test]
 fn a_vendors_element_is_no_finding() {
-    let vendor = tlv(0x8001, &[0, 9, 1]);
-    assert_eq!(found(MODIFICATION, &vendor), []);
+    // The second has nothing after the number of the enterprise.
+    for vendor in [tlv(0x8001, &[0, 9, 1]), tlv(0x8001, &[0, 9])] {
+        assert_eq!(found(MODIFICATION, &vendor), []);
+    }
     let unknown = found(MODIFICATION, &tlv(999, &[]));
     assert_eq!(unknown.len(), 1);
     assert_eq!(unknown[0].kind, FindingKind::Unexpected);

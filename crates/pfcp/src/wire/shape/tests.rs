@@ -252,8 +252,14 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
     let release = message(MessageType::ASSOCIATION_RELEASE_RESPONSE, &cause);
     assert_eq!(fit(&release, &mut index), [none; 3]);
     let features = tlv(IeType::UP_FUNCTION_FEATURES, &[0; 4]);
-    let setup = message(MessageType::ASSOCIATION_SETUP_REQUEST, &features);
-    assert_eq!(fit(&setup, &mut index), [none; 3]);
+    let lacking = message(MessageType::ASSOCIATION_SETUP_REQUEST, &features);
+    assert_eq!(fit(&lacking, &mut index), [none; 3]);
+    let flags = tlv(IeType::PFCPSRREQ_FLAGS, &[1]);
+    let report = message(MessageType::SESSION_REPORT_REQUEST, &flags);
+    assert_eq!(fit(&report, &mut index), [none; 3], "no report type");
+    // A value that is judged by more than its row.
+    assert_eq!(fit(&setup(&[0, 10, 0, 0, 1], 1), &mut index), [all; 3]);
+    assert_eq!(fit(&setup(&[3, 10, 0, 0, 1], 1), &mut index), [none; 3]);
 }
 
 /// A setup of so many octets that the header gives room to compare them in blocks.
