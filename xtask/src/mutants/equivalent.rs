@@ -122,18 +122,6 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         reason: "what is long enough is made as long as it is",
     },
     Equivalent {
-        file: "wire/index.rs",
-        what: "replace & with | in Index::only_one",
-        line: "group.wanted & !1",
-        reason: NONE_LACKS,
-    },
-    Equivalent {
-        file: "wire/index.rs",
-        what: "replace & with ^ in Index::only_one",
-        line: "group.wanted & !1",
-        reason: NONE_LACKS,
-    },
-    Equivalent {
         file: "wire/walk.rs",
         what: "replace & with | in Walk<'_>::close",
         line: "group.wanted & !seen.slots",
@@ -144,6 +132,12 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         what: "replace & with ^ in Walk<'_>::close",
         line: "group.wanted & !seen.slots",
         reason: NONE_LACKS,
+    },
+    Equivalent {
+        file: "ie/condition.rs",
+        what: "replace Conditions::may_be_unmet -> bool with true",
+        line: "",
+        reason: "the closer look finds that all is met where the quick one does",
     },
     Equivalent {
         file: "wire/walk.rs",

@@ -60,6 +60,15 @@ pub(super) struct Hunt<'a> {
     outcomes: Outcomes,
 }
 
+/// How the copy of the crate is used.
+#[derive(Clone, Copy)]
+enum Use {
+    /// Built once or twice; its tests run hundreds of times.
+    Often,
+    /// Built or checked with each change; its tests run once.
+    Once,
+}
+
 /// The numbers of changes, by how they can be built.
 struct Sorted {
     /// As branches.
@@ -129,7 +138,7 @@ impl<'a> Hunt<'a> {
         alone.retain(open);
         if !switched.is_empty() {
             let suite = Suite::new(
-                self.build(self.subject.tests)?,
+                self.build(Use::Often, self.subject.tests)?,
                 self.subject.only,
                 &super::folder(self.project),
             )?;
@@ -235,7 +244,7 @@ impl<'a> Hunt<'a> {
 
     /// What the compiler says of the library.
     fn errors(&self) -> Result<Vec<Diagnostic>, String> {
-        let mut cargo = self.cargo();
+        let mut cargo = self.cargo(Use::Once);
         cargo.args([
             "check",
             "-p",
@@ -255,7 +264,11 @@ impl<'a> Hunt<'a> {
         Ok(errors)
     }
 
-    fn cargo(&self) -> Command {
+    fn cargo(&self, usage: Use) -> Command {
+        let (optimised, incremental) = match usage {
+            Use::Often => ("1", "0"),
+            Use::Once => ("0", "1"),
+        };
         let mut cargo = Command::new("cargo");
         cargo
             .current_dir(&self.copy)
@@ -265,14 +278,14 @@ impl<'a> Hunt<'a> {
                 super::folder(self.project).join("target"),
             )
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
-            // The copy is built once or twice, and its tests run hundreds of times.
-            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", optimised)
+            .env("CARGO_INCREMENTAL", incremental);
         cargo
     }
 
     /// Builds the unit tests, and these.
-    fn build(&self, tests: &[&str]) -> Result<Vec<Binary>, String> {
-        let mut cargo = self.cargo();
+    fn build(&self, usage: Use, tests: &[&str]) -> Result<Vec<Binary>, String> {
+        let mut cargo = self.cargo(usage);
         cargo.args([
             "test",
             "--locked",
@@ -302,13 +315,18 @@ impl<'a> Hunt<'a> {
         let text = change.alone(&self.texts[&change.file]);
         let text = text.ok_or_else(|| format!("{} is nowhere", change.name))?;
         write(&self.copy.join(&change.file), &text)?;
-        if !self.errors()?.is_empty() {
-            return Ok(End::Unviable);
-        }
         // The unit tests, which are soon built, see most of what no branch can be made of.
         let only = self.subject.only;
-        match Suite::all(self.build(&[])?, only).run(None)? {
-            End::Missed => Suite::all(self.build(self.subject.tests)?, only).run(None),
+        let unit = match self.build(Use::Once, &[]) {
+            Ok(unit) => unit,
+            Err(_) if !self.errors()?.is_empty() => return Ok(End::Unviable),
+            Err(error) => return Err(error),
+        };
+        match Suite::all(unit, only).run(None)? {
+            End::Missed => {
+                let all = self.build(Use::Once, self.subject.tests)?;
+                Suite::all(all, only).run(None)
+            }
             end => Ok(end),
         }
     }

@@ -205,9 +205,6 @@ impl Index {
         }
         *self.nodes.get_mut(self.free)? = Node::new(4, 0, 0);
         self.nodes[0] = Node::new(start, NO_SLOT, ROOT).hold(self.free, 1, PLAIN);
-        if group.wanted & !1 == 0 {
-            return Some(Interfaces::ALL);
-        }
         Some(Interfaces::ALL.without(group.lacking(1)))
     }
 

@@ -220,6 +220,8 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
         (far(2, &[]), none),
         (far(2, &parameters(1)), all),
         (far(2, &parameters(9)), none),
+        // To forward and to duplicate, with parameters for the former.
+        (far(0x12, &parameters(1)), none),
         (tlv(IeType::REMOVE_PDR, &[]), none),
         (tlv(IeType(999), &[]), all),
     ];
