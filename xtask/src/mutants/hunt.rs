@@ -104,6 +104,7 @@ impl<'a> Hunt<'a> {
         // What an earlier run switched is most likely what this one would.
         let switched = |file: &str| file == subject.library || texts.contains_key(file);
         let copy = project.copied("mutants/copy", switched)?;
+        beside(project, &super::folder(project))?;
         let outcomes = Outcomes::open(super::folder(project).join("outcomes"), afresh)?;
         Ok(Self {
             project,
@@ -446,6 +447,16 @@ impl Outcomes {
         file.write_all(format!("{stamp}\t{by}\n").as_bytes())
             .map_err(failed)
     }
+}
+
+/// Puts what lies beside the repository beside the copy: tests read it.
+fn beside(project: &Project, folder: &Path) -> Result<(), String> {
+    let (shared, link) = (project.shared(), folder.join("shared"));
+    if !shared.is_dir() || link.exists() {
+        return Ok(());
+    }
+    std::os::unix::fs::symlink(shared, &link)
+        .map_err(|error| format!("{}: {error}", link.display()))
 }
 
 fn read(path: &Path) -> Result<String, String> {
