@@ -41,6 +41,10 @@ const ROOM: &str = "there is more room than elements";
 
 const NONE_LACKS: &str = "where nothing is missing, no interface is taken away";
 
+const SHALLOW: &str = "no table goes as deep as a walk may";
+
+const LOOKED: &str = "the closer look finds that all is met where the quick one does";
+
 /// All of them; printed with each run.
 pub(super) const EQUIVALENT: &[Equivalent] = &[
     Equivalent {
@@ -137,7 +141,43 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         file: "ie/condition.rs",
         what: "replace Conditions::may_be_unmet -> bool with true",
         line: "",
-        reason: "the closer look finds that all is met where the quick one does",
+        reason: LOOKED,
+    },
+    Equivalent {
+        file: "ie/condition.rs",
+        what: "replace && with || in Conditions::may_be_unmet",
+        line: "",
+        reason: LOOKED,
+    },
+    Equivalent {
+        file: "validate/condition.rs",
+        what: "replace is_judged_by_head -> bool with true",
+        line: "",
+        reason: "what else is judged has fields of which all octets decide",
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace > with >= in Walk<'_>::stranger",
+        line: "",
+        reason: "what is out of order is kept as odd, and read as if it were not kept",
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace > with == in Walk<'_>::inner",
+        line: "",
+        reason: SHALLOW,
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace > with >= in Walk<'_>::inner",
+        line: "",
+        reason: SHALLOW,
+    },
+    Equivalent {
+        file: "wire/walk.rs",
+        what: "replace + with * in Walk<'_>::inner",
+        line: "pending.depth + 1",
+        reason: SHALLOW,
     },
     Equivalent {
         file: "wire/walk.rs",

@@ -183,10 +183,6 @@ impl Conditions {
             .filter(move |(_, (asking, met))| asking & flags != 0 && met & seen == 0)
             .map(|(need, _)| need)
     }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.needs.is_empty()
-    }
 }
 
 /// The flags of the watched member, or all if the group has none to watch: what they ask for is

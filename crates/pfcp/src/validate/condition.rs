@@ -22,15 +22,12 @@ pub(super) fn missing(
     release: Release,
     mut report: impl FnMut(IeType, &'static str),
 ) {
-    if !table.conditions.is_empty() {
-        let watched = group
-            .parts()
-            .find(|part| part.slot() == table.conditions.watch);
-        let flags = flags(watched.map(|part| part.raw()), table.conditions.watch);
-        for need in table.conditions.unmet(had(group, release), flags) {
-            if let [member, ..] = need.any {
-                report(*member, need.clause);
-            }
+    let conditions = &table.conditions;
+    let watched = group.parts().find(|part| part.slot() == conditions.watch);
+    let flags = flags(watched.map(|part| part.raw()), conditions.watch);
+    for need in conditions.unmet(had(group, release), flags) {
+        if let [member, ..] = need.any {
+            report(*member, need.clause);
         }
     }
     if table.ie.is_none() {

@@ -233,10 +233,9 @@ impl Walk<'_> {
                     {
                         mask.range(*first, row.most(), at, end);
                     }
-                    (Some(Descriptor::Leaf(leaf)), _) if slot != group.conditions.watch => {
-                        mask.leaf(leaf, at, end);
-                    }
-                    _ => {}
+                    // Flags that a condition looks at are among what decides.
+                    (Some(Descriptor::Leaf(leaf)), _) => mask.leaf(leaf, at, end),
+                    (None, _) => {}
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use strowger_pfcp::ie::{CreatePdr, Ie};
 use strowger_pfcp::validate::findings;
 use strowger_pfcp::{
     ErrorKind, Frame, Index, Interfaces, Message, MessageView, Rejection, frames, validate,
@@ -88,6 +89,44 @@ fn an_element_that_exceeds_its_container_is_found_at_every_depth() {
 }
 
 #[test]
+fn an_error_says_where_its_element_starts_and_what_is_around_it() {
+    let timer = tlv(117, &[0, 0, 0, 9]);
+    let name = tlv(56, &[0, 1]);
+    // What cannot be told apart, and whether its own type can be.
+    let cases = [
+        (vec![0, 20, 0], 0),
+        (vec![0, 20, 0, 9, 0], 1),
+        (tlv(0x8001, &[1]), 1),
+    ];
+    for (bad, own) in cases {
+        let place = |body: &[u8]| {
+            let error = Message::decode(&session_message(52, body)).expect_err("malformed");
+            (error.offset(), error.path().steps().count())
+        };
+        // After the header of the message, and what is in order.
+        assert_eq!(place(&[&timer[..], &bad].concat()), (16 + 8, own));
+        let rule = tlv(1, &[&name[..], &bad].concat());
+        assert_eq!(place(&rule), (16 + 4 + 6, 1 + own));
+    }
+}
+
+#[test]
+fn a_group_is_as_long_as_a_length_can_say() {
+    let rule = |octets: usize| {
+        let members = [tlv(56, &[0, 1]), tlv(2, &tlv(20, &[0]))].concat();
+        // A vendor's element fills it up.
+        let rest = octets - members.len() - 4;
+        let filled = [&members[..], &tlv(0x8001, &vec![0; rest])].concat();
+        CreatePdr::decode(&filled).map_err(|error| error.kind())
+    };
+    assert!(rule(65_535).is_ok());
+    for have in [65_536, 65_537] {
+        let error = rule(have).expect_err("longer than a length can say");
+        assert_eq!(error, ErrorKind::TooLong { have });
+    }
+}
+
+#[test]
 fn depth_that_no_table_has_is_kept_and_not_walked() {
     let deep = (0..10_000).fold(Vec::new(), |inner, _| tlv(2, &inner));
     let octets = session_message(50, &deep);
@@ -101,7 +140,7 @@ fn depth_that_no_table_has_is_kept_and_not_walked() {
 fn a_message_too_long_for_its_length_is_refused_and_leaves_the_buffer() {
     let rule = strowger_pfcp::ie::ActivatePredefinedRules::from(vec![0; 60_000]);
     let pdi = strowger_pfcp::ie::Pdi::new(strowger_pfcp::ie::SourceInterface::ACCESS);
-    let pdr = strowger_pfcp::ie::CreatePdr::new(1, pdi).activate_predefined_rules([rule]);
+    let pdr = CreatePdr::new(1, pdi).activate_predefined_rules([rule]);
     let node: std::net::IpAddr = [127, 0, 0, 1].into();
     let body = strowger_pfcp::message::SessionEstablishmentRequest::new(node, (1_u64, node));
     let body = body.create_pdrs([pdr.clone(), pdr]);

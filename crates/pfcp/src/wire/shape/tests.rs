@@ -287,6 +287,14 @@ fn leaves_that_are_alike_are_kept_by_themselves() {
     assert_eq!(index.shapes().met.iter().filter(whole).count(), 1);
     read(&setup(3), &mut index);
     assert_eq!(index.shapes().met.len(), 3, "it is known");
+    // The first of them in a message of another length, which is not known.
+    let time = tlv(IeType::RECOVERY_TIME_STAMP, &[0; 4]);
+    let short = [tlv(IeType::NODE_ID, &[0, 10, 0, 0, 9]), time].concat();
+    read(
+        &message(MessageType::ASSOCIATION_SETUP_REQUEST, &short),
+        &mut index,
+    );
+    assert_eq!(index.shapes().met.len(), 3, "whatever is before it");
 }
 
 #[test]
