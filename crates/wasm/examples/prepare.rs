@@ -1,14 +1,15 @@
-//! Prepares the engine for scripts at build time: `prepare CORE WIT OUT`.
+//! Prepares a guest at build time: `prepare CORE WIT WORLD OUT`.
 //!
 //! Runs the function `prepare` of a core module, puts the memory that it leaves in the place of
-//! the memory that the module begins with, and wraps the result as a component. A realm is then
-//! ready as soon as it is instantiated, and its pages are shared until they are written to.
+//! the memory that the module begins with, and writes the world beside it, so that `strowger
+//! component build` wraps it. An instance is then ready as soon as it is made, and its pages are
+//! shared until they are written to.
 
 use std::error::Error;
 use std::fs;
 
-use wasmtime::{Engine, Linker, Module, Store};
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wasmtime::{Caller, Engine, Extern, Linker, Module, Store};
+use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 /// The octets below which lies the stack, which is empty when `prepare` has ended.
@@ -17,8 +18,8 @@ const PAGE: usize = 64 << 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().collect();
-    let [_, core, wit, out] = &*arguments else {
-        return Err("prepare CORE WIT OUT".into());
+    let [_, core, wit, world, out] = &*arguments else {
+        return Err("prepare CORE WIT WORLD OUT".into());
     };
     let core = fs::read(core)?;
     let mut memory = memory_after(&core)?;
@@ -26,19 +27,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut module = with_memory(&core, &memory)?;
     let mut resolve = Resolve::default();
     let package = resolve.push_str(wit, &fs::read_to_string(wit)?)?;
-    let world = resolve.select_world(&[package], Some("script"))?;
+    let world = resolve.select_world(&[package], Some(world))?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
-    let encoder = ComponentEncoder::default().validate(true).module(&module);
-    fs::write(out, encoder?.encode()?)?;
+    fs::write(out, module)?;
     Ok(())
 }
 
-/// The memory of a module when its `prepare` has ended.
+/// The memory of a module when its `prepare` has ended. Of what it imports it may call only what
+/// says why it cannot go on.
 fn memory_after(core: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let engine = Engine::default();
     let module = Module::new(&engine, core)?;
     let mut store = Store::new(&engine, ());
     let mut linker = Linker::new(&engine);
+    linker.func_wrap("strowger:component/fault@0.1.0", "fail", fail)?;
     linker.define_unknown_imports_as_traps(&module)?;
     let instance = linker.instantiate(&mut store, &module)?;
     let prepare = instance.get_typed_func::<(), ()>(&mut store, "prepare")?;
@@ -46,6 +48,18 @@ fn memory_after(core: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let memory = instance.get_memory(&mut store, "memory");
     let memory = memory.ok_or("the module exports no memory")?;
     Ok(memory.data(&store).to_vec())
+}
+
+/// `fault.fail`, with the text as the canonical ABI passes it.
+fn fail(mut caller: Caller<'_, ()>, text: u32, length: u32) -> wasmtime::Result<()> {
+    let memory = caller.get_export("memory").and_then(Extern::into_memory);
+    let octets = memory.and_then(|memory| {
+        let all = memory.data(&caller);
+        let from = usize::try_from(text).ok()?;
+        all.get(from..from.checked_add(usize::try_from(length).ok()?)?)
+    });
+    let text = String::from_utf8_lossy(octets.unwrap_or_default()).into_owned();
+    Err(wasmtime::Error::msg(text))
 }
 
 /// A module whose memory begins with these octets. What else it holds is as it was.

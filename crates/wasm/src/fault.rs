@@ -76,10 +76,10 @@ pub enum FaultKind {
     /// It called itself too deeply.
     #[error("exhausted its stack")]
     Stack,
-    /// It gave up by itself: `unreachable`, which is what a panic is.
+    /// It gave up by itself: `fault.fail`, or `unreachable`, which is what a panic is.
     #[error("gave up: {text}")]
     Panic {
-        /// What is known of it.
+        /// What it said, cut to 256 octets, or what else is known of it.
         text: String,
     },
     /// It did what the machine forbids: access out of bounds, division by zero, a bad cast.
@@ -138,6 +138,11 @@ impl FaultKind {
 #[error("passed limits.{0}")]
 pub(crate) struct Passed(pub(crate) &'static str);
 
+/// What a component said when it gave up; cut.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct GaveUp(pub(crate) String);
+
 /// What the host knows of a call that failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Called {
@@ -159,6 +164,13 @@ impl Called {
     fn kind(&self, error: &wasmtime::Error) -> FaultKind {
         if let Some(Passed(limit)) = error.downcast_ref::<Passed>() {
             return FaultKind::Budget { limit };
+        }
+        if let Some(GaveUp(text)) = error.downcast_ref::<GaveUp>() {
+            let text = text.clone();
+            return match self.refused {
+                Some((limit, max)) => FaultKind::Memory { limit, max },
+                None => FaultKind::Panic { text },
+            };
         }
         let trap = error.downcast_ref::<Trap>().copied();
         match (trap, self.refused) {

@@ -27,5 +27,6 @@ pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<
     plain::link_clock(&mut linker.instance(&interface("clock"))?)?;
     plain::link_random(&mut linker.instance(&interface("random"))?)?;
     plain::link_config(&mut linker.instance(&interface("config"))?)?;
+    plain::link_fault(&mut linker.instance(&interface("fault"))?)?;
     Ok(())
 }

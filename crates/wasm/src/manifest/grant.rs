@@ -219,7 +219,7 @@ impl Grant {
             "files" if cfg!(unix) => (!self.files.is_empty(), "a section [grant.files.NAME]"),
             "kv" => (self.kv.is_some(), "a section [grant.kv]"),
             "config" => (configured, "a section [config]"),
-            "refusal" => (true, ""),
+            "refusal" | "fault" => (true, ""),
             _ => (false, "an interface that the host has"),
         };
         (!granted).then_some(needs)

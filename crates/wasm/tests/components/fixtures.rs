@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use strowger_wasm::{Call, CallError, ComponentArgs, Digest, Manifest, Upgrade};
+use strowger_wasm::{Call, CallError, ComponentArgs, Digest, Manifest, Phase, Upgrade};
 
 use crate::kit::{Stand, Started, octets, text};
 
@@ -44,7 +44,7 @@ fn fixtures_have_the_hashes_that_are_written_down() {
         assert_eq!(Digest::parse(sum), Some(Digest::of(&wasm(name))), "{name}");
         seen += 1;
     }
-    assert_eq!(seen, 6);
+    assert_eq!(seen, 7);
 }
 
 #[test]
@@ -75,6 +75,8 @@ fn counter_counts_over_a_panic_and_an_upgrade() {
         panic!("it should have failed");
     };
     assert_eq!(fault.kind.word(), "panic");
+    let why = fault.to_string();
+    assert!(why.contains("as it was told at "), "{why}");
     assert_eq!(text(stand.ask(&counter, "x")), "3");
     let upgrade = Upgrade::to(image(&stand, "counter"));
     let upgraded = stand
@@ -111,4 +113,48 @@ fn qos_cap_admits_lowers_and_refuses() {
         refused,
         Err(CallError::Refused("corp is not served".to_owned()))
     );
+}
+
+#[test]
+fn tally_which_is_written_in_javascript_counts_over_a_throw_and_an_upgrade() {
+    let stand = Stand::new();
+    let tally = start(&stand, "tally");
+    stand.tell(&tally, "ann: one two, three");
+    stand.tell(&tally, "bob: don't");
+    let said = text(stand.ask(&tally, "ann: vier fünf"));
+    assert_eq!(said, r#"{"words":5,"messages":2}"#);
+    let Err(CallError::Fault(fault)) = stand.ask(&tally, "bob: throw") else {
+        panic!("it should have failed");
+    };
+    assert_eq!((fault.phase, fault.kind.word()), (Phase::Handle, "panic"));
+    let why = fault.to_string();
+    assert!(why.contains("RangeError: bob said so"), "{why}");
+    assert!(why.contains("tally.js:"), "says where: {why}");
+    // The state of before is there; a throw in a message, too, ends one life only.
+    assert_eq!(
+        text(stand.ask(&tally, "bob")),
+        r#"{"words":1,"messages":1}"#
+    );
+    stand.tell(&tally, "bob: throw");
+    let upgrade = Upgrade::to(image(&stand, "tally"));
+    let upgraded = stand.system.run(tally.actor.ask(upgrade));
+    assert_eq!(upgraded.expect("it is answered"), Ok(()));
+    assert_eq!(
+        text(stand.ask(&tally, "ann")),
+        r#"{"words":5,"messages":2}"#
+    );
+    assert_eq!(tally.args.info().faults, 2);
+}
+
+#[test]
+fn tally_refuses_in_words_what_it_does_not_know() {
+    let stand = Stand::new();
+    let tally = start(&stand, "tally");
+    let refused = |question: &str| match stand.ask(&tally, question) {
+        Err(CallError::Refused(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused("cleo"), "cleo has said nothing");
+    assert_eq!(refused(""), "SENDER: TEXT, or SENDER");
+    assert_eq!(tally.args.info().faults, 0);
 }

@@ -1,11 +1,11 @@
-//! Log, clock, random octets and configuration.
+//! Log, clock, random octets, configuration, and words for giving up.
 
 use std::time::SystemTime;
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower};
 
-use crate::fault::{Passed, cut};
+use crate::fault::{GaveUp, Passed, cut};
 use crate::guest::Guest;
 
 /// How much a line matters: `log.level`.
@@ -94,6 +94,15 @@ pub(super) fn link_config(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime:
         "get",
         |store: StoreContextMut<'_, Guest>, (key,): (String,)| {
             Ok((store.data().image.setting(&key).map(str::to_owned),))
+        },
+    )
+}
+
+pub(super) fn link_fault(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    instance.func_wrap(
+        "fail",
+        |_: StoreContextMut<'_, Guest>, (text,): (String,)| {
+            Err::<(), _>(wasmtime::Error::new(GaveUp(cut(&text))))
         },
     )
 }
