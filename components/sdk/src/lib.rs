@@ -2,7 +2,8 @@
 //!
 //! A component is a type with [`Actor`], named once by [`export!`]. What it may import is in
 //! [`messaging`], [`rpc`], [`streams`], [`kv`], [`files`], [`log`], [`clock`], [`random`] and
-//! [`config`]: it imports what it calls, and its manifest has to grant that.
+//! [`config`]: it imports what it calls, and its manifest has to grant that. [`fault`] needs no
+//! grant.
 //!
 //! ```no_run
 //! use strowger_component::{Actor, Message, Start, export};
@@ -26,7 +27,7 @@
 #[doc(hidden)]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "../../wit/component.wit",
         world: "complete",
         pub_export_macro: true,
         default_bindings_module: "strowger_component::bindings",
@@ -35,7 +36,7 @@ pub mod bindings {
 
 pub use bindings::exports::strowger::component::actor::{Kind, Reason};
 pub use bindings::strowger::component::{
-    clock, config, files, kv, log, messaging, random, refusal, rpc, streams,
+    clock, config, fault, files, kv, log, messaging, random, refusal, rpc, streams,
 };
 
 /// How a life begins.
@@ -60,7 +61,8 @@ pub struct Message {
     pub payload: Vec<u8>,
 }
 
-/// An actor that is a component. A panic is a fault: the next life begins with [`Actor::init`].
+/// An actor that is a component. A panic is a fault with its message: the next life begins with
+/// [`Actor::init`].
 pub trait Actor: Sized + 'static {
     /// The version of the form of [`Actor::snapshot`].
     const VERSION: u32 = 1;
@@ -91,6 +93,18 @@ pub trait Actor: Sized + 'static {
     }
 }
 
+/// Lets a panic end the life with its words, and where it was.
+#[doc(hidden)]
+pub fn say_why() {
+    std::panic::set_hook(Box::new(|panic| {
+        let said = panic.payload_as_str().unwrap_or("panicked");
+        match panic.location() {
+            Some(at) => fault::fail(&format!("{said} at {}:{}", at.file(), at.line())),
+            None => fault::fail(said),
+        }
+    }));
+}
+
 /// Makes a type with [`Actor`] the actor of this component.
 #[macro_export]
 macro_rules! export {
@@ -109,6 +123,7 @@ macro_rules! export {
                 version: u32,
                 state: ::std::option::Option<::std::vec::Vec<u8>>,
             ) -> ::std::result::Result<(), ::std::string::String> {
+                $crate::say_why();
                 let state = state.map(|state| (version, state));
                 let start = $crate::Start { reason, attempt, state };
                 let actor = <$actor as $crate::Actor>::init(start)?;
