@@ -184,7 +184,10 @@ fn config(class: Class, limits: &HostLimits) -> Config {
         .consume_fuel(class.fuel)
         .max_wasm_stack(stack)
         .async_stack_size(fiber)
-        .concurrency_support(false);
+        .concurrency_support(false)
+        // A fault says what went wrong and not where: nobody walks the stack of a guest.
+        .wasm_backtrace_max_frames(None)
+        .native_unwind_info(false);
     if !class.large {
         let (waiting, resident) = match class.deep {
             true => (limits.instances, SCRIPT_RESIDENT),
