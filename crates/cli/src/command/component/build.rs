@@ -19,8 +19,9 @@ Examples:
   strowger component build state.core.wasm --world durable --out state.wasm
 
 Builds the package with cargo for wasm32-unknown-unknown, and wraps what comes out as a component.
-Rust needs that target (rustup target add wasm32-unknown-unknown), or its own sources (rustup
-component add rust-src; Debian: rust-web-src, and RUSTC=/usr/bin/rustc in the environment).
+Rust needs that target (rustup target add wasm32-unknown-unknown), or its own sources: those of a
+nightly toolchain (rustup +nightly component add rust-src), or of the distribution's Rust (Debian:
+rustc-web and rust-web-src). RUSTC in the environment goes before what is found.
 
 A file is a core module, which any compiler may have made: it exports the functions of a world of
 wit/component.wit (plain, durable, batched, complete) under the names of the canonical ABI, as
@@ -137,17 +138,17 @@ fn compile(folder: &Path) -> Done {
     let mut hidden = vec![(cargo_home(), "/cargo")];
     let mut rustc = rustc();
     if !has_target(&mut rustc) {
-        let Some(Sources { root, nightly }) = sources() else {
+        let Some(Sources { root, compiler }) = sources() else {
             let what = format!("Rust cannot build for {TARGET} here");
             let hint = format!("rustup target add {TARGET}");
             return Err(Failure::outside(what).hint(hint));
         };
-        if nightly {
+        match compiler {
             // The toolchain that runs us may be pinned by a variable that goes before the argument.
-            cargo.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
-        } else {
-            cargo.env("RUSTC_BOOTSTRAP", "1");
-        }
+            Compiler::Nightly => cargo.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN"),
+            Compiler::System => cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", SYSTEM),
+            Compiler::Own => cargo.env("RUSTC_BOOTSTRAP", "1"),
+        };
         cargo.arg("-Zbuild-std=std,panic_abort");
         if lld(&root).is_none()
             && let Some(linker) = sysroot(&mut Command::new("rustc")).and_then(|root| lld(&root))
@@ -186,17 +187,33 @@ fn has_target(rustc: &mut Command) -> bool {
 /// A Rust that can build its library for any target.
 struct Sources {
     root: PathBuf,
-    nightly: bool,
+    compiler: Compiler,
 }
+
+#[derive(Clone, Copy)]
+enum Compiler {
+    /// The one that cargo takes.
+    Own,
+    Nightly,
+    /// That of the distribution.
+    System,
+}
+
+/// Where distributions have their Rust.
+const SYSTEM: &str = "/usr/bin/rustc";
 
 fn sources() -> Option<Sources> {
     let mut nightly = Command::new("rustc");
     nightly.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
-    let found = [(rustc(), false), (nightly, true)];
-    found.into_iter().find_map(|(mut rustc, nightly)| {
+    let found = [
+        (rustc(), Compiler::Own),
+        (nightly, Compiler::Nightly),
+        (Command::new(SYSTEM), Compiler::System),
+    ];
+    found.into_iter().find_map(|(mut rustc, compiler)| {
         let root = sysroot(&mut rustc)?;
         let there = root.join("lib/rustlib/src/rust/library").is_dir();
-        there.then_some(Sources { root, nightly })
+        there.then_some(Sources { root, compiler })
     })
 }
 
