@@ -5,13 +5,15 @@
 //! writes a core module, which is wrapped. The octets are those of a compiler, so the one that made
 //! the fixtures is written down beside them.
 
+mod compiler;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use self::compiler::{C, Rust};
 use crate::project::Project;
-use crate::tools::{self, Tool};
 use crate::{Outcome, chaos, step, term};
 
 const GUESTS: &str = "components";
@@ -20,22 +22,6 @@ const FIXTURES: &str = "fixtures/components";
 const SUMS: &str = "SHA256SUMS";
 /// Who compiled the fixtures.
 const COMPILERS: &str = "COMPILERS";
-
-const TARGET: &str = "wasm32-unknown-unknown";
-
-const CLANG: Tool = Tool {
-    program: "clang",
-    version_flag: "--version",
-    package: "clang",
-    proves: "guests in C are what their sources say",
-};
-
-const LINKER: Tool = Tool {
-    program: "wasm-ld",
-    version_flag: "--version",
-    package: "lld",
-    proves: "guests in C are what their sources say",
-};
 
 /// Builds all guests, or those that are named.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -51,35 +37,33 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let strowger = chaos::build(project)?;
     let out = project.target().join(GUESTS);
     made(fs::create_dir_all(&out), &out)?;
-    let (mut compilers, rust) = (Compilers::read(project), Rust::find()?);
+    let mut compilers = Compilers::read(project);
+    let mut with = With::default();
     let mut differ = Vec::new();
     for name in chosen {
-        let mut wrap = Command::new(&strowger);
-        let compiler = if is_rust(project, &name) {
-            wrap.envs(rust.compiler.map(|rustc| ("RUSTC", rustc)));
-            rust.version.clone()
-        } else {
-            c(&name)?
-        };
-        let built = build(project, wrap, &name, &out)?;
+        let (built, compiler) = with.build(project, &strowger, &name, &out)?;
         let fixture = project.root().join(FIXTURES).join(wasm(&name));
-        let (new, old) = (read(&built)?, fs::read(&fixture).unwrap_or_default());
+        let (new, old) = (read(&built)?, fs::read(&fixture).ok());
         let octets = new.len();
-        if new == old {
-            term::line(&format!("{name:<12} {octets:>9} octets  as the fixture"));
-        } else {
-            let line = format!("differs from the fixture, {}", old.len());
-            term::line(&format!("{name:<12} {octets:>9} octets  {line}"));
-        }
+        let found = match &old {
+            Some(old) if *old == new => "as the fixture".to_owned(),
+            Some(old) => {
+                let at = new.iter().zip(old).take_while(|(new, old)| new == old);
+                let (at, old) = (at.count(), old.len());
+                format!("differs from the fixture of {old} octets, from octet {at} on")
+            }
+            None => "has no fixture".to_owned(),
+        };
+        term::line(&format!("{name:<12} {octets:>9} octets  {found}"));
         if save {
             made(fs::write(&fixture, &new), &fixture)?;
             compilers.set(&name, &compiler);
-        } else if new != old {
+        } else if old.is_none_or(|old| old != new) {
             differ.push(match compilers.of(&name) {
                 Some(by) if by != compiler => {
                     format!("{name} (compiled here by {compiler}, the fixture by {by})")
                 }
-                _ => name,
+                _ => format!("{name} (compiled by {compiler})"),
             });
         }
     }
@@ -94,15 +78,18 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     Err(format!("not the fixtures: {differ}; they are in {built}"))
 }
 
-/// The folders that have a manifest of their name.
+/// The folders that have a manifest of their name, or a fixture.
 fn guests(project: &Project) -> Result<Vec<String>, String> {
     let folder = project.root().join(GUESTS);
     let mut names = Vec::new();
     let entries = fs::read_dir(&folder).map_err(|error| failed(&folder, &error))?;
     for entry in entries {
         let path = entry.map_err(|error| failed(&folder, &error))?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if let Some(name) = name.filter(|name| path.join(format!("{name}.toml")).is_file()) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        let fixture = project.root().join(FIXTURES).join(wasm(name));
+        if path.join(format!("{name}.toml")).is_file() || fixture.is_file() {
             names.push(name.to_owned());
         }
     }
@@ -110,100 +97,48 @@ fn guests(project: &Project) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn place(project: &Project, name: &str) -> PathBuf {
-    project.root().join(GUESTS).join(name)
+/// The compilers that were looked for so far: who wants one guest needs one.
+#[derive(Default)]
+struct With {
+    rust: Option<Rust>,
+    c: Option<C>,
 }
 
-fn is_rust(project: &Project, name: &str) -> bool {
-    place(project, name).join("Cargo.toml").is_file()
-}
-
-/// Builds one guest; where it is.
-fn build(project: &Project, mut wrap: Command, name: &str, out: &Path) -> Result<PathBuf, String> {
-    let from = place(project, name);
-    let built = out.join(wasm(name));
-    wrap.args(["component", "build", "--out"]).arg(&built);
-    if is_rust(project, name) {
-        step::output(wrap.arg(&from))?;
-        return Ok(built);
-    }
-    let module = out.join(format!("{name}.core.wasm"));
-    step::run(Command::new(from.join("build.sh")).arg(&module))?;
-    step::output(wrap.arg(&module))?;
-    Ok(built)
-}
-
-/// Who builds guests in Rust: what `strowger component build` takes by itself, else the compiler
-/// of Debian, which is told to it.
-struct Rust {
-    version: String,
-    compiler: Option<&'static str>,
-}
-
-impl Rust {
-    fn find() -> Result<Self, String> {
-        let plain = || Command::new("rustc");
-        let nightly = || {
-            let mut rustc = Command::new("rustc");
-            // The toolchain that runs us may be pinned by a variable that goes first.
-            rustc.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
-            rustc
+impl With {
+    /// Builds one guest; where it is, and who compiled it.
+    fn build(
+        &mut self,
+        project: &Project,
+        strowger: &Path,
+        name: &str,
+        out: &Path,
+    ) -> Result<(PathBuf, String), String> {
+        let from = project.root().join(GUESTS).join(name);
+        let built = out.join(wasm(name));
+        let mut wrap = Command::new(strowger);
+        wrap.args(["component", "build", "--out"]).arg(&built);
+        if from.join("Cargo.toml").is_file() {
+            let rust = match self.rust.take() {
+                Some(rust) => rust,
+                None => Rust::find()?,
+            };
+            let rust = self.rust.insert(rust);
+            step::output(wrap.arg(&from))?;
+            return Ok((built, rust.version.clone()));
+        }
+        let c = match self.c.take() {
+            Some(c) => c,
+            None => C::find()?,
         };
-        let library = said(plain(), &["--print", "target-libdir", "--target", TARGET]);
-        if library.is_some_and(|folder| Path::new(&folder).is_dir()) {
-            return Self::of(plain(), "", None);
-        }
-        for rustc in [&plain as &dyn Fn() -> Command, &nightly] {
-            let root = said(rustc(), &["--print", "sysroot"]);
-            if root.is_some_and(|root| has_sources(&root)) {
-                return Self::of(rustc(), LIBRARY, None);
-            }
-        }
-        DEBIAN.into_iter().for_each(tools::install);
-        if has_sources("/usr") {
-            return Self::of(Command::new(DEBIAN_RUSTC), LIBRARY, Some(DEBIAN_RUSTC));
-        }
-        let hint = format!("rustup target add {TARGET}");
-        Err(format!("Rust has neither {TARGET} nor its sources: {hint}"))
+        let c = self.c.insert(c);
+        let module = out.join(format!("{name}.core.wasm"));
+        let mut script = Command::new(from.join("build.sh"));
+        c.tell(&mut script);
+        script.env("WORK", out.join("quickjs"));
+        step::run(script.arg(&module))?;
+        step::output(wrap.arg(&module))?;
+        Ok((built, c.version.clone()))
     }
-
-    fn of(rustc: Command, more: &str, compiler: Option<&'static str>) -> Result<Self, String> {
-        let version = said(rustc, &["--version"]).ok_or("rustc does not say its version")?;
-        Ok(Self {
-            version: format!("{version}{more}"),
-            compiler,
-        })
-    }
-}
-
-/// Said of a compiler that builds its library as well.
-const LIBRARY: &str = " with its library";
-/// A Rust of a distribution, and where it is.
-const DEBIAN: [&str; 2] = ["rustc-web", "rust-web-src"];
-const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-
-fn has_sources(root: &str) -> bool {
-    Path::new(root)
-        .join("lib/rustlib/src/rust/library")
-        .is_dir()
-}
-
-/// What a command prints, if it is there and does.
-fn said(mut command: Command, args: &[&str]) -> Option<String> {
-    let output = command.args(args).stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim().to_owned())
-}
-
-fn c(name: &str) -> Result<String, String> {
-    for tool in [CLANG, LINKER] {
-        if !tools::obtain(&tool) {
-            let (program, package) = (tool.program, tool.package);
-            return Err(format!("{name} needs {program} (Debian: {package})"));
-        }
-    }
-    let version = |tool: &Tool| tools::version(tool).unwrap_or_default();
-    Ok(format!("{}, {}", version(&CLANG), version(&LINKER)))
 }
 
 /// Who compiled each fixture: `name: compiler` in lines.

@@ -84,9 +84,10 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            fixtures/components (--save: puts it there)
   bugs [BUG...]            plant bugs in the runtime and in the N4 node, one at a time; each must be
                            found (--list)
-  mutants                  change mailbox and supervision, or what judges PFCP messages (--pfcp);
-                           no change may pass the tests (--file GLOB, --list, --short; a run that
-                           was broken off goes on, --afresh starts again)
+  mutants                  change mailbox and supervision, what judges PFCP messages (--pfcp), or
+                           the limits of components (--wasm); no change may pass the tests
+                           (--file GLOB, --list, --short; a run that was broken off goes on,
+                           --afresh starts again)
   loom                     all interleavings of the runtime's small machines (--weaken: and each
                            weakened ordering must make a model fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are

@@ -1,0 +1,148 @@
+//! The compilers of guests: what is here, else what a distribution has.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::tools;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Who builds guests in Rust: what `strowger component build` finds by itself, which is Debian's
+/// in the end.
+pub(super) struct Rust {
+    pub(super) version: String,
+}
+
+impl Rust {
+    pub(super) fn find() -> Result<Self, String> {
+        let plain = || Command::new("rustc");
+        let nightly = || {
+            let mut rustc = Command::new("rustc");
+            // The toolchain that runs us may be pinned by a variable that goes first.
+            rustc.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
+            rustc
+        };
+        let library = said(plain(), &["--print", "target-libdir", "--target", TARGET]);
+        if library.is_some_and(|folder| Path::new(&folder).is_dir()) {
+            return Self::of(plain(), "");
+        }
+        for rustc in [&plain as &dyn Fn() -> Command, &nightly] {
+            let root = said(rustc(), &["--print", "sysroot"]);
+            if root.is_some_and(|root| has_sources(&root)) {
+                return Self::of(rustc(), LIBRARY);
+            }
+        }
+        if !has_sources("/usr") {
+            DEBIAN.into_iter().for_each(tools::install);
+        }
+        if has_sources("/usr") {
+            return Self::of(Command::new(DEBIAN_RUSTC), LIBRARY);
+        }
+        let hint = format!("rustup target add {TARGET}");
+        Err(format!("Rust has neither {TARGET} nor its sources: {hint}"))
+    }
+
+    fn of(rustc: Command, more: &str) -> Result<Self, String> {
+        let version = said(rustc, &["--version"]).ok_or("rustc does not say its version")?;
+        Ok(Self {
+            version: format!("{version}{more}"),
+        })
+    }
+}
+
+/// Said of a compiler that builds its library as well.
+const LIBRARY: &str = " with its library";
+/// A Rust of a distribution, and where it is.
+const DEBIAN: [&str; 2] = ["rustc-web", "rust-web-src"];
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+fn has_sources(root: &str) -> bool {
+    Path::new(root)
+        .join("lib/rustlib/src/rust/library")
+        .is_dir()
+}
+
+/// What a command prints, if it is there and does.
+fn said(mut command: Command, args: &[&str]) -> Option<String> {
+    let output = command.args(args).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// Who builds guests in C: clang and its linker, new enough for QuickJS, with the builtins for
+/// WebAssembly.
+pub(super) struct C {
+    pub(super) version: String,
+    /// What a distribution puts behind the names of its programs.
+    suffix: &'static str,
+}
+
+/// The names by which distributions have them: by itself, or one of many versions. The first that
+/// will do is taken.
+const SUFFIXES: [&str; 5] = ["", "-16", "-17", "-18", "-19"];
+/// The first version that links what QuickJS is built with.
+const OLDEST: u32 = 16;
+/// Packages of Debian: those of one version, or those of the latest, where that is older.
+const C_PACKAGES: [[&str; 3]; 2] = [
+    ["clang-16", "lld-16", "libclang-rt-16-dev-wasm32"],
+    ["clang", "lld", "libclang-rt-dev-wasm32"],
+];
+
+impl C {
+    pub(super) fn find() -> Result<Self, String> {
+        if let Some(found) = Self::here() {
+            return Ok(found);
+        }
+        for packages in C_PACKAGES {
+            packages.into_iter().for_each(tools::install);
+            if let Some(found) = Self::here() {
+                return Ok(found);
+            }
+        }
+        let [packages, _] = C_PACKAGES.map(|packages| packages.join(", "));
+        Err(format!(
+            "guests in C and JavaScript need clang and wasm-ld of version {OLDEST} or later, and \
+             the builtins for wasm32 (Debian: {packages})"
+        ))
+    }
+
+    fn here() -> Option<Self> {
+        SUFFIXES.into_iter().find_map(|suffix| {
+            let clang = format!("clang{suffix}");
+            let flags = ["--target=wasm32-wasi", "-print-libgcc-file-name"];
+            let builtins = said(Command::new(&clang), &flags)?;
+            let [clang, linker] = [clang, format!("wasm-ld{suffix}")].map(|program| {
+                let version = said(Command::new(program), &["--version"])?;
+                version.lines().next().map(str::to_owned)
+            });
+            let (clang, linker) = (clang?, linker?);
+            let new = major(&clang)? >= OLDEST && Path::new(&builtins).is_file();
+            let version = format!("{clang}, {linker}");
+            new.then_some(Self { version, suffix })
+        })
+    }
+
+    /// Tells a script which ones to take.
+    pub(super) fn tell(&self, script: &mut Command) {
+        script.env("CLANG", format!("clang{}", self.suffix));
+        script.env("WASM_LD", format!("wasm-ld{}", self.suffix));
+    }
+}
+
+/// The number before the first dot of a version, behind the word.
+fn major(line: &str) -> Option<u32> {
+    let (_, version) = line.split_once("version ")?;
+    version.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_clang_are_read() {
+        assert_eq!(major("Debian clang version 16.0.6 (15~deb12u1)"), Some(16));
+        assert_eq!(major("clang version 19.1.7"), Some(19));
+        assert_eq!(major("Apple clang"), None);
+    }
+}
