@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: changes in the logic of the runtime, or in what judges PFCP messages,
-//! that no test may miss.
+//! `cargo xtask mutants`: changes in the logic of the runtime, in what judges PFCP messages, or in
+//! the limits of components, that no test may miss.
 //!
 //! `cargo-mutants` names the changes. All of them are built into one copy of the crate, each
 //! behind a switch ([`schema`]), so that a change costs no build, and only those tests that come by
@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::mutants::equivalent::{EQUIVALENT, Equivalent};
 use crate::mutants::hunt::Hunt;
 use crate::mutants::schema::Change;
-use crate::mutants::subject::{PFCP, RUNTIME, Subject};
+use crate::mutants::subject::{PFCP, RUNTIME, Subject, WASM};
 use crate::project::Project;
 use crate::{Outcome, step, term};
 
@@ -42,7 +42,7 @@ enum End {
 }
 
 /// Changes the files that `args` name (`--file GLOB`), or all, or those of `--short`; those of the
-/// runtime unless `--pfcp` is given.
+/// runtime unless `--pfcp` or `--wasm` is given.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let mut files = Vec::new();
     let (mut short, mut list, mut afresh) = (false, false, false);
@@ -55,6 +55,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             "--afresh" => afresh = true,
             "--short" => short = true,
             "--pfcp" => subject = &PFCP,
+            "--wasm" => subject = &WASM,
             other => return Err(format!("mutants does not know `{other}`")),
         }
     }

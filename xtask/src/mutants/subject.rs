@@ -69,3 +69,28 @@ pub(super) const PFCP: Subject = Subject {
         "wire",
     ],
 };
+
+/// The limits of components: what counts, refuses and cuts off.
+pub(super) const WASM: Subject = Subject {
+    package: "strowger-wasm",
+    library: "crates/wasm/src/lib.rs",
+    files: &[
+        "crates/wasm/src/cache.rs",
+        "crates/wasm/src/fault.rs",
+        "crates/wasm/src/guest/bucket.rs",
+        "crates/wasm/src/guest/handles.rs",
+        "crates/wasm/src/guest/memory.rs",
+        "crates/wasm/src/guest/watch.rs",
+        "crates/wasm/src/host.rs",
+        "crates/wasm/src/kv.rs",
+        "crates/wasm/src/manifest/*.rs",
+    ],
+    short: &[
+        "crates/wasm/src/guest/bucket.rs",
+        "crates/wasm/src/guest/handles.rs",
+        "crates/wasm/src/guest/memory.rs",
+        "crates/wasm/src/guest/watch.rs",
+    ],
+    tests: &["components"],
+    only: &[],
+};

@@ -23,7 +23,8 @@ const SEEDS: &str = "0..40";
 const LEAST: Duration = Duration::from_secs(5);
 
 /// What the data of a test may grow to, in KiB: some changes lead to endless queues, and there is
-/// a test for each processor.
+/// a test for each processor. Not its addresses: components reserve more of these than there is
+/// memory.
 const MEMORY: &str = "4000000";
 
 /// How many tests of a program run at first; each further time it is this many times more.
