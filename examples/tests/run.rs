@@ -303,20 +303,6 @@ fn tools_of_an_agent_refuse_with_the_rule() {
 }
 
 #[test]
-fn a_file_goes_through_code_into_a_file() {
-    let expected = [
-        "3 calls",
-        "Almon owes 320",
-        "Emma owes 160",
-        "ReferenceError: fetch is not defined",
-        "passed the limit `memory`",
-        "round and round",
-        "given up: 1, under way: 0",
-    ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_file_to_code")), expected);
-}
-
-#[test]
 fn a_stream_becomes_a_file() {
     let expected = ["who came late got 2 pieces", "one", "two", "three"];
     assert_eq!(output(env!("CARGO_BIN_EXE_stream_to_file")), expected);

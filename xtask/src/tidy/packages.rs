@@ -35,6 +35,10 @@ const FLOORS: &[(&str, &[&str])] = &[
             "strowger-tools",
         ],
     ),
+    (
+        "strowger-examples-code",
+        &["strowger", "strowger-tools", "strowger-wasm"],
+    ),
     ("strowger-benches", &["strowger", "strowger-pfcp"]),
     ("xtask", &[]),
 ];

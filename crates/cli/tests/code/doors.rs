@@ -84,7 +84,7 @@ fn told(outcome: Result<Value, Fault>) -> (Code, String) {
     let code = Code::ALL.into_iter();
     let mut code = code.filter(|code| fault["code"] == code.as_str());
     let reason = fault["details"]["reason"].as_str();
-    let text = reason.or(fault["message"].as_str());
+    let text = reason.or_else(|| fault["message"].as_str());
     (
         code.next().expect("a code"),
         text.expect("it says why").to_owned(),

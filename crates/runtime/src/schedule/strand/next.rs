@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Only the filler leads away from `EMPTY`, and only one thread has it: what is there is nobody
-//! else's until it is `FULL`. Who moves the state to `HELD` has the value alone until it moves it on.
+//! else's until it is `FULL`. Who moves the state to `HELD` has the value alone until it moves it
+//! on.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

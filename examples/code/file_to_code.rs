@@ -4,7 +4,7 @@
 //! whose rules hold for the code as for everybody, and one of this program. What it may use up has
 //! limits that it cannot catch, and it ends with whoever wanted it.
 //!
-//! `cargo run -p strowger-examples --bin file_to_code`
+//! `cargo run -p strowger-examples-code`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -19,7 +19,7 @@ use strowger_tools::{
 use strowger_wasm::{Host, HostLimits};
 
 // What a node runs code in: the sandbox of components, behind what a code actor wants of it.
-#[path = "../crates/cli/src/compose/sandbox.rs"]
+#[path = "../../crates/cli/src/compose/sandbox.rs"]
 mod sandbox;
 
 const REPORT: &str = "

@@ -1,0 +1,22 @@
+//! The example runs, and prints what it promises.
+
+use std::process::Command;
+
+#[test]
+fn a_file_goes_through_code_into_a_file() {
+    let expected = [
+        "3 calls",
+        "Almon owes 320",
+        "Emma owes 160",
+        "ReferenceError: fetch is not defined",
+        "passed the limit `memory`",
+        "round and round",
+        "given up: 1, under way: 0",
+    ];
+    let output = Command::new(env!("CARGO_BIN_EXE_file_to_code")).output();
+    let output = output.expect("the example starts");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("the example prints text");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines, expected);
+}
