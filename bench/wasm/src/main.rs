@@ -110,8 +110,6 @@ const ROWS: &[(&str, &Fixture, f64)] = &[
 
 fn main() {
     let plan = Plan::from_args(&["wasm"], Pick::Median);
-    // Panics are planted, and there are many of them.
-    std::panic::set_hook(Box::new(|_| {}));
     let workers = Workers::start();
     memory(&plan, &workers);
     let bench = Arc::new(workers.run(async { component::Bench::start().await }));

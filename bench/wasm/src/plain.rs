@@ -68,6 +68,8 @@ struct Live {
 }
 
 const ACTOR: &str = "strowger:component/actor@0.1.0";
+/// What a guest in Rust imports for its panics.
+const FAULT: &str = "strowger:component/fault@0.1.0";
 
 impl Ready {
     fn new(instances: u32) -> wasmtime::Result<Self> {
@@ -84,7 +86,13 @@ impl Ready {
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let engine = Engine::new(&config)?;
         let component = Component::new(&engine, ECHO.octets)?;
-        let pre = Linker::new(&engine).instantiate_pre(&component)?;
+        let mut linker = Linker::new(&engine);
+        linker
+            .instance(FAULT)?
+            .func_wrap("fail", |_, (text,): (String,)| -> wasmtime::Result<()> {
+                wasmtime::bail!("{text}")
+            })?;
+        let pre = linker.instantiate_pre(&component)?;
         Ok(Self { engine, pre })
     }
 
