@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: libFuzzer over everything that reads octets from a network.
+//! `cargo xtask fuzz`: libFuzzer over everything that reads octets of others: from a network, or a
+//! component.
 //!
 //! `cargo-fuzz` is not needed: the compiler's own flags and the `libfuzzer-sys` crate do it, on a
 //! nightly toolchain. What was found so far is kept under the target folder, so that a later run
@@ -28,6 +29,11 @@ const SLICE: u64 = 60;
 
 /// The longest input that is kept in the repository.
 const KEPT: usize = 512;
+
+/// The target whose seeds are the guests of the repository; it runs when it is named, for it takes
+/// minutes to build. And the longest of these guests that it takes.
+const COMPONENT: &str = "component";
+const LONGEST_COMPONENT: usize = 64 << 10;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
@@ -67,7 +73,7 @@ impl Plan {
     }
 }
 
-/// Fuzzes one target, or each in turn.
+/// Fuzzes the targets that are named, or each of those that are soon built.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let plan = Plan::parse(args)?;
     let targets = targets(project)?;
@@ -89,11 +95,11 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     if plan.background {
         return detach(project, args);
     }
-    let chosen = if plan.wanted.is_empty() {
-        targets
-    } else {
-        plan.wanted.clone()
-    };
+    let mut chosen = plan.wanted.clone();
+    if chosen.is_empty() {
+        chosen = targets;
+        chosen.retain(|target| target != COMPONENT);
+    }
     let plan = &plan;
     let steps = chosen
         .into_iter()
@@ -155,7 +161,7 @@ impl Target {
             .env("RUSTFLAGS", FLAGS)
             .env("CARGO_TARGET_DIR", &out);
         cargo.args(["+nightly", "build", "--quiet", "--release"]);
-        cargo.args(["--target", PLATFORM, "--bin", name]);
+        cargo.args(["--workspace", "--target", PLATFORM, "--bin", name]);
         step::run(&mut cargo)?;
         let target = Self {
             name: name.to_owned(),
@@ -170,7 +176,39 @@ impl Target {
             std::fs::create_dir_all(folder)
                 .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         }
+        if name == COMPONENT {
+            target.seed(project)?;
+        }
         Ok(target)
+    }
+
+    /// Makes seeds of the guests: a manifest, a zero, and a component that is not too long.
+    fn seed(&self, project: &Project) -> Outcome {
+        let fixtures = project.root().join("fixtures/components");
+        let guests = project.root().join("components");
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: std::io::Error| format!("{path}: {error}")
+        };
+        for entry in std::fs::read_dir(&fixtures).map_err(failed(&fixtures))? {
+            let path = entry.map_err(failed(&fixtures))?.path();
+            let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let manifest = guests.join(name).join(name).with_extension("toml");
+            if !manifest.is_file() {
+                continue;
+            }
+            let octets = std::fs::read(&path).map_err(failed(&path))?;
+            let mut seed = std::fs::read(&manifest).map_err(failed(&manifest))?;
+            seed.push(0);
+            seed.extend(&octets);
+            if octets.len() <= LONGEST_COMPONENT {
+                let place = self.found.join(format!("fixture-{name}"));
+                std::fs::write(&place, &seed).map_err(failed(&place))?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs for so long; what an earlier run has done counts if it is to be resumed.
@@ -256,17 +294,28 @@ fn edges(said: &str) -> String {
 
 /// The binaries of the fuzz workspace.
 fn targets(project: &Project) -> Result<Vec<String>, String> {
-    let manifest = std::fs::read_to_string(project.root().join("fuzz/Cargo.toml"))
-        .map_err(|error| format!("cannot read fuzz/Cargo.toml: {error}"))?;
-    let manifest: toml::Table = manifest
-        .parse()
-        .map_err(|error| format!("fuzz/Cargo.toml does not parse: {error}"))?;
-    let binaries = manifest.get("bin").and_then(toml::Value::as_array);
-    Ok(binaries
-        .into_iter()
+    let read = |folder: &str| {
+        let path = project.root().join(folder).join("Cargo.toml");
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let manifest = text.parse::<toml::Table>();
+        manifest.map_err(|error| format!("{} does not parse: {error}", path.display()))
+    };
+    let list = |value: Option<&toml::Value>| value.and_then(toml::Value::as_array).cloned();
+    let root = read("fuzz")?;
+    let members = list(root.get("workspace").and_then(|table| table.get("members")));
+    let mut manifests = vec![root];
+    for member in members.unwrap_or_default() {
+        let member = member.as_str().ok_or("a member of fuzz has no name")?;
+        manifests.push(read(&format!("fuzz/{member}"))?);
+    }
+    let binaries = manifests
+        .iter()
+        .filter_map(|manifest| list(manifest.get("bin")));
+    let names = binaries
         .flatten()
-        .filter_map(|one| one.get("name")?.as_str().map(str::to_owned))
-        .collect())
+        .filter_map(|one| one.get("name")?.as_str().map(str::to_owned));
+    Ok(names.collect())
 }
 
 pub(crate) fn parse_time(text: &str) -> Result<u64, String> {

@@ -1,0 +1,60 @@
+//! Any manifest and any octets, to a component or an error: in bounded time, and what is loaded is
+//! what was given. An input is a manifest, a zero, and the octets.
+
+#![no_main]
+
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+use strowger_wasm::{Digest, Directory, Host, HostLimits, LoadError, Manifest};
+
+/// The longest component that is taken; short, so that the limit is met and compilations are quick.
+const LONGEST: usize = 64 << 10;
+
+fuzz_target!(|input: &[u8]| {
+    let (manifest, octets) = match input.iter().position(|octet| *octet == 0) {
+        Some(at) => (&input[..at], &input[at + 1..]),
+        None => (input, &[][..]),
+    };
+    let Ok(manifest) = std::str::from_utf8(manifest) else {
+        return;
+    };
+    let manifest = match Manifest::parse(manifest) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            assert!(!error.to_string().is_empty(), "says what is wrong");
+            return;
+        }
+    };
+    let name = manifest.component.name.clone();
+    let limits = manifest.limits.clone();
+    let image = match host().load_blocking(octets, manifest) {
+        Ok(image) => image,
+        Err(LoadError::Manifest(error)) => panic!("it was a manifest: {error}"),
+        Err(error) => {
+            assert!(!error.to_string().is_empty(), "says what is wrong");
+            return;
+        }
+    };
+    assert!(octets.len() <= LONGEST, "the host takes no longer one");
+    assert_eq!(image.digest(), Digest::of(octets), "of these octets");
+    assert_eq!(image.manifest().component.name, name, "with this manifest");
+    assert_eq!(image.manifest().limits, limits, "and its limits");
+    let args = host().component(image, &Directory::new());
+    assert_eq!(args.expect("there is room").name(), name);
+    assert_eq!(host().live(), 0, "room is given back");
+});
+
+/// One for all inputs. It keeps nothing that was compiled, so that memory stays where it is.
+fn host() -> &'static Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let mut limits = HostLimits::default();
+        limits.instances = 4;
+        limits.waiting = 2;
+        limits.slot = 1 << 20;
+        limits.component = LONGEST;
+        limits.cached = 0;
+        Host::new(limits).expect("there is a thread to be had")
+    })
+}
