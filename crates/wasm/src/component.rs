@@ -11,7 +11,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::{Actor, Ask, Completion, Context, Exit};
+use strowger::{Actor, Ask, Completion, Context, Exit, Reply};
 
 pub(crate) use self::flow::{Item, Opening};
 use self::left::{Left, Stake, Tried};
@@ -98,12 +98,17 @@ impl Actor for ComponentActor {
     }
 
     async fn handle(&mut self, message: ComponentMsg, cx: &mut Context<Self>) -> Result<(), Fault> {
-        let Some(message) = self.awaken_for(message.0, cx).await? else {
-            return Ok(());
+        let worked = message.0.is_work();
+        let mut waiting = Some(message.0);
+        let outcome = match self.at_once(&mut waiting) {
+            Some(outcome) => outcome,
+            None => {
+                if !self.is_awake_for(&mut waiting, cx).await? {
+                    return Ok(());
+                }
+                self.turn(&mut waiting, cx).await
+            }
         };
-        let worked = message.is_work();
-        let mut waiting = Some(message);
-        let outcome = self.turn(&mut waiting, cx).await;
         match &outcome {
             Ok(()) => {
                 self.set_timers(cx);
@@ -145,6 +150,32 @@ impl Actor for ComponentActor {
 }
 
 impl ComponentActor {
+    /// Handles a message here and now, which most can be: of a component that never waits, if there
+    /// is nothing before it and nothing to do after it. Otherwise it stays where it is.
+    fn at_once(&mut self, waiting: &mut Option<Inside>) -> Option<Result<(), Fault>> {
+        let manifest = self.life.image().manifest();
+        let more = self.behind || manifest.run.batch > 1 || manifest.state.mode != StateMode::None;
+        if more || !self.life.is_prompt() {
+            return None;
+        }
+        match waiting.take() {
+            Some(Inside::Message(Message(payload))) => {
+                self.at_stake(Kind::Message, &payload);
+                let called = self.life.handle_now(Kind::Message, 0, payload);
+                Some(called.map(|answered| self.count(1, answered.err())))
+            }
+            Some(Inside::Call(Ask { request, reply })) => {
+                self.stake.lost = 1;
+                let called = self.life.handle_now(Kind::Request, 0, request.0);
+                Some(replied(reply, called).map(|refused| self.count(1, refused)))
+            }
+            other => {
+                *waiting = other;
+                None
+            }
+        }
+    }
+
     /// Handles what was left, and then what came. What is still in `waiting` after a fault was not
     /// begun.
     async fn turn(
@@ -283,14 +314,19 @@ impl ComponentActor {
         called.map(|_| self.stake.clear())
     }
 
-    /// Notes what was handled, and keeps the state if it is time.
-    async fn handled(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
+    /// Notes what was handled.
+    fn count(&mut self, count: u32, refused: Option<String>) {
         self.stake.clear();
         self.seat.handled(count, refused.is_some());
         if let Some(text) = refused {
             let (component, text) = (self.seat.name(), cut(&text));
             tracing::debug!(%component, text, "refused a message");
         }
+    }
+
+    /// Notes what was handled, and keeps the state if it is time.
+    async fn handled(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
+        self.count(count, refused);
         let rule = &self.life.image().manifest().state;
         if rule.mode == StateMode::None {
             return Ok(());
@@ -312,17 +348,9 @@ impl ComponentActor {
     async fn asked(&mut self, ask: Ask<Call>) -> Result<(), Fault> {
         self.stake.lost = 1;
         let Ask { request, reply } = ask;
-        match self.life.handle(Kind::Request, 0, request.0).await {
-            Ok(answered) => {
-                let refused = answered.as_ref().err().cloned();
-                reply.send(answer(answered));
-                self.handled(1, refused).await
-            }
-            Err(fault) => {
-                reply.send(Err(CallError::Fault(fault.clone())));
-                Err(fault)
-            }
-        }
+        let called = self.life.handle(Kind::Request, 0, request.0).await;
+        let refused = replied(reply, called)?;
+        self.handled(1, refused).await
     }
 
     async fn answered(
@@ -430,6 +458,21 @@ impl ComponentActor {
         self.seat.measured(guest.memory.used());
         if !guest.streams.is_quiet() {
             self.attend_streams(cx);
+        }
+    }
+}
+
+/// Answers who asked; the words of a refusal.
+fn replied(reply: Reply<Answer>, called: Result<Answered, Fault>) -> Result<Option<String>, Fault> {
+    match called {
+        Ok(answered) => {
+            let refused = answered.as_ref().err().cloned();
+            reply.send(answer(answered));
+            Ok(refused)
+        }
+        Err(fault) => {
+            reply.send(Err(CallError::Fault(fault.clone())));
+            Err(fault)
         }
     }
 }

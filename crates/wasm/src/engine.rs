@@ -13,7 +13,7 @@ use std::time::Duration;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use self::ticker::Ticker;
-pub(crate) use self::ticker::Ticks;
+pub(crate) use self::ticker::{Busy, Ticks};
 use crate::manifest::Limits;
 
 /// What a host may use up for all its components together.

@@ -9,6 +9,7 @@ use wasmtime::{Store, UpdateDeadline};
 
 use super::refused;
 use crate::contract::{Answered, Envelope, Functions, Kind, Payload, Reason};
+use crate::engine::Busy;
 use crate::fault::{Called, Fault, FaultKind, Phase};
 use crate::guest::{Guest, Moment, Ties};
 use crate::host::Host;
@@ -119,6 +120,11 @@ impl Life {
         matches!(self.being, Being::Awake(_))
     }
 
+    /// Whether it is awake, and no call of it waits.
+    pub(super) const fn is_prompt(&self) -> bool {
+        self.is_awake() && !self.rule.waits
+    }
+
     /// Drops the Store. What was subscribed to stays.
     pub(super) fn sleep(&mut self) {
         let old = self.guest();
@@ -174,6 +180,19 @@ impl Life {
         Ok(answered)
     }
 
+    /// The same here and now, of one that is prompt.
+    pub(super) fn handle_now(
+        &mut self,
+        kind: Kind,
+        token: u64,
+        payload: Payload,
+    ) -> Result<Answered, Fault> {
+        let handle = self.awake(Phase::Handle)?.functions.handle;
+        let params = (kind, token, payload);
+        let (answered,) = self.call_now(&handle, params, Phase::Handle)?;
+        Ok(answered)
+    }
+
     pub(super) async fn batch(
         &mut self,
         batch: Vec<Envelope>,
@@ -216,34 +235,71 @@ impl Life {
         P: ComponentNamedList + Lower + Send + Sync + 'static,
         R: ComponentNamedList + Lift + Send + Sync + 'static,
     {
+        if !self.rule.waits {
+            return self.call_now(function, params, phase);
+        }
+        let call = self.begin_call(phase)?;
+        // Only who waits pays for a future on the heap.
+        let called = Box::pin(function.call_async(&mut *call.store, params)).await;
+        called.map_err(|error| ended(call.store, phase, call.limit, &error))
+    }
+
+    /// The same of one whose calls never wait.
+    fn call_now<P, R>(
+        &mut self,
+        function: &TypedFunc<P, R>,
+        params: P,
+        phase: Phase,
+    ) -> Result<R, Fault>
+    where
+        P: ComponentNamedList + Lower + Send + Sync + 'static,
+        R: ComponentNamedList + Lift + Send + Sync + 'static,
+    {
+        let call = self.begin_call(phase)?;
+        let called = function.call(&mut *call.store, params);
+        called.map_err(|error| ended(call.store, phase, call.limit, &error))
+    }
+
+    /// Gives a call its time and its instructions, and sees to it that there are ticks.
+    fn begin_call(&mut self, phase: Phase) -> Result<Begun<'_>, Fault> {
         let Rule {
             init,
             deadline,
             fuel,
-            waits,
+            ..
         } = self.rule;
         let limit = if phase == Phase::Init { init } else { deadline };
         let Self { being, host, .. } = self;
         let Being::Awake(Awake { store, .. }) = being else {
             return Err(asleep(phase));
         };
-        let _busy = host.ticks().busy();
-        let called = match arm(store, limit, fuel) {
-            Err(error) => Err(error),
-            // Only who waits pays for a future on the heap.
-            Ok(()) if waits => Box::pin(function.call_async(&mut *store, params)).await,
-            Ok(()) => function.call(&mut *store, params),
-        };
-        called.map_err(|error| {
-            let refused = store.data().memory.refused();
-            let called = Called {
-                phase,
-                limit,
-                refused,
-            };
-            called.fault(&error)
+        let busy = host.ticks().busy();
+        arm(store, limit, fuel).map_err(|error| ended(store, phase, limit, &error))?;
+        Ok(Begun {
+            store,
+            limit,
+            _busy: busy,
         })
     }
+}
+
+/// A call under way, for as long as this is there.
+struct Begun<'a> {
+    store: &'a mut Store<Guest>,
+    limit: Duration,
+    _busy: Busy<'a>,
+}
+
+/// The fault in which a call ended.
+#[cold]
+fn ended(store: &Store<Guest>, phase: Phase, limit: Duration, error: &wasmtime::Error) -> Fault {
+    let refused = store.data().memory.refused();
+    let called = Called {
+        phase,
+        limit,
+        refused,
+    };
+    called.fault(error)
 }
 
 fn asleep(phase: Phase) -> Fault {

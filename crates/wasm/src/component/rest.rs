@@ -71,36 +71,42 @@ impl ComponentActor {
         Ok(())
     }
 
-    /// Wakes the component if it sleeps and has to handle this; gives back what is to be handled.
-    pub(super) async fn awaken_for(
+    /// Wakes the component if it sleeps and has to handle what waits; whether that is to be
+    /// handled.
+    pub(super) async fn is_awake_for(
         &mut self,
-        message: Inside,
+        waiting: &mut Option<Inside>,
         cx: &mut Context<Self>,
-    ) -> Result<Option<Inside>, Fault> {
+    ) -> Result<bool, Fault> {
         if self.life.is_awake() {
-            return Ok(Some(message));
+            return Ok(true);
         }
-        match message {
-            Inside::Idle(_)
-            | Inside::Rouse(_)
-            | Inside::Timer(_)
-            | Inside::Answer(_)
-            | Inside::Item(_)
-            | Inside::Flow(_) => Ok(None),
-            Inside::Event(tagged) if !self.life.guest().subscribes(tagged.token) => Ok(None),
-            Inside::Health(ask) => {
+        match waiting.take() {
+            None
+            | Some(
+                Inside::Idle(_)
+                | Inside::Rouse(_)
+                | Inside::Timer(_)
+                | Inside::Answer(_)
+                | Inside::Item(_)
+                | Inside::Flow(_),
+            ) => Ok(false),
+            Some(Inside::Event(tagged)) if !self.life.guest().subscribes(tagged.token) => Ok(false),
+            Some(Inside::Health(ask)) => {
                 ask.reply.send(Ok(()));
-                Ok(None)
+                Ok(false)
             }
-            message => match self.awaken(cx).await {
-                Ok(()) => Ok(Some(message)),
-                Err(fault) => {
-                    let waiting = vec![message];
+            Some(message) => {
+                let awoken = self.awaken(cx).await;
+                if let Err(fault) = awoken {
                     let stake = Stake::default();
-                    cx.set_at_stake(self.seat.ended(&fault, cx.now(), stake, waiting));
-                    Err(fault)
+                    let lost = self.seat.ended(&fault, cx.now(), stake, vec![message]);
+                    cx.set_at_stake(lost);
+                    return Err(fault);
                 }
-            },
+                *waiting = Some(message);
+                Ok(true)
+            }
         }
     }
 
