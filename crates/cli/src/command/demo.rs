@@ -39,12 +39,12 @@ A WebAssembly component, qos-cap, is asked about each session and lowers its rat
 session that it does not answer about is admitted. With --chaos it traps twice a second and goes on.
 
 Tools for agents reach the files in a new folder below that for temporary files, which goes with the
-demo, and nothing else.
+demo, and nothing else; code of agents runs in a sandbox.
 
 Traffic is simulated: sessions count it and report their usage to the SMF. No packet is forwarded.
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\":
-\"127.0.0.1:9464\", \"tools\": [\"@(tools/files)\"]}, and the last one is the summary.
+\"127.0.0.1:9464\", \"tools\": [\"@(tools/files)\", ...]}, and the last one is the summary.
 
 Exit code 1: a session was lost or rejected.";
 
@@ -259,10 +259,9 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         let metrics = output.paint(Ink::Cyan, format!("http://{address}/metrics"));
         output.line(format!("  metrics  {metrics}"))?;
     }
-    for root in running.tools.roots() {
-        let address = output.paint(Ink::Cyan, root.address());
-        output.line(format!("  files    {address}"))?;
-    }
+    let tools: Vec<_> = running.tools.addresses().collect();
+    let tools = output.paint(Ink::Cyan, tools.join(" "));
+    output.line(format!("  tools    {tools}"))?;
     output.line("")?;
     output.line(output.paint(
         Ink::Faint,
@@ -280,7 +279,8 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         "ask tools/files#read '{{\"path\": \"{}\"}}'",
         workroom::NOTE
     );
-    let width = program.len() + at.len() + read.len() + 3;
+    let run = r#"ask tools/code#execute '{"code": "6 * 7"}'"#;
+    let width = program.len() + at.len() + read.len().max(run.len()) + 3;
     for (command, what) in [
         ("tree", "the supervised actors"),
         ("top", "the busiest of them, live"),
@@ -288,6 +288,7 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         ("pfcp sessions", "what the node holds"),
         ("ask tools/files#list", "the files that agents reach"),
         (&read, "one of them"),
+        (run, "code of an agent, in a sandbox"),
         ("mcp", "the same for an agent that starts this"),
     ] {
         let command = format!("  {program} {command}{at}");

@@ -133,6 +133,7 @@ impl Args {
         section.streams.enabled = self.streams;
         section.code.enabled = self.code;
         section.programs.enabled = self.programs;
+        section.on_demand = true;
         if self.cache.is_some() && !self.code && !self.programs {
             let text = "--cache: no code is run whose engine could be kept";
             return Err(Failure::input(text).hint("ask for it as well: --code or --programs"));

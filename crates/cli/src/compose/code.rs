@@ -10,10 +10,13 @@ use crate::config::{CodeSection, ProgramsSection, ToolsSection};
 use crate::exit::{Done, Failure};
 
 /// Realms for the tools that are configured, if any of them runs code. The engine is compiled, or
-/// found compiled.
+/// found compiled, unless that is left to the first call.
 pub(crate) async fn realms(host: &Host, section: &ToolsSection) -> Done<Option<Arc<Realms>>> {
     if !section.code.enabled && !section.programs.enabled {
         return Ok(None);
+    }
+    if section.on_demand {
+        return Ok(Some(Arc::new(Realms::on_demand(host))));
     }
     let host = host.clone();
     let realms = tokio::task::spawn_blocking(move || Realms::new_blocking(&host)).await;

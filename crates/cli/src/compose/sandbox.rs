@@ -10,6 +10,7 @@ use strowger_wasm::{
     Answering, Host, LoadError, Realm, RealmError, RunError, RunLimits, ScriptCaller,
     ScriptFunction, Scripts, Task,
 };
+use tokio::sync::OnceCell;
 
 /// The engine for scripts, as it was built from `components/quickjs`.
 const ENGINE: &[u8] = include_bytes!("../../../../fixtures/components/quickjs.wasm");
@@ -18,8 +19,11 @@ const ENGINE: &[u8] = include_bytes!("../../../../fixtures/components/quickjs.wa
 pub(crate) const TYPESCRIPT: &str = include_str!("../../../../fixtures/scripts/typescript.js");
 
 /// Code in realms of a host for components.
-#[derive(Debug, Clone)]
-pub(crate) struct Realms(Scripts);
+#[derive(Debug)]
+pub(crate) struct Realms {
+    host: Host,
+    scripts: OnceCell<Scripts>,
+}
 
 impl Realms {
     /// Compiles the engine, where it is not cached.
@@ -27,14 +31,36 @@ impl Realms {
     /// # Errors
     /// When the host cannot run it.
     pub(crate) fn new_blocking(host: &Host) -> Result<Arc<Self>, LoadError> {
-        Ok(Arc::new(Self(Scripts::load_blocking(host, ENGINE)?)))
+        let mut realms = Self::on_demand(host);
+        realms.scripts = OnceCell::new_with(Some(Scripts::load_blocking(host, ENGINE)?));
+        Ok(Arc::new(realms))
+    }
+
+    /// Leaves the engine to the first who needs it.
+    pub(crate) fn on_demand(host: &Host) -> Self {
+        Self {
+            host: host.clone(),
+            scripts: OnceCell::new(),
+        }
+    }
+
+    async fn scripts(&self) -> Result<&Scripts, CodeError> {
+        let load = || async {
+            let host = self.host.clone();
+            let load = tokio::task::spawn_blocking(move || Scripts::load_blocking(&host, ENGINE));
+            let loaded = load.await.map_err(|error| error.to_string());
+            let loaded = loaded.and_then(|loaded| loaded.map_err(|error| error.to_string()));
+            loaded.map_err(CodeError::Sandbox)
+        };
+        self.scripts.get_or_try_init(load).await
     }
 }
 
 impl Sandbox for Realms {
     fn realm(&self, memory: usize) -> Boxed<'_, Result<Box<dyn CodeRealm>, CodeError>> {
         Box::pin(async move {
-            let realm = self.0.realm(memory).await.map_err(|error| match error {
+            let scripts = self.scripts().await?;
+            let realm = scripts.realm(memory).await.map_err(|error| match error {
                 RealmError::Full(full) => CodeError::Full(full.to_string()),
                 error => CodeError::Sandbox(error.to_string()),
             })?;

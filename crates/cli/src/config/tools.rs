@@ -21,6 +21,10 @@ pub(crate) struct ToolsSection {
     pub(crate) code: CodeSection,
     /// Code that is published under an address.
     pub(crate) programs: ProgramsSection,
+    /// Whether the engine for code is compiled when it is first needed, so that whoever starts
+    /// tools for a short while does not wait for it.
+    #[serde(skip)]
+    pub(crate) on_demand: bool,
 }
 
 /// Streams, and how much they hold.

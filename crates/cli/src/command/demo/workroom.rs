@@ -1,4 +1,4 @@
-//! The folder whose files the tools of the demo reach.
+//! The tools of the demo, and the folder whose files they reach.
 
 use std::fs;
 
@@ -28,10 +28,15 @@ impl Workroom {
         made.map_err(|error| Failure::outside(format!("no folder for the tools: {error}")))
     }
 
-    /// Lets the tools of the demo reach it.
+    /// Gives the demo all tools; those for files reach this.
     pub(super) fn grant(&self, config: &mut Config) {
         let mut files = FilesSection::new(self.0.path().to_owned());
         files.octets = OCTETS;
-        config.tools.files.push(files);
+        let tools = &mut config.tools;
+        tools.files.push(files);
+        tools.streams.enabled = true;
+        tools.code.enabled = true;
+        tools.programs.enabled = true;
+        tools.on_demand = true;
     }
 }
