@@ -247,7 +247,7 @@ impl Endpoint {
         let leaving = std::iter::from_fn(|| self.protocol.poll_transmit());
         self.leaving.extend(leaving);
         self.waited += 1;
-        if cx.depth() > 0 && self.leaving.len().max(self.waited) < TOGETHER {
+        if cx.has_more() && self.leaving.len().max(self.waited) < TOGETHER {
             return;
         }
         self.send().await;

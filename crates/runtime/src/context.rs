@@ -180,6 +180,12 @@ impl<A: Actor> Context<A> {
         self.cell.mailbox.figures().depth
     }
 
+    /// Whether messages wait. Mostly costs less than [`Self::depth`], which asks the mailbox.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.cell.mailbox.has_more()
+    }
+
     /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
     pub fn stop(&mut self) {
         self.leaving = true;

@@ -100,7 +100,7 @@ impl Actor for ComponentActor {
     async fn handle(&mut self, message: ComponentMsg, cx: &mut Context<Self>) -> Result<(), Fault> {
         let worked = message.0.is_work();
         let mut waiting = Some(message.0);
-        let outcome = match self.at_once(&mut waiting) {
+        let outcome = match self.at_once(&mut waiting, cx) {
             Some(outcome) => outcome,
             None => {
                 if !self.is_awake_for(&mut waiting, cx).await? {
@@ -152,19 +152,27 @@ impl Actor for ComponentActor {
 impl ComponentActor {
     /// Handles a message here and now, which most can be: of a component that never waits, if there
     /// is nothing before it and nothing to do after it. Otherwise it stays where it is.
-    fn at_once(&mut self, waiting: &mut Option<Inside>) -> Option<Result<(), Fault>> {
+    fn at_once(
+        &mut self,
+        waiting: &mut Option<Inside>,
+        cx: &Context<Self>,
+    ) -> Option<Result<(), Fault>> {
         let manifest = self.life.image().manifest();
-        let more = self.behind || manifest.run.batch > 1 || manifest.state.mode != StateMode::None;
+        let more = self.behind || manifest.state.mode != StateMode::None;
         if more || !self.life.is_prompt() {
             return None;
         }
         match waiting.take() {
+            Some(Inside::Message(Message(payload))) if manifest.run.batch > 1 => {
+                let whole = self.is_whole_with(Kind::Message, 0, payload, cx);
+                Some(if whole { self.flush_now() } else { Ok(()) })
+            }
             Some(Inside::Message(Message(payload))) => {
                 self.at_stake(Kind::Message, &payload);
                 let called = self.life.handle_now(Kind::Message, 0, payload);
                 Some(called.map(|answered| self.count(1, answered.err())))
             }
-            Some(Inside::Call(Ask { request, reply })) => {
+            Some(Inside::Call(Ask { request, reply })) if self.batch.is_empty() => {
                 self.stake.lost = 1;
                 let called = self.life.handle_now(Kind::Request, 0, request.0);
                 Some(replied(reply, called).map(|refused| self.count(1, refused)))
@@ -268,30 +276,61 @@ impl ComponentActor {
             let answered = self.life.handle(kind, token, payload).await?;
             return self.handled(1, answered.err()).await;
         }
-        self.batch.push(Envelope {
-            kind,
-            token,
-            payload,
-        });
-        // What waits brings the rest of the batch.
-        if self.batch.len() < most && cx.depth() > 0 {
+        if !self.is_whole_with(kind, token, payload, cx) {
             return Ok(());
         }
         self.flush().await
     }
 
+    /// Puts a message in the batch; whether that is to be handed over: what waits brings the rest.
+    fn is_whole_with(
+        &mut self,
+        kind: Kind,
+        token: u64,
+        payload: Payload,
+        cx: &Context<Self>,
+    ) -> bool {
+        let most = self.life.image().manifest().run.batch;
+        self.batch.push(Envelope {
+            kind,
+            token,
+            payload,
+        });
+        self.batch.len() >= most || !cx.has_more()
+    }
+
     /// Hands the batch over.
     async fn flush(&mut self) -> Result<(), Fault> {
-        if self.batch.is_empty() {
+        let Some((batch, count)) = self.take_batch() else {
             return Ok(());
+        };
+        let answered = self.life.batch(batch).await?;
+        self.handled(count, answered.err()).await
+    }
+
+    /// The same of a component that never waits, and keeps no state.
+    fn flush_now(&mut self) -> Result<(), Fault> {
+        let Some((batch, count)) = self.take_batch() else {
+            return Ok(());
+        };
+        let answered = self.life.batch_now(batch)?;
+        self.count(count, answered.err());
+        Ok(())
+    }
+
+    /// Takes the batch out, with the number of its messages, which are at stake from here on.
+    fn take_batch(&mut self) -> Option<(Vec<Envelope>, u32)> {
+        if self.batch.is_empty() {
+            return None;
         }
-        let batch = mem::take(&mut self.batch);
+        // The next one is most likely as long.
+        let room = Vec::with_capacity(self.batch.len());
+        let batch = mem::replace(&mut self.batch, room);
         for envelope in &batch {
             self.at_stake(envelope.kind, &envelope.payload);
         }
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-        let answered = self.life.batch(batch).await?;
-        self.handled(count, answered.err()).await
+        Some((batch, count))
     }
 
     /// Notes what a fault in the next call ends over. Events, answers and timers are those of this

@@ -33,6 +33,11 @@ impl<M> Mailbox<M> {
         self.lanes.lock().handled(self.batched())
     }
 
+    /// Whether something waits, as its receiver sees it.
+    pub(crate) fn has_more(&self) -> bool {
+        self.batched() > 0 || self.figures().depth > 0
+    }
+
     pub(crate) fn figures(&self) -> Figures {
         let lanes = self.lanes.lock();
         let batched = self.batched();

@@ -64,6 +64,44 @@ impl Actor for Swift {
     }
 }
 
+/// Passes on what it sees wait behind each message.
+struct Queue(Recipient<(usize, bool)>);
+
+impl Actor for Queue {
+    type Msg = ();
+    type Args = Recipient<(usize, bool)>;
+    type Error = Infallible;
+
+    async fn pre_start(to: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(to))
+    }
+
+    async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), Infallible> {
+        let _told = self.0.try_tell((cx.depth(), cx.has_more()));
+        Ok(())
+    }
+}
+
+#[test]
+fn an_actor_sees_what_waits_behind_a_message() {
+    for spec in [MailboxSpec::unbounded(), MailboxSpec::bounded(8)] {
+        let system = TestSystem::new(1);
+        let probe = system.probe();
+        let child = ChildSpec::new::<Queue>("queue", probe.recipient()).mailbox(spec);
+        let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
+        let queue: ActorRef<()> = supervisor.child("queue").expect("it was started");
+        for _ in 0..5 {
+            queue.try_tell(()).expect("there is room");
+        }
+        system.run_until_idle();
+        let seen = [(4, true), (3, true), (2, true), (1, true), (0, false)];
+        assert_eq!(probe.drain(), seen);
+        queue.try_tell(()).expect("there is room");
+        system.run_until_idle();
+        assert_eq!(probe.drain(), [(0, false)]);
+    }
+}
+
 /// A slow actor with this mailbox, and what it passed on within ten seconds when it was told
 /// numbers from zero.
 fn passed_on(spec: MailboxSpec, numbers: u32) -> (Vec<u32>, strowger::ActorInfo) {

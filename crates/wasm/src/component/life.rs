@@ -204,6 +204,15 @@ impl Life {
         Ok(answered)
     }
 
+    /// The same here and now, of one that is prompt.
+    pub(super) fn batch_now(&mut self, batch: Vec<Envelope>) -> Result<Result<(), String>, Fault> {
+        let Some(function) = self.awake(Phase::Batch)?.functions.batch else {
+            return Ok(Ok(()));
+        };
+        let (answered,) = self.call_now(&function, (batch,), Phase::Batch)?;
+        Ok(answered)
+    }
+
     pub(super) async fn snapshot(&mut self) -> Result<Kept, Fault> {
         let Some((snapshot, version)) = self.awake(Phase::Snapshot)?.functions.stateful else {
             return Ok((0, Payload::from([])));
