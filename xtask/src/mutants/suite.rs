@@ -21,6 +21,9 @@ const SEEDS: &str = "0..40";
 
 /// The least time that tests get on a change, however fast they are without.
 const LEAST: Duration = Duration::from_secs(5);
+/// How long all tests of a program may take that was built without optimisation, on a machine that
+/// does other things as well.
+const WHOLE: Duration = Duration::from_secs(120);
 
 /// What the data of a test may grow to, in KiB: some changes lead to endless queues, and there is
 /// a test for each processor. Not its addresses: components reserve more of these than there is
@@ -155,7 +158,7 @@ impl Suite {
             let whole = |binary| Batch {
                 binary,
                 names: Vec::new(),
-                took: LEAST,
+                took: WHOLE,
             };
             return self.binaries.iter().map(whole).collect();
         };

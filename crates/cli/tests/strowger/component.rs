@@ -29,7 +29,7 @@ fn a_component_answers_each_line_and_goes_on_after_a_panic() {
     );
     assert!(lines[2].contains("gave up"), "{}", ran.out);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    assert!(ran.err.contains("1 requests have no answer"), "{}", ran.err);
+    assert!(ran.err.contains("1 request has no answer"), "{}", ran.err);
 }
 
 #[test]

@@ -87,6 +87,7 @@ async fn ask(args: &Args, output: &mut Output) -> Done {
     }
     match failed {
         0 => Ok(()),
+        1 => Err(Failure::found("1 request has no answer")),
         count => Err(Failure::found(format!("{count} requests have no answer"))),
     }
 }
