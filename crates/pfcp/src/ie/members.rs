@@ -130,18 +130,13 @@ macro_rules! group_struct {
                 tree: &$crate::wire::Tree<'_>,
                 node: $crate::wire::Node,
             ) -> Result<(), $crate::error::Error> {
-                // The slots by the names of the fields.
-                $(
-                    #[expect(non_upper_case_globals, reason = "as the field")]
-                    const $field: u8 = $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE).0;
-                )*
-                const ALWAYS: u64 = 0 $(| $crate::ie::members::member_always!($kind $field))*;
+                const ALWAYS: u64 = 0 $(| $crate::ie::members::member_always!($kind $name $type))*;
                 let mut lacking = ALWAYS;
                 let mut below = tree.below(node);
                 while let Some(inner) = below.step() {
                     lacking &= !1u64.checked_shl(inner.slot().into()).unwrap_or(0);
                     let filled = match inner.slot() {
-                        $(slot if slot == $field => {
+                        $(slot if slot == $crate::ie::members::member_slot!($name $type) => {
                             $crate::ie::members::member_fill!($kind self.$field, tree inner below)
                         })*
                         _ => Ok(()),
@@ -348,11 +343,19 @@ macro_rules! member_blank {
 }
 
 macro_rules! member_always {
-    (one $slot:expr) => {
-        1 << $slot
+    (one $name:ident $type:ty) => {
+        1 << $crate::ie::members::member_slot!($name $type)
     };
-    ($kind:ident $slot:expr) => {
+    ($kind:ident $name:ident $type:ty) => {
         0
+    };
+}
+
+/// The slot of a member. Without a name of its own: for each constant that is called like a field
+/// the compiler's lint of names reads the whole crate.
+macro_rules! member_slot {
+    ($name:ident $type:ty) => {
+        const { $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE).0 }
     };
 }
 
@@ -436,5 +439,5 @@ macro_rules! member_emit {
 pub(crate) use {
     group, group_new, group_struct, member_always, member_before, member_blank, member_emit,
     member_fill, member_getter, member_many, member_presence, member_put, member_role,
-    member_setter, member_type,
+    member_setter, member_slot, member_type,
 };
