@@ -395,3 +395,16 @@ fn shapes_with_many_elements_are_forgotten_before_they_are_many() {
     assert!(most >= MOST_NODES, "{most}");
     assert!(most < MOST_NODES + 3 * LONGEST / 4, "{most}");
 }
+
+#[test]
+fn what_is_odd_beside_an_element_is_not_kept_with_it() {
+    let stray = tlv(IeType(0x7fff), &[]);
+    let own = tlv(IeType::F_SEID, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1]);
+    let octets = message(MODIFICATION, &[stray, own].concat());
+    let mut index = Index::new();
+    read(&octets, &mut index);
+    read(&octets, &mut index);
+    let head = u32::from(IeType::F_SEID.0) << 16 | 13;
+    let kept = index.shapes().find(table(MODIFICATION), head, &octets);
+    assert!(!kept.expect("it was met again").odd);
+}
