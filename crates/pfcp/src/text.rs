@@ -8,6 +8,7 @@ mod vendor;
 
 use std::fmt::{self, Display};
 
+use crate::error::ErrorKind;
 use crate::ie::value::Value;
 use crate::ie::{Descriptor, IeType, Kind, Leaf, describe};
 use crate::message::MessageView;
@@ -18,11 +19,25 @@ use field::{Hex, Label, Shown};
 
 pub(crate) use vendor::field_text;
 
-/// Writes the value of an element that was encoded a moment ago.
-pub(crate) fn value(f: &mut fmt::Formatter<'_>, what: Descriptor, octets: &[u8]) -> fmt::Result {
+/// An element that can be shown by its octets.
+pub(crate) trait Encoded {
+    /// Appends the value.
+    fn encoded(&self, out: &mut Vec<u8>) -> Result<(), ErrorKind>;
+}
+
+/// Writes the value of an element.
+pub(crate) fn value(
+    f: &mut fmt::Formatter<'_>,
+    what: Descriptor,
+    value: &dyn Encoded,
+) -> fmt::Result {
+    let mut octets = Vec::new();
+    if let Err(kind) = value.encoded(&mut octets) {
+        return kind.fmt(f);
+    }
     match what {
-        Descriptor::Leaf(leaf) => fields(f, leaf, octets),
-        Descriptor::Group(group) => match Index::new().walk(octets, 0, group) {
+        Descriptor::Leaf(leaf) => fields(f, leaf, &octets),
+        Descriptor::Group(group) => match Index::new().walk(&octets, 0, group) {
             Ok(part) => parts(f, part, 0, &rows::NONE),
             Err(error) => error.fmt(f),
         },

@@ -26,9 +26,11 @@ mod sending;
 mod setting;
 mod tally;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use litemap::LiteMap;
 
 use crate::ie::{
     ApplyAction, Ie, IeType, MeasurementInformation, PdrId, PfcpsmreqFlags, ReportingTriggers,
@@ -178,8 +180,8 @@ pub struct Finals {
 pub struct Usage {
     epoch: Epoch,
     limits: UsageLimits,
-    // Boxed, or a map has room for eleven of them.
-    rules: BTreeMap<u32, Box<Rule>>,
+    // Boxed, or one rule has room for four.
+    rules: LiteMap<u32, Box<Rule>>,
     paths: Paths,
     buffers: Buffers,
     sending: Sending,
@@ -204,18 +206,15 @@ impl Usage {
     /// Starts to count for a session.
     #[must_use]
     pub fn new(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
-        let urrs = rules.urrs().filter_map(Result::ok);
+        let mut counted = LiteMap::new();
+        for urr in rules.urrs().filter_map(Result::ok) {
+            let rule = Rule::new(now, epoch, Setting::of(&urr));
+            counted.insert(urr.urr_id.0, rule.into());
+        }
         Self {
             epoch,
             limits,
-            rules: urrs
-                .map(|urr| {
-                    (
-                        urr.urr_id.0,
-                        Rule::new(now, epoch, Setting::of(&urr)).into(),
-                    )
-                })
-                .collect(),
+            rules: counted,
             paths: Paths::of(rules),
             buffers: Buffers::default(),
             sending: Sending::default(),
@@ -231,7 +230,7 @@ impl Usage {
     pub fn resumed(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
         let mut usage = Self::new(now, epoch, limits, rules);
         let number = epoch.seconds(now).wrapping_sub(YEAR_2020);
-        for rule in usage.rules.values_mut() {
+        for (_, rule) in &mut usage.rules {
             rule.resume(number);
         }
         usage
@@ -339,7 +338,7 @@ impl Usage {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.due_at().filter(|at| *at <= now) {
             let at = at.min(now);
-            for rule in self.rules.values_mut() {
+            for (_, rule) in &mut self.rules {
                 rule.due(at, self.limits.stop_after);
             }
             self.tell_downlink(at);
@@ -446,11 +445,10 @@ impl Usage {
         self.handle_timeout(now);
         let asked = Asked::of(requests);
         let paths = Paths::of(rules);
-        let urrs: BTreeMap<u32, Box<Setting>> = rules
-            .urrs()
-            .filter_map(Result::ok)
-            .map(|urr| (urr.urr_id.0, Setting::of(&urr).into()))
-            .collect();
+        let mut urrs = LiteMap::new_vec();
+        for urr in rules.urrs().filter_map(Result::ok) {
+            urrs.insert(urr.urr_id.0, Setting::of(&urr));
+        }
         let mut reports = Vec::new();
         for (&id, rule) in &mut self.rules {
             let stays = urrs.contains_key(&id) && !asked.removed.contains(&id);
@@ -472,11 +470,11 @@ impl Usage {
                 None => {
                     _ = self
                         .rules
-                        .insert(id, Rule::new(now, self.epoch, *setting).into())
+                        .insert(id, Rule::new(now, self.epoch, setting).into())
                 }
                 Some(rule) => {
                     if let Some(given) = asked.updated.get(&id) {
-                        rule.update(now, self.epoch, *setting, given);
+                        rule.update(now, self.epoch, setting, given);
                     }
                 }
             }
@@ -501,7 +499,7 @@ impl Usage {
             let dropped = self.buffers.empty();
             self.drop_all(dropped);
         }
-        for rule in self.rules.values_mut() {
+        for (_, rule) in &mut self.rules {
             let pausable = rule.setting.says(MeasurementInformation::ASPOC);
             if pausable && flags.contains(PfcpsmreqFlags::SUMPC) {
                 rule.pause(now, true);

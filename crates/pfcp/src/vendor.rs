@@ -42,8 +42,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use crate::compare::{Difference, Ignore, compare_in};
+use crate::ie::descriptor::UNLISTED;
 use crate::ie::field::Reader;
-use crate::ie::{Group, IeType, Value};
+use crate::ie::{IeType, Value};
 use crate::message::MessageView;
 use crate::text;
 use crate::wire::{Index, Part};
@@ -62,9 +63,6 @@ pub struct Dictionary {
 
 /// A dictionary without a row.
 pub(crate) static NONE: Dictionary = Dictionary::new();
-
-/// A group of which every element may be a member.
-static ANY: Group = Group::new(None, "", &[]);
 
 impl Dictionary {
     /// Makes a dictionary without a row.
@@ -280,5 +278,5 @@ impl<'d, 'a> Iterator for Fields<'d, 'a> {
 
 /// Reads the elements of a vendor's group, `None` where the octets are none.
 pub(crate) fn members<'a>(value: &'a [u8], index: &'a mut Index) -> Option<Part<'a>> {
-    index.walk(value, 0, &ANY).ok()
+    index.walk(value, 0, &UNLISTED).ok()
 }

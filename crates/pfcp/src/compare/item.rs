@@ -1,4 +1,5 @@
 use std::cell::OnceCell;
+use std::cmp::Ordering;
 
 use super::vendor::{self, Told};
 use super::{Ignore, Name};
@@ -64,16 +65,22 @@ fn below<'a>(
         }
         way.pop();
     }
-    // A stable order: those of a type stay as they stood.
-    items.sort_by_key(|item| item.class);
+    // Those of a type have their places as they stand.
+    sort(&mut items, |a, b| {
+        (a.class.ie, a.part.offset()).cmp(&(b.class.ie, b.part.offset()))
+    });
     for same in items.chunk_by_mut(|a, b| a.class.ie == b.class.ie) {
-        same.sort_by_key(|item| item.part.offset());
         for (place, item) in same.iter_mut().enumerate() {
             item.place = place;
         }
     }
-    items.sort_by(|a, b| a.order().cmp(&b.order()));
+    sort(&mut items, |a, b| a.order().cmp(&b.order()));
     items
+}
+
+/// Sorts by any order: one function for all of them.
+fn sort(items: &mut [Item<'_>], order: fn(&Item<'_>, &Item<'_>) -> Ordering) {
+    items.sort_by(order);
 }
 
 impl<'a> Item<'a> {

@@ -73,8 +73,9 @@ fn alike<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>], pairs: &mut Vec<Pa
             }
         }
     }
-    lefts.sort_by_key(|item| item.place);
-    rights.sort_by_key(|item| item.place);
+    for side in [&mut lefts, &mut rights] {
+        side.sort_by_key(|item| item.place);
+    }
     let most = lefts.len().max(rights.len());
     let side = |side: &[&'b Item<'a>], place| side.get(place).copied();
     pairs.extend(

@@ -1,4 +1,4 @@
-use super::descriptor::Descriptor;
+use super::descriptor::{Descriptor, Group};
 use super::element::Ie;
 use super::{
     AccessAvailabilityControlInformation, AccessAvailabilityInformation, AccessAvailabilityReport,
@@ -105,7 +105,7 @@ use super::{
     VolumeQuota, VolumeThreshold, Weight,
 };
 use crate::error::Error;
-use crate::wire::Writer;
+use crate::wire::{Index, Writer};
 
 /// Writes [`describe`] for the types that have a row.
 macro_rules! described {
@@ -121,28 +121,33 @@ macro_rules! described {
                 _ => None,
             }
         }
-
-        /// Reads the value of an element and writes it again from what its type keeps: a leaf
-        /// loses spare bits and further octets, a group keeps everything. `None` where the
-        /// specification has no such type.
-        ///
-        /// # Errors
-        /// When the octets are not such a value.
-        pub fn canonical(ie: IeType, value: &[u8]) -> Option<Result<Vec<u8>, Error>> {
-            match ie {
-                $(<$name as Ie>::TYPE => Some(again::<$name>(value)),)*
-                _ => None,
-            }
-        }
     };
 }
 
-fn again<T: Ie>(value: &[u8]) -> Result<Vec<u8>, Error> {
+/// Reads the value of an element and writes it again from what its type keeps: a leaf loses spare
+/// bits and further octets, a group keeps everything. `None` where the specification has no such
+/// type.
+///
+/// # Errors
+/// When the octets are not such a value.
+#[must_use]
+pub fn canonical(ie: IeType, value: &[u8]) -> Option<Result<Vec<u8>, Error>> {
     let mut out = Vec::with_capacity(value.len());
-    let mut writer = Writer::new(&mut out);
-    T::decode(value)?.write(&mut writer);
-    writer.finish()?;
-    Ok(out)
+    let written = match describe(ie)? {
+        Descriptor::Leaf(leaf) => Index::leaf(value, leaf).map(|_| (leaf.again)(value, &mut out)),
+        Descriptor::Group(group) => again(group, value, &mut out),
+    };
+    Some(
+        written
+            .map(|()| out)
+            .map_err(|error| error.within(ie, None)),
+    )
+}
+
+fn again(group: &'static Group, value: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    let (mut index, mut writer) = (Index::new(), Writer::new(out));
+    (group.again)(index.walk(value, 0, group)?, &mut writer)?;
+    writer.finish_in(Some(group))
 }
 
 described! {

@@ -1,9 +1,10 @@
 //! What the specification says about elements and messages, as data: [`describe`] gives it for a
 //! type of element, [`MessageType::table`](crate::MessageType::table) for a message.
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::ie::condition::Conditions;
-use crate::ie::{IeType, Release};
+use crate::ie::{IeType, Release, Rest};
+use crate::wire::{Part, Writer};
 
 pub use super::describe::{canonical, describe};
 pub use super::list::Listed;
@@ -223,6 +224,8 @@ pub struct Group {
     pub(crate) wanted: u64,
     /// What the values of members ask for besides.
     pub(crate) conditions: Conditions,
+    /// Reads the group and writes it again.
+    pub(crate) again: fn(Part<'_>, &mut Writer<'_>) -> Result<(), Error>,
 }
 
 /// What an element of no member has for a slot.
@@ -344,6 +347,7 @@ impl Group {
         ie: Option<IeType>,
         table: &'static str,
         members: &'static [Member],
+        again: fn(Part<'_>, &mut Writer<'_>) -> Result<(), Error>,
     ) -> Self {
         assert!(members.len() <= 64, "a group has more than 64 members");
         let mut required = [0u64; 5];
@@ -373,6 +377,7 @@ impl Group {
             wanted: required[0] | required[1] | required[2] | required[3] | required[4],
             conditions: Conditions::of(ie, members),
             rows: Rows::new(members),
+            again,
         }
     }
 
@@ -450,6 +455,12 @@ impl Group {
         self.find(ie).map(|(_, member)| member)
     }
 }
+
+/// A group without a table: each element may be in it, and none is known.
+pub(crate) static UNLISTED: Group = Group::new(None, "", &[], |part, out| {
+    Rest::of(part).arrange(out, out.out.len(), &UNLISTED);
+    Ok(())
+});
 
 /// Returns the place of a type in a table.
 pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {

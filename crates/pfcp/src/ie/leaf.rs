@@ -1,5 +1,29 @@
 //! The macros behind the rows of elements with fields.
 
+use super::field::Reader;
+use crate::error::ErrorKind;
+
+/// Checks flags, of which the octets of `known` tell those that there are.
+pub(crate) fn are_flags(value: &[u8], least: usize, known: &[u8]) -> Result<bool, ErrorKind> {
+    let mut reader = Reader::new(value);
+    let octets = reader.flags(least, known.len())?;
+    let mut both = octets.iter().zip(known);
+    let spare = both.clone().any(|(octet, known)| octet & !known != 0);
+    let last = both.rposition(|(octet, known)| octet & known != 0);
+    let written = last.map_or(0, |last| last + 1).max(least);
+    Ok(!spare && reader.is_empty() && written == value.len())
+}
+
+/// Any octets are such a value.
+#[expect(clippy::unnecessary_wraps, reason = "others have to look")]
+pub(crate) const fn are_octets(_: &[u8]) -> Result<bool, ErrorKind> {
+    Ok(true)
+}
+
+pub(crate) fn octets_again(value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(value);
+}
+
 /// Implements [`Ie`](super::Ie) for a leaf that has `read(&mut Reader)` and `put(&mut Vec)`.
 macro_rules! leaf_ie {
     ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr) => {
@@ -71,40 +95,47 @@ macro_rules! leaf_display {
     ($owned:ty) => {
         impl std::fmt::Display for $owned {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut octets = Vec::new();
-                if let Err(kind) = self.put(&mut octets) {
-                    return kind.fmt(f);
-                }
-                $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, &octets)
+                $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, self)
+            }
+        }
+
+        impl $crate::text::Encoded for $owned {
+            fn encoded(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
+                self.put(out)
             }
         }
     };
 }
 
-/// The two functions of a leaf's descriptor that need its type.
+/// The two functions of a leaf's descriptor that need its type. No closures: each would be compiled
+/// twice.
 macro_rules! leaf_checks {
-    (check $owned:ty) => {
-        |value| {
+    (check $owned:ty) => {{
+        fn check(value: &[u8]) -> Result<bool, $crate::error::ErrorKind> {
             let mut reader = $crate::ie::field::Reader::new(value);
             <$owned>::read(&mut reader).map(|_| reader.is_plain())
         }
-    };
-    (again $owned:ty) => {
-        |value, out| {
+        check
+    }};
+    (again $owned:ty) => {{
+        fn again(value: &[u8], out: &mut Vec<u8>) {
             if let Ok(value) = <$owned>::read(&mut $crate::ie::field::Reader::new(value)) {
                 // What was read can be written.
                 let _ = value.put(out);
             }
         }
-    };
+        again
+    }};
 }
 
 /// Rows of one number: `Type: kind = NUMBER field;`.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident;)*) => { $(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Ord, Hash)]
         pub struct $name(pub $crate::ie::field::field_type!($kind));
+
+        impl Eq for $name {}
 
         impl From<$crate::ie::field::field_type!($kind)> for $name {
             fn from(value: $crate::ie::field::field_type!($kind)) -> Self {
@@ -224,8 +255,10 @@ macro_rules! number_leaf {
 macro_rules! strings {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident;)*) => { $(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Ord, Hash)]
         pub struct $name<T = Box<[u8]>>(pub T);
+
+        impl<T: Eq> Eq for $name<T> {}
 
         impl<T> $name<T> {
             #[inline]
@@ -286,8 +319,8 @@ macro_rules! strings {
                     since: $crate::ie::IeType::$ie.since(),
                     values: None,
                 }],
-                check: |_| Ok(true),
-                again: |value, out| out.extend_from_slice(value),
+                check: $crate::ie::leaf::are_octets,
+                again: $crate::ie::leaf::octets_again,
                 quick: $crate::ie::descriptor::Quick::NONE,
             },
             $crate::ie::IeType::$ie
@@ -314,8 +347,10 @@ macro_rules! flags {
         $($flag:ident $octet:literal / $bit:literal $($since:ident)?;)*
     })*) => { $(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Ord, Hash)]
         pub struct $name(pub(crate) $repr);
+
+        impl Eq for $name {}
 
         impl $name {
             $(
@@ -405,15 +440,8 @@ macro_rules! flags {
                     values: None,
                 }),*],
                 check: |value| {
-                    let mut reader = $crate::ie::field::Reader::new(value);
-                    let read = $name::read(&mut reader)?;
-                    let mut again = 0;
-                    while again < value.len().min($most)
-                        && (again < $least || read.0 >> (8 * again) != 0)
-                    {
-                        again += 1;
-                    }
-                    Ok(reader.is_plain() && again == value.len())
+                    let known = &$name::KNOWN.to_le_bytes()[..$most];
+                    $crate::ie::leaf::are_flags(value, $least, known)
                 },
                 again: $crate::ie::leaf::leaf_checks!(again $name),
                 quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0]),

@@ -44,9 +44,14 @@ macro_rules! group {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut octets = Vec::new();
-                self.write_members(&mut $crate::wire::Writer::new(&mut octets));
-                $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, &octets)
+                $crate::text::value(f, <Self as $crate::ie::Ie>::DESCRIPTOR, self)
+            }
+        }
+
+        impl $crate::text::Encoded for $name {
+            fn encoded(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
+                self.write_members(&mut $crate::wire::Writer::new(out));
+                Ok(())
             }
         }
     };
@@ -64,7 +69,7 @@ macro_rules! group_struct {
         $(#[$doc])*
         ///
         #[doc = concat!("TS 29.244 Table ", $table, ".")]
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
             $(
                 #[doc = concat!(
@@ -74,6 +79,8 @@ macro_rules! group_struct {
             /// Holds what the members do not say: their order, unknown elements, spare bits.
             pub rest: $crate::ie::Rest,
         }
+
+        impl Eq for $name {}
 
         impl $name {
             pub(crate) const GROUP: &'static $crate::ie::Group = {
@@ -90,7 +97,12 @@ macro_rules! group_struct {
                         ),
                         what: <$type as $crate::ie::Ie>::DESCRIPTOR,
                     },)*
-                ]);
+                ], |part, out| {
+                    let ((tree, node), mut value) =
+                        (part.bare(), <$name as $crate::ie::element::Owned>::blank());
+                    $crate::ie::element::Owned::fill(&mut value, &tree, node)
+                        .map(|()| value.write_members(out))
+                });
                 &GROUP
             };
 
@@ -99,20 +111,11 @@ macro_rules! group_struct {
             $($crate::ie::members::member_setter!($kind $field: $type);)*
 
             pub(crate) fn write_members(&self, out: &mut $crate::wire::Writer<'_>) {
-                if self.rest.is_empty() {
-                    $($crate::ie::members::member_put!($kind self.$field, out);)*
-                    return;
+                let start = out.out.len();
+                $($crate::ie::members::member_put!($kind self.$field, out);)*
+                if !self.rest.is_empty() {
+                    self.rest.arrange(out, start, Self::GROUP);
                 }
-                self.rest.write(out, Self::GROUP.members.len(), |slot, occurrence, out| {
-                    // A table without members uses neither.
-                    let _ = (occurrence, &out);
-                    match Self::GROUP.members.get(slot).map(|member| member.ie) {
-                        $(Some(<$type as $crate::ie::Ie>::TYPE) => {
-                            $crate::ie::members::member_emit!($kind self.$field, occurrence, out)
-                        })*
-                        _ => false,
-                    }
-                });
             }
         }
 
@@ -406,38 +409,8 @@ macro_rules! member_put {
     };
 }
 
-macro_rules! member_emit {
-    (one $value:expr, $occurrence:ident, $out:ident) => {{
-        if $occurrence == 0 {
-            $crate::ie::element::Owned::put_element(&$value, $out);
-        }
-        $occurrence == 0
-    }};
-    (many $value:expr, $occurrence:ident, $out:ident) => {
-        match $value.get($occurrence) {
-            Some(value) => {
-                $crate::ie::element::Owned::put_element(value, $out);
-                true
-            }
-            None => false,
-        }
-    };
-    (few $value:expr, $occurrence:ident, $out:ident) => {
-        $crate::ie::members::member_emit!(many $value, $occurrence, $out)
-    };
-    ($kind:ident $value:expr, $occurrence:ident, $out:ident) => {
-        match &$value {
-            Some(_) if $occurrence == 0 => {
-                $crate::ie::members::member_put!($kind $value, $out);
-                true
-            }
-            _ => false,
-        }
-    };
-}
-
 pub(crate) use {
-    group, group_new, group_struct, member_always, member_before, member_blank, member_emit,
-    member_fill, member_getter, member_many, member_presence, member_put, member_role,
-    member_setter, member_slot, member_type,
+    group, group_new, group_struct, member_always, member_before, member_blank, member_fill,
+    member_getter, member_many, member_presence, member_put, member_role, member_setter,
+    member_slot, member_type,
 };

@@ -7,8 +7,10 @@ macro_rules! open_enum {
         $($value:literal $constant:ident $text:literal $($since:ident)?;)*
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Default, PartialEq, PartialOrd, Ord, Hash)]
         pub struct $name(pub $repr);
+
+        impl Eq for $name {}
 
         impl $name {
             $(

@@ -1,6 +1,6 @@
-use super::descriptor::{Descriptor, NO_SLOT};
+use super::descriptor::{Descriptor, Group, NO_SLOT};
 use crate::ie::IeType;
-use crate::wire::{Part, Writer};
+use crate::wire::{Part, Tlvs, Writer};
 
 /// What a group has beside its members: their order, elements that it does not know, spare bits.
 ///
@@ -74,37 +74,44 @@ impl Rest {
         }
     }
 
-    /// Writes the elements in their order; `emit` writes an occurrence of a slot, or says that
-    /// there is none.
-    pub(crate) fn write(
-        &self,
-        out: &mut Writer<'_>,
-        slots: usize,
-        emit: impl Fn(usize, usize, &mut Writer<'_>) -> bool,
-    ) {
+    /// Puts the members that were written from `start` on, in the order of the table, into the
+    /// order in which they stood, together with what the group does not know.
+    pub(crate) fn arrange(&self, out: &mut Writer<'_>, start: usize, group: &Group) {
         let Some(inner) = &self.0 else { return };
-        let mut written = [0usize; 64];
+        if out.has_fault() {
+            return;
+        }
+        let members = out.out.split_off(start);
+        let mut runs = [const { 0..0 }; 64];
+        for tlv in Tlvs::new(&members).map_while(Result::ok) {
+            if let Some((slot, _)) = group.find(tlv.ie) {
+                let run = &mut runs[usize::from(slot)];
+                if run.end == 0 {
+                    run.start = tlv.offset;
+                }
+                run.end = tlv.value_offset() + tlv.value.len();
+            }
+        }
         let mut others = inner.others.iter();
         let mut residues = inner.residues.iter().peekable();
         for (position, &slot) in inner.order.iter().enumerate() {
             let residue = residues.next_if(|residue| residue.position == position);
             let start = out.out.len();
-            if let Some(occurrence) = written.get_mut(usize::from(slot)) {
-                if emit(usize::from(slot), *occurrence, out)
-                    && let Some(residue) = residue
-                {
-                    residue.apply(out, start);
+            if let Some(run) = runs.get_mut(usize::from(slot)) {
+                if let Some(tlv) = Tlvs::new(&members[run.clone()]).find_map(Result::ok) {
+                    let end = run.start + tlv.value_offset() + tlv.value.len();
+                    out.out.extend_from_slice(&members[run.start..end]);
+                    run.start = end;
+                    if let Some(residue) = residue {
+                        residue.apply(out, start);
+                    }
                 }
-                *occurrence += 1;
             } else if let Some(other) = others.next() {
                 out.element(other.ie, |out| out.out.extend_from_slice(&other.raw));
             }
         }
-        for (slot, next) in written.iter().take(slots).enumerate() {
-            let mut occurrence = *next;
-            while emit(slot, occurrence, out) {
-                occurrence += 1;
-            }
+        for run in runs {
+            out.out.extend_from_slice(&members[run]);
         }
         for other in others {
             out.element(other.ie, |out| out.out.extend_from_slice(&other.raw));

@@ -22,6 +22,7 @@ use super::session::{
     SessionReportResponseView,
 };
 use crate::error::Error;
+use crate::ie::descriptor::UNLISTED;
 use crate::ie::element::Owned;
 use crate::ie::{Group, Rest};
 use crate::wire::{Part, Writer};
@@ -79,7 +80,7 @@ macro_rules! bodies {
             pub(crate) fn write(&self, out: &mut Writer<'_>) {
                 match self {
                     $(Self::$name(body) => body.write_members(out),)*
-                    Self::Other(_, rest) => rest.write(out, 0, |_, _, _| false),
+                    Self::Other(_, rest) => rest.arrange(out, out.out.len(), &UNLISTED),
                 }
             }
         }
@@ -105,10 +106,9 @@ macro_rules! bodies {
         /// Returns the table of a message.
         #[inline]
         pub(crate) fn table(message_type: MessageType) -> &'static Group {
-            static NONE: Group = Group::new(None, "", &[]);
             match message_type {
                 $(MessageType::$constant => $name::GROUP,)*
-                _ => &NONE,
+                _ => &UNLISTED,
             }
         }
     };

@@ -1,6 +1,7 @@
 //! What an update makes of a rule.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use super::draft::{put, raw};
 use super::kind::RuleKind;
@@ -83,19 +84,20 @@ fn write(
         }
         IeType::ACTIVATE_PREDEFINED_RULES => {
             let (on, off) = split(new, IeType::ACTIVATE_PREDEFINED_RULES);
-            let off: BTreeSet<&[u8]> = off.map(|tlv| tlv.value).collect();
-            let mut written = BTreeSet::new();
+            let (mut gone, mut written) = (BTreeSet::new(), BTreeSet::new());
+            gone.extend(off.map(|tlv| tlv.value));
             old.iter()
-                .filter(|tlv| !off.contains(tlv.value))
+                .filter(|tlv| !gone.contains(tlv.value))
                 .chain(on)
                 .filter(|tlv| written.insert(tlv.value))
                 .try_for_each(|tlv| put(out, ie, tlv.value))
         }
         IeType::ADD_MBS_UNICAST_PARAMETERS => {
             let (on, _) = split(new, IeType::ADD_MBS_UNICAST_PARAMETERS);
-            let named: BTreeSet<_> = new.iter().map(mbs_id).collect();
+            let mut named = BTreeSet::new();
+            named.extend(new.iter().map(mbs_id));
             old.iter()
-                .filter(|tlv| !named.contains(&mbs_id(tlv)))
+                .filter(|tlv| !named.contains(mbs_id(tlv)))
                 .chain(on)
                 .try_for_each(|tlv| put(out, ie, tlv.value))
         }
@@ -123,11 +125,12 @@ fn split<'a, 'b>(
     )
 }
 
-fn mbs_id<'a>(tlv: &Tlv<'a>) -> Option<&'a [u8]> {
+/// The identity in a group of parameters; empty where there is none.
+fn mbs_id<'a>(tlv: &Tlv<'a>) -> &'a [u8] {
     Tlvs::new(tlv.value)
         .map_while(Result::ok)
         .find(|one| one.ie == IeType::MBS_UNICAST_PARAMETERS_ID)
-        .map(|one| one.value)
+        .map_or(&[], |one| one.value)
 }
 
 /// Merges the members of a group: each replaces all members of its type.
@@ -135,18 +138,16 @@ fn members(old: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut news = by_type(update, |ie| ie)?;
     // The flags of the message say what to do once: to send end markers.
     news.remove(&IeType::PFCPSMREQ_FLAGS);
-    let replaced: BTreeSet<IeType> = news.keys().copied().collect();
     let mut out = Vec::with_capacity(old.len() + 32);
     for tlv in Tlvs::new(old).map_while(Result::ok) {
-        if !replaced.contains(&tlv.ie) {
-            out.extend_from_slice(raw(old, &tlv));
-        } else if let Some(new) = news.remove(&tlv.ie) {
-            replace(&mut out, &new)?;
+        match news.get_mut(&tlv.ie) {
+            Some(new) => replace(&mut out, &mem::take(new))?,
+            None => out.extend_from_slice(raw(old, &tlv)),
         }
     }
     for tlv in Tlvs::new(update).map_while(Result::ok) {
-        if let Some(new) = news.remove(&tlv.ie) {
-            replace(&mut out, &new)?;
+        if let Some(new) = news.get_mut(&tlv.ie) {
+            replace(&mut out, &mem::take(new))?;
         }
     }
     Ok(out)

@@ -1,7 +1,5 @@
 //! Which rules name which.
 
-use std::collections::BTreeSet;
-
 use super::draft::Draft;
 use super::kind::{RuleId, RuleKind};
 use super::refusal::Refusal;
@@ -88,15 +86,14 @@ impl Draft<'_> {
 
 /// Checks that the elements are there which a group has on every interface.
 pub(super) fn check_present(octets: &[u8], group: &Group) -> Result<(), Refusal> {
-    let there: BTreeSet<IeType> = Tlvs::new(octets)
-        .map_while(Result::ok)
-        .map(|tlv| tlv.ie)
-        .collect();
     let required = |member: &&Member| {
         member.presence == Presence::Mandatory && member.on.contains(Interfaces::ALL)
     };
-    let mut required = group.members.iter().filter(required);
-    match required.find(|member| !there.contains(&member.ie)) {
+    let mut missing: Vec<&Member> = group.members.iter().filter(required).collect();
+    for tlv in Tlvs::new(octets).map_while(Result::ok) {
+        missing.retain(|member| member.ie != tlv.ie);
+    }
+    match missing.first() {
         None => Ok(()),
         Some(member) => Err(Refusal::new(Cause::MANDATORY_IE_MISSING).at(member.ie)),
     }

@@ -1,6 +1,8 @@
 //! What a modification says about usage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use litemap::LiteMap;
 
 use crate::ie::{Ie, IeType, PfcpsmreqFlags, QueryUrrReference, UpdateUrr};
 use crate::wire::{Frame, Tlv, Tlvs};
@@ -13,7 +15,7 @@ pub(super) struct Asked {
     pub(super) reference: Option<QueryUrrReference>,
     pub(super) removed: BTreeSet<u32>,
     /// The types of the elements that an update has.
-    pub(super) updated: BTreeMap<u32, Vec<IeType>>,
+    pub(super) updated: LiteMap<u32, Vec<IeType>>,
     pub(super) flags: PfcpsmreqFlags,
 }
 

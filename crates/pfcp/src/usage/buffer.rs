@@ -1,7 +1,9 @@
 //! Packets to a user who cannot be reached, and what the control plane is told of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+use litemap::LiteMap;
 
 use super::Traffic;
 use super::path::{Action, Paths};
@@ -14,13 +16,13 @@ use crate::ie::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Buffers {
     /// What waits, by detection rule.
-    waiting: BTreeMap<u16, Traffic>,
+    waiting: LiteMap<u16, Traffic>,
     /// Where the telling stands, by forwarding rule.
-    told: BTreeMap<u32, Telling>,
+    told: LiteMap<u32, Telling>,
     /// What is to be told, with the next report.
-    news: BTreeMap<u16, News>,
+    news: LiteMap<u16, News>,
     /// What a response said of a buffering rule.
-    said: BTreeMap<u8, Said>,
+    said: LiteMap<u8, Said>,
 }
 
 /// What the control plane knows of the packets of a forwarding rule.
@@ -134,7 +136,7 @@ impl Buffers {
             }
         }
         let over = |(_, said): &(&u8, &mut Said)| said.until.is_some_and(|until| until <= now);
-        let ended: BTreeSet<u8> = self
+        let ended: Vec<u8> = self
             .said
             .iter_mut()
             .filter(over)
@@ -162,19 +164,18 @@ impl Buffers {
     /// Takes what waits for a forwarding rule; the next packet is news again.
     pub(super) fn take(&mut self, paths: &Paths, far: u32) -> Vec<Traffic> {
         self.told.remove(&far);
-        let of_it = |pdr: &u16| {
-            paths
-                .pdrs
-                .get(pdr)
-                .is_some_and(|path| path.far == Some(far))
-        };
-        let pdrs: Vec<u16> = self.waiting.keys().copied().filter(of_it).collect();
-        for pdr in &pdrs {
-            self.news.remove(pdr);
+        let mut taken = Vec::new();
+        self.waiting.retain(|pdr, traffic| {
+            let path = paths.pdrs.get(pdr);
+            let goes = path.is_some_and(|path| path.far == Some(far));
+            taken.extend(goes.then_some(*traffic));
+            !goes
+        });
+        if !taken.is_empty() {
+            let of_taken = |pdr: &u16| taken.binary_search_by_key(pdr, |one| one.pdr.0).is_ok();
+            self.news.retain(|pdr, _| !of_taken(pdr));
         }
-        pdrs.iter()
-            .filter_map(|pdr| self.waiting.remove(pdr))
-            .collect()
+        taken
     }
 
     /// Takes what waits for rules that do not let it wait any more.
@@ -187,8 +188,9 @@ impl Buffers {
                 let stays = now.is_some_and(waits);
                 let taken = self.take(before, *far);
                 if stays {
-                    self.waiting
-                        .extend(taken.into_iter().map(|traffic| (traffic.pdr.0, traffic)));
+                    for traffic in taken {
+                        self.waiting.insert(traffic.pdr.0, traffic);
+                    }
                 } else {
                     released.extend(taken);
                 }
@@ -202,7 +204,8 @@ impl Buffers {
     pub(super) fn empty(&mut self) -> Vec<Traffic> {
         self.told.clear();
         self.news.clear();
-        std::mem::take(&mut self.waiting).into_values().collect()
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        waiting.map(|(_, traffic)| traffic).collect()
     }
 
     /// Notes what the control plane wishes after it was told.

@@ -1,7 +1,8 @@
 //! What becomes of a packet: from the rule that detects it to those that act on it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use litemap::LiteMap;
 
 use crate::ie::{ApplyAction, CreateBar, CreateFar, CreatePdr, Gate, SourceInterface, UeIpAddress};
 use crate::session::{RuleKind, RuleSet};
@@ -9,11 +10,11 @@ use crate::session::{RuleKind, RuleSet};
 /// The rules of a session as traffic meets them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths {
-    pub(super) pdrs: BTreeMap<u16, Arc<Path>>,
-    pub(super) fars: BTreeMap<u32, Action>,
+    pub(super) pdrs: LiteMap<u16, Arc<Path>>,
+    pub(super) fars: LiteMap<u32, Action>,
     /// Whether the gates are shut: uplink, downlink.
-    gates: BTreeMap<u32, (bool, bool)>,
-    pub(super) bars: BTreeMap<u8, CreateBar>,
+    gates: LiteMap<u32, (bool, bool)>,
+    pub(super) bars: LiteMap<u8, CreateBar>,
     /// The address of the user, where there is just one.
     pub(super) user: Option<UeIpAddress>,
 }

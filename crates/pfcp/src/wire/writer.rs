@@ -35,11 +35,17 @@ impl<'a> Writer<'a> {
     /// Appends one element whose value `write` appends.
     #[inline]
     pub(crate) fn element(&mut self, ie: IeType, write: impl FnOnce(&mut Self)) {
+        let start = self.begin(ie);
+        write(self);
+        self.patch(ie, start);
+    }
+
+    #[inline]
+    fn begin(&mut self, ie: IeType) -> usize {
         let [high, low] = ie.0.to_be_bytes();
         let start = self.out.len();
         self.out.extend_from_slice(&[high, low, 0, 0]);
-        write(self);
-        self.patch(ie, start);
+        start
     }
 
     /// Appends one element that is a number of the lowest `width` bits; `N` are its octets with
@@ -66,6 +72,12 @@ impl<'a> Writer<'a> {
         } else {
             self.exceed(ie, start, octets);
         }
+    }
+
+    /// Says that nothing will come of what is written.
+    #[inline]
+    pub(crate) const fn has_fault(&self) -> bool {
+        self.fault.is_some()
     }
 
     /// Notes that the value of the element that is written now cannot be written.
