@@ -243,7 +243,7 @@ impl<'a> Hunt<'a> {
         Err("the copy still does not build".to_owned())
     }
 
-    /// What the compiler says of the library.
+    /// What the compiler says of the library, and of the tests: they have constants too.
     fn errors(&self) -> Result<Vec<Diagnostic>, String> {
         let mut cargo = self.cargo(Use::Once);
         cargo.args([
@@ -253,6 +253,8 @@ impl<'a> Hunt<'a> {
             "--all-features",
             "--lib",
         ]);
+        let tests = self.subject.tests.iter();
+        cargo.args(tests.flat_map(|test| ["--test", test]));
         cargo.args(["--locked", "--message-format=json"]);
         let output = cargo
             .output()
