@@ -115,7 +115,6 @@ impl<A: Actor> Context<A> {
     /// Makes this the context of the next incarnation, once the last one has ended.
     pub(crate) fn renew(&mut self, incarnation: u32) {
         self.incarnation = incarnation;
-        self.receiver.get_mut().renew();
         self.leaving = false;
         self.handling = false;
     }

@@ -35,6 +35,8 @@ impl fmt::Display for Equivalent {
 
 const SLOWER: &str = "the next one of a batch is then taken under the lock: the same, more slowly";
 
+const ANEW: &str = "a child that is not renewed in its turn is started anew: the same, more slowly";
+
 const DISJOINT: &str = "no bit is in both";
 
 const ROOM: &str = "there is more room than elements";
@@ -88,6 +90,109 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         what: "replace Lanes<M>::has_work -> bool with true",
         line: "",
         reason: "asked where something was put in or called for: at worst a turn for nothing",
+    },
+    Equivalent {
+        file: "mailbox.rs",
+        what: "replace Lanes<M>::needs_attention -> bool with true",
+        line: "",
+        reason: SLOWER,
+    },
+    Equivalent {
+        file: "mailbox.rs",
+        what: "replace Lanes<M>::take_stop -> bool with false",
+        line: "",
+        reason: "the order to stop is then found among the news",
+    },
+    Equivalent {
+        file: "mailbox/figures.rs",
+        what: "replace > with < in Mailbox<M>::has_more",
+        line: "let batched = ",
+        reason: "the count of all that waits says it too",
+    },
+    Equivalent {
+        file: "mailbox/life.rs",
+        what: "replace > with >= in Mailbox<M>::shut",
+        line: "",
+        reason: "of nothing, nothing is dropped",
+    },
+    Equivalent {
+        file: "mailbox/rare.rs",
+        what: "replace > with >= in Lanes<M>::note_gone",
+        line: "",
+        reason: "a count is made sooner than it is needed",
+    },
+    Equivalent {
+        file: "mailbox/receiver.rs",
+        what: "delete match arm 0 in Receiver<M>::look",
+        line: "",
+        reason: "an empty lane gives no message: only the rest counts as work, of which one in \
+            64 is measured",
+    },
+    Equivalent {
+        file: "mailbox/receiver.rs",
+        what: "delete match arm 1 in Receiver<M>::look",
+        line: "",
+        reason: "one alone is then a batch of one",
+    },
+    Equivalent {
+        file: "mailbox/receiver.rs",
+        what: "replace Receiver<M>::has_ended -> bool with true",
+        line: "",
+        reason: "an incarnation that has ended has given back what it took out",
+    },
+    Equivalent {
+        file: "mailbox/receiver.rs",
+        what: "replace Receiver<M>::has_ended -> bool with false",
+        line: "",
+        reason: ANEW,
+    },
+    Equivalent {
+        file: "mailbox/term.rs",
+        what: "replace Lanes<M>::free -> u64 with 0",
+        line: "",
+        reason: SLOWER,
+    },
+    Equivalent {
+        file: "supervision/dynamic.rs",
+        what: "replace <impl Overseer for Table<A>>::succeeds -> bool with false",
+        line: "",
+        reason: ANEW,
+    },
+    Equivalent {
+        file: "supervision/dynamic.rs",
+        what: "replace <impl Overseer for Table<A>>::succeeds -> bool with true",
+        line: "",
+        reason: ANEW,
+    },
+    Equivalent {
+        file: "supervision/dynamic.rs",
+        what: "replace match guard after.is_zero() with false in DynamicActor<A>::child_ended",
+        line: "",
+        reason: "a timer of no time fires at once",
+    },
+    Equivalent {
+        file: "supervision/roster.rs",
+        what: "replace taken -> bool with false",
+        line: "",
+        reason: ANEW,
+    },
+    Equivalent {
+        file: "supervision/roster.rs",
+        what: "replace Policy::succeeds -> bool with false",
+        line: "",
+        reason: ANEW,
+    },
+    Equivalent {
+        file: "supervision/roster.rs",
+        what: "replace <impl Overseer for Roster>::succeeds -> bool with false",
+        line: "",
+        reason: ANEW,
+    },
+    Equivalent {
+        file: "supervision/roster.rs",
+        what: "replace <impl Overseer for Roster>::succeeds -> bool with true",
+        line: "",
+        reason: ANEW,
     },
     Equivalent {
         file: "supervision/backoff.rs",

@@ -35,7 +35,8 @@ impl<M> Mailbox<M> {
 
     /// Whether something waits, as its receiver sees it.
     pub(crate) fn has_more(&self) -> bool {
-        self.batched() > 0 || self.figures().depth > 0
+        let batched = self.batched() > 0;
+        batched || self.figures().depth > 0
     }
 
     pub(crate) fn figures(&self) -> Figures {

@@ -272,13 +272,6 @@ impl<M> Receiver<M> {
         self.batch.is_empty()
     }
 
-    /// Makes this the receiver of the next incarnation, once the last one has ended.
-    pub(crate) fn renew(&mut self) {
-        self.ready = 0;
-        self.budget = BUDGET;
-        self.meter = Meter::new();
-    }
-
     /// Gives back what the incarnation took out and did not handle, to the front of the line.
     pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
         self.ready = 0;

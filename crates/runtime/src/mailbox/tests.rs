@@ -334,6 +334,20 @@ fn place_that_nobody_was_given_is_free_to_all() {
 }
 
 #[test]
+fn places_are_given_at_once_as_long_as_there_are_any() {
+    let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
+    let tickets = [0; 2].map(|_| mailbox.try_reserve().expect("there is room"));
+    let refused = mailbox.try_reserve();
+    assert!(matches!(refused, Err(Refused::Full(()))), "{refused:?}");
+    assert!(!push(&mailbox, 9));
+    for (message, ticket) in (0..).zip(tickets) {
+        let ticket = ticket.expect("it has a place");
+        assert!(mailbox.fill(ticket, message, None).is_some());
+    }
+    assert_eq!(drain(&mut receiver, &mailbox), [0, 1]);
+}
+
+#[test]
 fn place_that_is_given_up_goes_to_the_next() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
     assert!(push(&mailbox, 0));
@@ -412,6 +426,52 @@ async fn busy_receiver_lets_others_run() {
     }));
     work.as_mut().await;
     assert_eq!(pending, 4);
+}
+
+#[test]
+fn spent_budget_gives_way_whatever_waits() {
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let cx = Context::from_waker(&waker);
+    let gave_way = || count.0.swap(0, Ordering::Relaxed) > 0;
+    let spent = || {
+        let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
+        for n in 0..u32::from(BUDGET) {
+            assert!(push(&mailbox, n));
+            assert_eq!(poll(&mut receiver, &mailbox), Some(n));
+        }
+        (mailbox, receiver)
+    };
+    let (mailbox, mut receiver) = spent();
+    assert!(next(&mut receiver, &mailbox, &cx).is_pending());
+    assert!(!gave_way(), "nothing waits");
+
+    let (mailbox, mut receiver) = spent();
+    assert!(push(&mailbox, 7));
+    assert!(next(&mut receiver, &mailbox, &cx).is_pending());
+    assert!(gave_way());
+    assert_eq!(poll(&mut receiver, &mailbox), Some(7));
+
+    let (mailbox, mut receiver) = spent();
+    assert!(mailbox.complete(0, 8, None));
+    assert!(next(&mut receiver, &mailbox, &cx).is_pending());
+    assert!(gave_way());
+    assert_eq!(poll(&mut receiver, &mailbox), Some(8));
+
+    let (mailbox, mut receiver) = spent();
+    assert!(mailbox.stop().is_none());
+    assert!(next(&mut receiver, &mailbox, &cx).is_pending());
+    assert!(gave_way());
+    assert!(is_stop(&next(&mut receiver, &mailbox, &cx)));
+}
+
+#[test]
+fn message_that_was_not_taken_out_yet_is_more() {
+    let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
+    assert!(!mailbox.has_more());
+    assert!(push(&mailbox, 0) && mailbox.has_more());
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    assert!(!mailbox.has_more());
 }
 
 #[test]

@@ -27,6 +27,7 @@ enum Msg {
     Wait,
     Hold,
     Later,
+    Pipe,
 }
 
 /// Waits, holds bombs in its value, and has room for two.
@@ -51,6 +52,9 @@ impl Actor for Bearer {
             Msg::Wait => tokio::time::sleep(SECOND).await,
             Msg::Later => {
                 cx.send_after(SECOND, Msg::Bomb(Bomb(true)));
+            }
+            Msg::Pipe => {
+                cx.pipe(async { Bomb(true) }, Msg::Bomb)?;
             }
             Msg::Hold => self.held.push(Bomb(true)),
         }
@@ -165,6 +169,26 @@ fn a_timer_whose_message_panics_when_dropped_ends_with_its_incarnation() {
         tell(&bearer, Msg::Stop);
         system.run_until_idle();
         assert_eq!(bearer.erase().info().restarts, 1);
+        tell(&bearer, Msg::Wait);
+        system.advance(2 * SECOND);
+        assert!(bearer.is_alive());
+    });
+}
+
+#[test]
+fn an_answer_that_waits_for_an_actor_may_panic_when_it_ends() {
+    TestSystem::check(0..5, |system| {
+        let children =
+            Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
+        let supervisor = system.supervise("s", children);
+        let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
+        tell(&bearer, Msg::Pipe);
+        tell(&bearer, Msg::Wait);
+        system.run_until_idle();
+        bearer.kill();
+        system.run_until_idle();
+        assert_eq!(bearer.erase().info().restarts, 1);
+        assert_eq!(bearer.erase().info().depth, 0);
         tell(&bearer, Msg::Wait);
         system.advance(2 * SECOND);
         assert!(bearer.is_alive());

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
 use strowger::{
-    Backoff, ChildSpec, Dynamic, DynamicRef, Exit, Restart, Shutdown, Strategy, Supervisor,
+    Backoff, ChildSpec, Dynamic, DynamicRef, Exit, MailboxSpec, Overflow, Restart, Shutdown,
+    Strategy, Supervisor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -333,8 +334,22 @@ fn a_dynamic_supervisor_that_gave_up_comes_back_with_all_its_patience() {
             tell(&dynamic, "a", Order::Panic);
             assert_eq!(probe.story(), ["/top/d/a dropped"]);
             assert!(dynamic.is_empty());
+            assert_eq!(any.info().restarts, given_up + 1);
         }
     });
+}
+
+#[test]
+fn children_have_the_mailbox_that_their_supervisor_gives_them() {
+    let system = TestSystem::new(1);
+    let mailbox = MailboxSpec::bounded(1).overflow(Overflow::Fail);
+    let (dynamic, _) = three(&system, |d| d.restart(Restart::Permanent).mailbox(mailbox));
+    for _ in 0..2 {
+        let child = dynamic.child("c0").expect("it runs");
+        child.try_tell(Order::Panic).expect("there is room for one");
+        assert!(child.try_tell(Order::Stop).is_err());
+        system.run_until_idle();
+    }
 }
 
 struct OtherKind;

@@ -158,6 +158,25 @@ fn a_link_does_not_share_an_orderly_end() {
 }
 
 #[test]
+fn a_link_to_an_actor_that_was_restarted_reaches_the_one_that_runs() {
+    TestSystem::check(0..10, |system| {
+        let probe = system.probe();
+        let spec = ChildSpec::new::<Puppet>("b", probe.recipient()).restart(Restart::Transient);
+        let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(spec));
+        let b: ActorRef<Order> = supervisor.child("b").expect("it was started");
+        tell(&b, Order::Panic);
+        system.run_until_idle();
+        let a = system.spawn::<Puppet>("a", probe.recipient());
+        tell(&a, Order::Link(b.erase()));
+        system.run_until_idle();
+        assert_eq!(b.erase().info().restarts, 1);
+        tell(&a, Order::Fail);
+        system.run_until_idle();
+        assert_eq!(b.erase().info().restarts, 2, "{:?}", probe.story());
+    });
+}
+
+#[test]
 fn a_link_to_an_actor_that_failed_fails_at_once() {
     let system = TestSystem::new(1);
     let (a, b, _) = pair(&system);

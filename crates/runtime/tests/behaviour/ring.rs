@@ -54,6 +54,13 @@ impl Request for Later {
     type Reply = Outcome;
 }
 
+/// Walks after half a second, when a timer says so.
+struct Timed(Vec<usize>);
+
+impl Request for Timed {
+    type Reply = Outcome;
+}
+
 /// Asks an actor `Later`, inside its hook.
 struct AskLater(usize);
 
@@ -75,6 +82,7 @@ enum Msg {
     Answered(Ask<Answered>),
     Later(Ask<Later>),
     AskLater(Ask<AskLater>),
+    Timed(Ask<Timed>),
     Lanes(Ask<Lanes>),
     Piped(Reply<Outcome>, Outcome),
     Completed(Completion<Outcome>),
@@ -90,7 +98,7 @@ macro_rules! accepts {
     )*};
 }
 
-accepts!(Walk After Beside Answered Later AskLater Lanes);
+accepts!(Walk After Beside Answered Later AskLater Timed Lanes);
 
 impl Accepts<Completion<Outcome>> for Msg {
     fn wrap(completion: Completion<Outcome>) -> Self {
@@ -149,6 +157,10 @@ impl Actor for Walker {
                     ask.reply.send(Ok(()));
                 };
                 cx.pipe(answer, |()| Msg::Piped(Reply::ignored(), Ok(())))?;
+            }
+            Msg::Timed(ask) => {
+                let (request, reply) = (Walk(ask.request.0), ask.reply);
+                cx.send_after(SECOND / 2, Msg::Walk(Ask { request, reply }));
             }
             Msg::AskLater(ask) => {
                 let answer = peers.wait()[ask.request.0].ask(Later).await;
@@ -288,6 +300,19 @@ fn request_that_was_put_off_is_not_owed() {
                 actors[1].ask(Walk(vec![0])).await
             };
             tokio::join!(actors[0].ask(AskLater(1)), walk)
+        });
+        assert_eq!((one, two), (Ok(Ok(())), Ok(Ok(()))));
+    });
+}
+
+#[test]
+fn request_that_was_put_off_is_not_owed_by_what_a_timer_does() {
+    TestSystem::check(0..20, |system| {
+        let actors = walkers(system, 2);
+        // 0 waits for what a pipe of 1 answers; a timer has 1 wait for 0 meanwhile.
+        let (one, two) = system.run(async {
+            let first = async { actors[0].ask(AskLater(1)).await };
+            tokio::join!(actors[1].ask(Timed(vec![0])), first)
         });
         assert_eq!((one, two), (Ok(Ok(())), Ok(Ok(()))));
     });
