@@ -233,3 +233,56 @@ pub(crate) fn cut(text: &str) -> String {
     }
     text[..end].escape_debug().to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(phase: Phase, refused: bool) -> Called {
+        Called {
+            phase,
+            limit: Duration::from_millis(1),
+            refused: refused.then_some(("memory", 9)),
+        }
+    }
+
+    fn kind(phase: Phase, refused: bool, error: impl Into<wasmtime::Error>) -> FaultKind {
+        called(phase, refused).fault(&error.into()).kind
+    }
+
+    #[test]
+    fn traps_of_the_component_model_break_the_contract() {
+        let text = || Trap::ListOutOfBounds.to_string();
+        let said = kind(Phase::Handle, false, Trap::ListOutOfBounds);
+        assert_eq!(said, FaultKind::Abi { text: text() });
+        let said = kind(Phase::Handle, false, Trap::IntegerDivisionByZero);
+        assert!(matches!(said, FaultKind::Bug { .. }), "{said:?}");
+    }
+
+    #[test]
+    fn what_fails_without_a_trap_is_the_hosts_to_start_and_the_components_to_run() {
+        let odd = || wasmtime::Error::msg("odd");
+        let text = || "odd".to_owned();
+        for (phase, refused, expected) in [
+            (Phase::Instantiate, false, FaultKind::Host { text: text() }),
+            (
+                Phase::Instantiate,
+                true,
+                FaultKind::Memory {
+                    limit: "memory",
+                    max: 9,
+                },
+            ),
+            (Phase::Handle, false, FaultKind::Abi { text: text() }),
+            (Phase::Handle, true, FaultKind::Abi { text: text() }),
+        ] {
+            assert_eq!(kind(phase, refused, odd()), expected);
+        }
+    }
+
+    #[test]
+    fn text_is_cut_between_letters() {
+        assert_eq!(cut(&"\u{20ac}".repeat(100)), "\u{20ac}".repeat(85));
+        assert_eq!(cut("short"), "short");
+    }
+}

@@ -267,7 +267,8 @@ impl Space {
             octets: now.octets - old.map_or(0, cost) + value.map_or(0, |value| cost(value.len())),
             keys: now.keys - usize::from(old.is_some()) + usize::from(value.is_some()),
         };
-        let grows = next.octets > now.octets || next.keys > now.keys;
+        // One key more is always some octets more.
+        let grows = next.octets > now.octets;
         if grows && (next.octets > quota.size || next.keys > quota.keys) {
             return Err(Refusal::Limit);
         }

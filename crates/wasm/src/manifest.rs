@@ -423,4 +423,21 @@ mod tests {
             .collect();
         assert_eq!(pairs, [("max", "5"), ("name", "x"), ("slice.sst", "1")]);
     }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let said = |line: &str| {
+            let text = format!("[component]\nname = \"a\"\n[limits]\n{line}");
+            Manifest::parse(&text).map_err(|error| error.to_string())
+        };
+        assert!(said("deadline = \"600s\"\nstreams = 1000").is_ok());
+        for over in ["deadline = \"601s\"", "init = \"11m\"", "streams = 1001"] {
+            let key = over.split(' ').next().unwrap_or_default();
+            let error = said(over).expect_err("it is too much");
+            assert!(error.contains(key), "{error}");
+        }
+        let memory = |line| said(line).map(|manifest| manifest.limits.memory);
+        assert_eq!(memory("memory = \"4GiB\""), Ok(4 << 30));
+        assert_eq!(memory("memory = \"64KiB\""), Ok(64 << 10));
+    }
 }

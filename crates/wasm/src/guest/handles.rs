@@ -82,3 +82,26 @@ const fn number(place: u32, used: u32) -> u64 {
 const fn parts(handle: u64) -> (u32, u32) {
     (handle as u32, (handle >> 32) as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_that_was_released_is_nobodys() {
+        let system = strowger::testing::TestSystem::new(1);
+        let topic = || Held::Topic(system.system().topic("news").expect("a plain name"));
+        let mut handles = Handles::new(2);
+        let first = handles.insert(topic()).expect("there is room");
+        let second = handles.insert(topic()).expect("there is room");
+        assert!(matches!(handles.insert(topic()), Err(Refusal::Limit)));
+        assert!(matches!(handles.release(first), Ok(())));
+        assert!(matches!(handles.get(first), Err(Refusal::Unknown)));
+        // Its place is another's now.
+        let third = handles.insert(topic()).expect("there is room");
+        assert_ne!(third, first);
+        assert!(matches!(handles.get(first), Err(Refusal::Unknown)));
+        assert!(matches!(handles.release(first), Err(Refusal::Unknown)));
+        assert!(handles.get(second).is_ok() && handles.get(third).is_ok());
+    }
+}

@@ -64,3 +64,25 @@ impl ResourceLimiter for Memory {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_inclusive() {
+        let mut memory = Memory::new(&Limits {
+            memory: 100,
+            table: 10,
+            ..Limits::default()
+        });
+        assert!(memory.memory_growing(0, 60, None).is_ok_and(|may| may));
+        assert!(memory.memory_growing(0, 40, None).is_ok_and(|may| may));
+        assert!(memory.table_growing(0, 10, None).is_ok_and(|may| may));
+        assert_eq!(memory.refused(), None);
+        assert!(memory.table_growing(0, 11, None).is_ok_and(|may| !may));
+        assert_eq!(memory.refused(), Some(("table", 10)));
+        assert!(memory.memory_growing(60, 61, None).is_ok_and(|may| !may));
+        assert_eq!(memory.refused(), Some(("memory", 100)));
+    }
+}

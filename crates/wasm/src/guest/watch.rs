@@ -74,11 +74,16 @@ pub(crate) struct Moment {
 impl Moment {
     /// This moment of this thread.
     pub(crate) fn now() -> Self {
-        // Another reading says whether the thread waited between the two clocks.
-        let mut waited = waited();
+        Self::between(waited)
+    }
+
+    /// A moment of the clock between two readings that say the same: while the clock was read the
+    /// thread did not wait.
+    fn between(mut read: impl FnMut() -> Duration) -> Self {
+        let mut waited = read();
         loop {
             let clock = Instant::now();
-            let again = self::waited();
+            let again = read();
             if again == waited {
                 return Self { clock, waited };
             }
@@ -160,6 +165,14 @@ mod tests {
         call.pause(|| at(1006), MS);
         call.resume();
         assert_eq!(call.look(at(2000)), None);
+    }
+
+    #[test]
+    fn a_moment_is_one_in_which_the_thread_did_not_wait() {
+        let mut readings = [1, 2, 4, 4, 5].map(|ms| MS * ms).into_iter();
+        let moment = Moment::between(|| readings.next().expect("enough of them"));
+        assert_eq!(moment.waited, MS * 4);
+        assert_eq!(readings.next(), Some(MS * 5));
     }
 
     #[test]

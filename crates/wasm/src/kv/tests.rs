@@ -79,6 +79,7 @@ fn a_listing_goes_on_where_the_last_one_ended() {
         assert_eq!(keys("a2", 2), Ok("a3".to_owned()));
         assert_eq!(keys("a3", 2), Ok(String::new()));
         assert_eq!(keys("", 0), Ok(String::new()));
+        assert_eq!(keys("", 0), Ok(String::new()));
     });
 }
 
@@ -107,6 +108,37 @@ fn a_space_beyond_its_quota_can_still_be_emptied() {
         assert_eq!(space.set("x", &[0; 999], &tight), Ok(()));
         assert_eq!(space.remove("x", &tight), Ok(true));
         assert_eq!(space.set("y", b"", &tight), Ok(()));
+    });
+}
+
+#[test]
+fn a_quota_holds_to_the_octet() {
+    both(|store| {
+        let entry = 1 + 3 + "key".len() + ENTRY;
+        let space = store.space("a");
+        assert_eq!(
+            space.set("key", b"123", &quota(entry - 1, 9)),
+            Err(Refusal::Limit)
+        );
+        assert_eq!(space.set("key", b"123", &quota(entry, 9)), Ok(()));
+        // What takes no more room is written, however narrow the quota has become.
+        assert_eq!(space.set("key", b"456", &quota(1, 9)), Ok(()));
+        assert_eq!(
+            space.set("key", b"4567", &quota(entry, 9)),
+            Err(Refusal::Limit)
+        );
+        // Another use of the name counts anew what is there.
+        store
+            .space("other")
+            .set("key", b"1", &WIDE)
+            .expect("there is room");
+        *space.place.lock() = None;
+        assert_eq!(
+            space.set("kez", b"123", &quota(2 * entry - 1, 9)),
+            Err(Refusal::Limit)
+        );
+        *space.place.lock() = None;
+        assert_eq!(space.set("kez", b"123", &quota(2 * entry, 9)), Ok(()));
     });
 }
 

@@ -55,6 +55,36 @@ fn what_was_not_wanted_for_longest_goes_first() {
 }
 
 #[test]
+fn what_is_kept_may_fill_its_room_to_the_octet() {
+    let one = host(|_| {});
+    load(&one, &guest(0), "");
+    let code = one.info().cached;
+    for room in [code, 2 * code] {
+        let host = host(|limits| limits.cached = room);
+        for n in [0, 1, 1, 2, 2] {
+            load(&host, &guest(n), "");
+        }
+        assert_eq!((host.info().compiled, host.info().cached), (3, room));
+    }
+    let host = host(|limits| limits.cached = code - 1);
+    load(&host, &guest(0), "");
+    assert_eq!(host.info().cached, 0);
+}
+
+#[test]
+fn what_is_only_compiled_goes_in_the_order_in_which_it_came() {
+    let one = host(|_| {});
+    load(&one, &guest(0), "");
+    let room = one.info().cached * 2;
+    let host = host(|limits| limits.cached = room);
+    (0..8).for_each(|n| load(&host, &guest(n), ""));
+    for n in [7, 6] {
+        load(&host, &guest(n), "");
+        assert_eq!(host.info().compiled, 8, "{n} came late");
+    }
+}
+
+#[test]
 fn a_host_that_keeps_nothing_still_runs_components() {
     let host = host(|limits| limits.cached = 0);
     load(&host, &guest(0), "");
