@@ -337,6 +337,7 @@ fn place_that_nobody_was_given_is_free_to_all() {
 fn places_are_given_at_once_as_long_as_there_are_any() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
     let tickets = [0; 2].map(|_| mailbox.try_reserve().expect("there is room"));
+    assert_ne!(tickets[0], tickets[1]);
     let refused = mailbox.try_reserve();
     assert!(matches!(refused, Err(Refused::Full(()))), "{refused:?}");
     assert!(!push(&mailbox, 9));

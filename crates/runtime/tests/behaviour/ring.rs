@@ -54,7 +54,7 @@ impl Request for Later {
     type Reply = Outcome;
 }
 
-/// Walks after half a second, when a timer says so.
+/// Walks when a timer says so, which is right after the next `Later`.
 struct Timed(Vec<usize>);
 
 impl Request for Timed {
@@ -110,6 +110,7 @@ struct Walker {
     peers: Peers,
     lane: Lane<Outcome>,
     waiting: Option<Reply<Outcome>>,
+    timed: Option<Ask<Walk>>,
 }
 
 async fn walk(peers: Peers, mut way: Vec<usize>) -> Outcome {
@@ -128,11 +129,11 @@ impl Actor for Walker {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(2);
 
     async fn pre_start(peers: Peers, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let (lane, waiting) = (cx.lane(), None);
         Ok(Self {
             peers,
-            lane,
-            waiting,
+            lane: cx.lane(),
+            waiting: None,
+            timed: None,
         })
     }
 
@@ -157,10 +158,13 @@ impl Actor for Walker {
                     ask.reply.send(Ok(()));
                 };
                 cx.pipe(answer, |()| Msg::Piped(Reply::ignored(), Ok(())))?;
+                if let Some(walk) = self.timed.take() {
+                    cx.send_after(Duration::ZERO, Msg::Walk(walk));
+                }
             }
             Msg::Timed(ask) => {
                 let (request, reply) = (Walk(ask.request.0), ask.reply);
-                cx.send_after(SECOND / 2, Msg::Walk(Ask { request, reply }));
+                self.timed = Some(Ask { request, reply });
             }
             Msg::AskLater(ask) => {
                 let answer = peers.wait()[ask.request.0].ask(Later).await;
@@ -311,8 +315,11 @@ fn request_that_was_put_off_is_not_owed_by_what_a_timer_does() {
         let actors = walkers(system, 2);
         // 0 waits for what a pipe of 1 answers; a timer has 1 wait for 0 meanwhile.
         let (one, two) = system.run(async {
-            let first = async { actors[0].ask(AskLater(1)).await };
-            tokio::join!(actors[1].ask(Timed(vec![0])), first)
+            let later = async {
+                tokio::time::sleep(SECOND).await;
+                actors[0].ask(AskLater(1)).await
+            };
+            tokio::join!(actors[1].ask(Timed(vec![0])), later)
         });
         assert_eq!((one, two), (Ok(Ok(())), Ok(Ok(()))));
     });
