@@ -221,9 +221,12 @@ impl Space {
         let (skip, at) = (self.key(OWN, after)?, self.prefix.len() + 1);
         let most = most.min(LIST) as usize;
         let mut keys = Vec::new();
+        if most == 0 {
+            return Ok(keys);
+        }
         self.table().scan(&begin, &from, &mut |key, _| {
             // The empty key is after nothing.
-            if keys.len() < most && (key != skip || after.is_empty()) {
+            if key != skip || after.is_empty() {
                 keys.push(String::from_utf8_lossy(&key[at..]).into_owned());
             }
             keys.len() < most

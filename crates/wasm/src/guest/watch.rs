@@ -168,6 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_call_does_before_its_first_wait_counts() {
+        let nanosecond = Duration::from_nanos(1);
+        for (waits, left) in [(true, None), (false, Some(nanosecond))] {
+            let mut call = Watch::new();
+            call.begin(nanosecond, waits);
+            let begun = Instant::now();
+            while begun.elapsed() < nanosecond * 2 {}
+            call.pause(Moment::now, MS);
+            assert_eq!(call.look(Moment::now()), left);
+        }
+    }
+
+    #[test]
     fn a_moment_is_one_in_which_the_thread_did_not_wait() {
         let mut readings = [1, 2, 4, 4, 5].map(|ms| MS * ms).into_iter();
         let moment = Moment::between(|| readings.next().expect("enough of them"));

@@ -79,7 +79,6 @@ fn a_listing_goes_on_where_the_last_one_ended() {
         assert_eq!(keys("a2", 2), Ok("a3".to_owned()));
         assert_eq!(keys("a3", 2), Ok(String::new()));
         assert_eq!(keys("", 0), Ok(String::new()));
-        assert_eq!(keys("", 0), Ok(String::new()));
     });
 }
 
