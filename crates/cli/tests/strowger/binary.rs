@@ -21,8 +21,19 @@ pub(crate) fn strowger<'a>(args: impl IntoIterator<Item = &'a str>) -> Ran {
 
 /// Runs `strowger` with `args` and gives it `input` to read.
 pub(crate) fn fed<'a>(args: impl IntoIterator<Item = &'a str>, input: &[u8]) -> Ran {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
-        .args(args)
+    run(&mut command(args), input)
+}
+
+/// `strowger` with `args`, to be run.
+pub(crate) fn command<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+    command.args(args);
+    command
+}
+
+/// Runs a command and gives it `input` to read.
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> Ran {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::binary::{fed, strowger};
+use crate::binary::{command, fed, run, strowger};
 
 fn path(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -98,6 +98,59 @@ fn a_module_of_any_compiler_becomes_a_component() {
     let ran = strowger(build);
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("core.wasm: "), "{}", ran.err);
+}
+
+/// A cargo that has built already: what it is asked where it puts things is where they are.
+const CARGO: &str = r#"#!/bin/sh
+target="${CARGO_TARGET_DIR:-$PWD/target}"
+case " $* " in
+*" metadata "*)
+  package="{\"name\": \"it\", \"manifest_path\": \"$PWD/Cargo.toml\"}"
+  echo "{\"packages\": [$package], \"target_directory\": \"$target\"}" ;;
+*" build "*)
+  mkdir -p "$target/wasm32-unknown-unknown/release"
+  cp core.wasm "$target/wasm32-unknown-unknown/release/it.wasm" ;;
+esac
+"#;
+
+#[cfg(unix)]
+#[test]
+fn a_package_is_built_where_the_caller_wants_builds_to_be() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let folder = folder.path().canonicalize().expect("it is there");
+    let write = |name: &str, text: &[u8]| {
+        let place = folder.join(name);
+        std::fs::create_dir_all(place.parent().expect("inside")).expect("it is ours");
+        std::fs::write(&place, text).expect("it is ours");
+        place
+    };
+    let module = wat::parse_str("(module)").expect("it parses");
+    write("package/core.wasm", &module);
+    write("package/Cargo.toml", b"");
+    let programs = [
+        write("bin/cargo", CARGO.as_bytes()),
+        // It has every target.
+        write("bin/rustc", b"#!/bin/sh\necho /\n"),
+    ];
+    for program in &programs {
+        let all = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(program, all).expect("it is ours");
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", folder.join("bin").display());
+    for target in [None, Some(folder.join("elsewhere"))] {
+        let mut command = command(["component", "build", "package"]);
+        command.current_dir(&folder).env("PATH", &path);
+        command
+            .env("RUSTC", &programs[1])
+            .env_remove("CARGO_TARGET_DIR");
+        command.envs(target.map(|target| ("CARGO_TARGET_DIR", target)));
+        let ran = run(&mut command, b"");
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.starts_with("package/it.wasm: "), "{}", ran.out);
+    }
 }
 
 /// Does nothing well: every result is at address 16, where all is 0.

@@ -165,7 +165,6 @@ fn compile(folder: &Path) -> Done {
     });
     let flags: Vec<String> = flags.collect();
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    cargo.env_remove("CARGO_TARGET_DIR");
     let ran = cargo.current_dir(folder).status();
     match ran {
         Ok(status) if status.success() => Ok(()),
