@@ -20,6 +20,7 @@ mod address;
 pub(crate) mod bits;
 mod bridge;
 mod cause;
+pub(crate) mod check;
 pub(crate) mod condition;
 mod construct;
 mod control;

@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use crate::compare::{Difference, Ignore, compare_in};
-use crate::ie::descriptor::UNLISTED;
+use crate::ie::element::UNLISTED;
 use crate::ie::field::Reader;
 use crate::ie::{IeType, Value};
 use crate::message::MessageView;

@@ -48,6 +48,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 const SMALL: &[(&str, &[&str])] = &[(
     "strowger-pfcp",
     &[
+        "litemap",
         "proptest",
         "rustc-hash",
         "serde_json",

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition::Conditions;
-use crate::ie::{IeType, Release, Rest};
+use crate::ie::{IeType, Release};
 use crate::wire::{Part, Writer};
 
 pub use super::describe::{canonical, describe};
@@ -455,12 +455,6 @@ impl Group {
         self.find(ie).map(|(_, member)| member)
     }
 }
-
-/// A group without a table: each element may be in it, and none is known.
-pub(crate) static UNLISTED: Group = Group::new(None, "", &[], |part, out| {
-    Rest::of(part).arrange(out, out.out.len(), &UNLISTED);
-    Ok(())
-});
 
 /// Returns the place of a type in a table.
 pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {

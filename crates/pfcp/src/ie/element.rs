@@ -1,6 +1,6 @@
 use super::descriptor::{Descriptor, Group};
 use crate::error::{Error, ErrorKind};
-use crate::ie::IeType;
+use crate::ie::{IeType, Rest};
 use crate::wire::{Below, Index, Node, Part, Tree, Writer};
 
 /// A typed element: a row of the tables.
@@ -100,6 +100,12 @@ pub(crate) fn fill_run<T: Owned>(
     }
     Ok(())
 }
+
+/// A group without a table: each element may be in it, and none is known.
+pub(crate) static UNLISTED: Group = Group::new(None, "", &[], |part, out| {
+    Rest::of(part).arrange(out, out.out.len(), &UNLISTED);
+    Ok(())
+});
 
 /// Says which of the members is missing first.
 #[cold]

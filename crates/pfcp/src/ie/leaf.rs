@@ -1,29 +1,5 @@
 //! The macros behind the rows of elements with fields.
 
-use super::field::Reader;
-use crate::error::ErrorKind;
-
-/// Checks flags, of which the octets of `known` tell those that there are.
-pub(crate) fn are_flags(value: &[u8], least: usize, known: &[u8]) -> Result<bool, ErrorKind> {
-    let mut reader = Reader::new(value);
-    let octets = reader.flags(least, known.len())?;
-    let mut both = octets.iter().zip(known);
-    let spare = both.clone().any(|(octet, known)| octet & !known != 0);
-    let last = both.rposition(|(octet, known)| octet & known != 0);
-    let written = last.map_or(0, |last| last + 1).max(least);
-    Ok(!spare && reader.is_empty() && written == value.len())
-}
-
-/// Any octets are such a value.
-#[expect(clippy::unnecessary_wraps, reason = "others have to look")]
-pub(crate) const fn are_octets(_: &[u8]) -> Result<bool, ErrorKind> {
-    Ok(true)
-}
-
-pub(crate) fn octets_again(value: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(value);
-}
-
 /// Implements [`Ie`](super::Ie) for a leaf that has `read(&mut Reader)` and `put(&mut Vec)`.
 macro_rules! leaf_ie {
     ($name:ident, $owned:ty, $view:ty, $leaf:expr, $ie:expr) => {
@@ -319,8 +295,8 @@ macro_rules! strings {
                     since: $crate::ie::IeType::$ie.since(),
                     values: None,
                 }],
-                check: $crate::ie::leaf::are_octets,
-                again: $crate::ie::leaf::octets_again,
+                check: $crate::ie::check::are_octets,
+                again: $crate::ie::check::octets_again,
                 quick: $crate::ie::descriptor::Quick::NONE,
             },
             $crate::ie::IeType::$ie
@@ -441,7 +417,7 @@ macro_rules! flags {
                 }),*],
                 check: |value| {
                     let known = &$name::KNOWN.to_le_bytes()[..$most];
-                    $crate::ie::leaf::are_flags(value, $least, known)
+                    $crate::ie::check::are_flags(value, $least, known)
                 },
                 again: $crate::ie::leaf::leaf_checks!(again $name),
                 quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0]),

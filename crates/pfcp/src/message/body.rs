@@ -22,8 +22,7 @@ use super::session::{
     SessionReportResponseView,
 };
 use crate::error::Error;
-use crate::ie::descriptor::UNLISTED;
-use crate::ie::element::Owned;
+use crate::ie::element::{Owned, UNLISTED};
 use crate::ie::{Group, Rest};
 use crate::wire::{Part, Writer};
 
