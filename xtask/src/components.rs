@@ -123,6 +123,7 @@ impl With {
                 None => Rust::find()?,
             };
             let rust = self.rust.insert(rust);
+            wrap.envs(rust.rustc.map(|rustc| ("RUSTC", rustc)));
             step::output(wrap.arg(&from))?;
             return Ok((built, rust.version.clone()));
         }

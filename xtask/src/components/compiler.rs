@@ -7,10 +7,12 @@ use crate::tools;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Who builds guests in Rust: what `strowger component build` finds by itself, which is Debian's
-/// in the end.
+/// Who builds guests in Rust: the one that runs this, if it has the target; else Debian's, which
+/// is the same everywhere; else a nightly one, as `strowger component build` takes it.
 pub(super) struct Rust {
     pub(super) version: String,
+    /// The compiler, where it is not the one that cargo takes by itself.
+    pub(super) rustc: Option<&'static str>,
 }
 
 impl Rust {
@@ -24,29 +26,28 @@ impl Rust {
         };
         let library = said(plain(), &["--print", "target-libdir", "--target", TARGET]);
         if library.is_some_and(|folder| Path::new(&folder).is_dir()) {
-            return Self::of(plain(), "");
-        }
-        for rustc in [&plain as &dyn Fn() -> Command, &nightly] {
-            let root = said(rustc(), &["--print", "sysroot"]);
-            if root.is_some_and(|root| has_sources(&root)) {
-                return Self::of(rustc(), LIBRARY);
-            }
+            return Self::of(plain(), "", None);
         }
         if !has_sources("/usr") {
             DEBIAN.into_iter().for_each(tools::install);
         }
         if has_sources("/usr") {
-            return Self::of(Command::new(DEBIAN_RUSTC), LIBRARY);
+            return Self::of(Command::new(DEBIAN_RUSTC), LIBRARY, Some(DEBIAN_RUSTC));
+        }
+        for rustc in [&plain as &dyn Fn() -> Command, &nightly] {
+            let root = said(rustc(), &["--print", "sysroot"]);
+            if root.is_some_and(|root| has_sources(&root)) {
+                return Self::of(rustc(), LIBRARY, None);
+            }
         }
         let hint = format!("rustup target add {TARGET}");
         Err(format!("Rust has neither {TARGET} nor its sources: {hint}"))
     }
 
-    fn of(rustc: Command, more: &str) -> Result<Self, String> {
-        let version = said(rustc, &["--version"]).ok_or("rustc does not say its version")?;
-        Ok(Self {
-            version: format!("{version}{more}"),
-        })
+    fn of(compiler: Command, more: &str, rustc: Option<&'static str>) -> Result<Self, String> {
+        let version = said(compiler, &["--version"]).ok_or("rustc does not say its version")?;
+        let version = format!("{version}{more}");
+        Ok(Self { version, rustc })
     }
 }
 
