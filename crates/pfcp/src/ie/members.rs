@@ -111,15 +111,11 @@ macro_rules! group_struct {
             $($crate::ie::members::member_setter!($kind $field: $type);)*
 
             pub(crate) fn write_members(&self, out: &mut $crate::wire::Writer<'_>) {
-                if !self.rest.is_empty() {
-                    let start = out.out.len();
-                    // What is rare copies the members, or all this would be compiled twice.
-                    let mut plain = self.clone();
-                    plain.rest.clear();
-                    plain.write_members(out);
-                    return self.rest.arrange(out, start, Self::GROUP);
-                }
+                let start = out.out.len();
                 $($crate::ie::members::member_put!($kind self.$field, out);)*
+                if !self.rest.is_empty() {
+                    self.rest.arrange(out, start, Self::GROUP);
+                }
             }
         }
 
