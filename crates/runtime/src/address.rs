@@ -14,15 +14,19 @@ use crate::actor::Actor;
 use crate::cell::{ActorId, AnyCell, Cell, Phase};
 use crate::event::Event;
 use crate::exit::Exit;
-use crate::expiry::left;
 use crate::info::ActorInfo;
 use crate::mailbox::{Mailbox, Refused, System};
 use crate::metric::Count;
 use crate::path::Path;
-use crate::recipient::{Recipient, Turn};
+use crate::recipient::Recipient;
 use crate::reply::{self, Ask, Request, Unanswered};
 use crate::ring::{self, Asking};
+use crate::schedule::strand::Whole;
+use crate::sending::Sending;
 use crate::supervision::DynamicRef;
+
+/// What is refused is not taken.
+const KEPT: &str = "a message that is refused stays";
 
 /// Says that an actor's message type takes messages of type `T`.
 ///
@@ -77,16 +81,6 @@ impl<T> SendError<T> {
             | Self::Expired(message) => message,
         }
     }
-
-    /// The same error with another message.
-    pub(crate) fn map<S>(self, convert: impl FnOnce(T) -> S) -> SendError<S> {
-        match self {
-            Self::Closed(message) => SendError::Closed(convert(message)),
-            Self::Full(message) => SendError::Full(convert(message)),
-            Self::Draining(message) => SendError::Draining(convert(message)),
-            Self::Expired(message) => SendError::Expired(convert(message)),
-        }
-    }
 }
 
 impl<T> fmt::Debug for SendError<T> {
@@ -100,12 +94,14 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl<T> From<Refused<T>> for SendError<T> {
-    fn from(refused: Refused<T>) -> Self {
-        match refused {
-            Refused::Closed(message) => Self::Closed(message),
-            Refused::Full(message) => Self::Full(message),
-            Refused::Draining(message) => Self::Draining(message),
+impl Refused {
+    /// The error that hands the message back.
+    #[cold]
+    pub(crate) fn hand_back<T>(self, message: T) -> SendError<T> {
+        match self {
+            Self::Closed => SendError::Closed(message),
+            Self::Full => SendError::Full(message),
+            Self::Draining => SendError::Draining(message),
         }
     }
 }
@@ -189,7 +185,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        self.0.send(message, None).map(drop)
+        self.0.send_now(message, None).map(drop)
     }
 
     /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
@@ -199,18 +195,15 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # Errors
     /// Hands the message back: `Full` if the rule is to fail, `Draining` while the actor is
     /// drained, `Closed` after its end.
-    #[inline]
-    pub async fn tell<T>(&self, message: T) -> Result<(), SendError<T>>
+    #[inline(always)]
+    pub fn tell<T>(
+        &self,
+        message: T,
+    ) -> impl Future<Output = Result<(), SendError<T>>> + use<'_, M, T>
     where
         M: Accepts<T>,
     {
-        match self.0.send(message, None) {
-            Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
-                let turn = self.deliver_in_turn(message, None);
-                Box::pin(turn).await.map(drop)
-            }
-            done => done.map(drop),
-        }
+        Sending::new(&self.0, message)
     }
 
     /// Sends a message, which is wanted until a time; returns its number in the mailbox.
@@ -223,36 +216,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        match self.0.send(message, until) {
-            Err(SendError::Full(message)) if self.0.mailbox.spec().waits() => {
-                Box::pin(self.deliver_in_turn(message, until)).await
-            }
-            done => done,
-        }
-    }
-
-    /// Waits for room, and sends then. Apart, or every hook that tells would have room for it.
-    async fn deliver_in_turn<T>(
-        &self,
-        message: T,
-        until: Option<Instant>,
-    ) -> Result<u64, SendError<T>>
-    where
-        M: Accepts<T>,
-    {
-        let mut turn = Turn::new(&*self.0);
-        let placed = match until {
-            None => Some(turn.reserve().await),
-            Some(until) => {
-                let alarms = &self.0.node.shared.alarms;
-                alarms.within(left(until), turn.reserve()).await
-            }
-        };
-        match placed {
-            None => Err(SendError::Expired(message)),
-            Some(false) => Err(self.0.mailbox.refusal(message).into()),
-            Some(true) => Ok(self.0.fill(turn.take(), M::wrap(message), until)),
-        }
+        Sending::new(&self.0, message).deliver(until).await
     }
 
     /// Sends a request and waits for its answer, up to the default deadline of the system.
@@ -433,19 +397,34 @@ async fn ended(cell: &dyn AnyCell) -> Exit {
 
 impl<M: Send + 'static> Cell<M> {
     #[inline]
-    pub(crate) fn send<T>(&self, message: T, until: Option<Instant>) -> Result<u64, SendError<T>>
+    pub(crate) fn send<T>(
+        &self,
+        message: &mut Option<Whole<T>>,
+        until: Option<Instant>,
+    ) -> Result<u64, Refused>
     where
         M: Accepts<T>,
     {
-        match self.mailbox.push(message, until, M::wrap) {
-            Ok(placed) => {
-                if placed.dropped > 0 {
-                    self.overflowed(placed.dropped);
-                }
-                Ok(placed.number)
-            }
-            Err(refused) => Err(refused.into()),
+        let placed = self.mailbox.push(message, until, M::wrap)?;
+        if placed.dropped > 0 {
+            self.overflowed(placed.dropped);
         }
+        Ok(placed.number)
+    }
+
+    /// Sends a message without waiting.
+    #[inline]
+    pub(crate) fn send_now<T>(
+        &self,
+        message: T,
+        until: Option<Instant>,
+    ) -> Result<u64, SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let mut message = Some(Whole::new(message));
+        let sent = self.send(&mut message, until);
+        sent.map_err(|refused| refused.hand_back(message.take().expect(KEPT).into_inner()))
     }
 
     /// Sends a message; an idle actor handles it here and now, on the caller's stack, if this is a
@@ -457,9 +436,10 @@ impl<M: Send + 'static> Cell<M> {
     {
         let scheduler = &self.node.shared.scheduler;
         if !scheduler.may_visit() {
-            return self.send(message, None);
+            return self.send_now(message, None);
         }
-        let (put, idle) = self.mailbox.offer(message, M::wrap);
+        let mut message = Some(Whole::new(message));
+        let (put, idle) = self.mailbox.offer(&mut message, M::wrap);
         if let Some((ready, place)) = idle {
             scheduler.visit(ready, place);
         }
@@ -470,7 +450,7 @@ impl<M: Send + 'static> Cell<M> {
                 }
                 Ok(placed.number)
             }
-            Err(refused) => Err(refused.into()),
+            Err(refused) => Err(refused.hand_back(message.take().expect(KEPT).into_inner())),
         }
     }
 

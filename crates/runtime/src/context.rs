@@ -24,7 +24,7 @@ use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
 use crate::run;
 use crate::schedule::TaskHandle;
-use crate::schedule::strand::{Held as Taken, Kept, Sole};
+use crate::schedule::strand::{Held as Taken, Kept, Sole, Whole};
 use crate::stream::{OwnedSources, Source, SourceSpec};
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
@@ -446,7 +446,7 @@ impl<A: Actor> Context<A> {
 
     /// Takes the next message of those that are ready.
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> Option<A::Msg> {
+    pub(crate) fn take(&mut self) -> Option<Whole<A::Msg>> {
         self.receiver.get_mut().take(&self.cell.mailbox)
     }
 
@@ -455,7 +455,7 @@ impl<A: Actor> Context<A> {
     pub(crate) fn look<'a>(
         &mut self,
         lanes: Option<Taken<'a, Lanes<A::Msg>>>,
-        message: &mut Option<A::Msg>,
+        message: &mut Option<Whole<A::Msg>>,
     ) -> Look<'a, A::Msg> {
         let receiver = self.receiver.get_mut();
         receiver.look(&self.cell.mailbox, lanes, message)

@@ -54,7 +54,7 @@ impl<M: Send + 'static> ActorRef<M> {
         M: Accepts<T>,
     {
         let until = clock::later(self.0.node.shared.now(), ttl);
-        self.0.send(message, Some(until)).map(drop)
+        self.0.send_now(message, Some(until)).map(drop)
     }
 }
 

@@ -123,6 +123,7 @@ mod reply;
 mod ring;
 mod run;
 mod schedule;
+mod sending;
 mod splitmix;
 mod stream;
 mod strike;

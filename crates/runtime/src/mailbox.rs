@@ -32,7 +32,7 @@ use crate::exit::{Exit, discard};
 use crate::info::COUNTED;
 use crate::monitor::Signal;
 use crate::planted::{Bug, planted};
-use crate::schedule::strand::{Held, Ready, Strand};
+use crate::schedule::strand::{Held, Lane, Ready, Strand, Whole};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
@@ -46,6 +46,9 @@ use term::Term;
 /// An actor that waits for messages: the right to run it, and where it belongs.
 pub(crate) type Idle = (Ready, u32);
 
+/// What a sender promises.
+const ONCE: &str = "a message is sent once";
+
 /// What overtakes every message.
 #[derive(Debug)]
 pub(crate) enum System {
@@ -56,12 +59,12 @@ pub(crate) enum System {
     PipePanicked(u64, Arc<str>),
 }
 
-/// Why a message was not taken, with the message.
-#[derive(Debug)]
-pub(crate) enum Refused<T> {
-    Closed(T),
-    Draining(T),
-    Full(T),
+/// Why a message was not taken. It stays with the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Closed,
+    Draining,
+    Full,
 }
 
 /// What the receiver takes next.
@@ -96,7 +99,7 @@ pub(crate) struct Mailbox<M> {
 // What is needed for each message comes first.
 #[repr(C)]
 pub(crate) struct Lanes<M> {
-    user: VecDeque<M>,
+    user: Lane<M>,
     /// How much of its batch the receiver had not handled when that was last looked at.
     batched: usize,
     /// With so many in line and in the batch, more is to be done for a message than to put it in.
@@ -182,26 +185,14 @@ impl<M> Lanes<M> {
 
     /// Puts a message in; returns its number.
     #[inline(always)]
-    fn push(&mut self, message: M, until: Option<Instant>) -> u64 {
+    fn push(&mut self, message: impl FnOnce() -> M, until: Option<Instant>) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
         if let Some(until) = until {
             self.set_term(number, Term::Until(until));
         }
-        if self.user.len() == self.user.capacity() {
-            self.make_room();
-        }
-        self.user.push_back(message);
+        self.user.push(message());
         number
-    }
-
-    #[cold]
-    fn make_room(&mut self) {
-        // An actor that is asked now and then never needs more than one.
-        match self.user.capacity() {
-            0 => self.user.reserve_exact(1),
-            _ => self.user.reserve(1),
-        }
     }
 
     /// Notes how many wait when one more is put in: beyond what was noted by more than a
@@ -294,7 +285,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn new(spec: MailboxSpec) -> Self {
         Self {
             lanes: Strand::new(Lanes {
-                user: VecDeque::new(),
+                user: Lane::new(),
                 batched: 0,
                 plenty: 0,
                 pushed: 0,
@@ -337,14 +328,14 @@ impl<M> Mailbox<M> {
         self.batched.load(Ordering::Relaxed)
     }
 
-    /// Puts a message in if there is room; `wrap` runs only then, under the lock.
+    /// Puts a message in if there is room; it is taken and wrapped only then, under the lock.
     #[inline]
     pub(crate) fn push<T>(
         &self,
-        message: T,
+        message: &mut Option<Whole<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Placed, Refused<T>> {
+    ) -> Result<Placed, Refused> {
         self.put(message, until, wrap, rouse)
     }
 
@@ -353,9 +344,9 @@ impl<M> Mailbox<M> {
     #[inline]
     pub(crate) fn offer<T>(
         &self,
-        message: T,
+        message: &mut Option<Whole<T>>,
         wrap: impl FnOnce(T) -> M,
-    ) -> (Result<Placed, Refused<T>>, Option<Idle>) {
+    ) -> (Result<Placed, Refused>, Option<Idle>) {
         let mut claimed = None;
         let put = self.put(message, None, wrap, |mut lanes| {
             if mem::take(&mut lanes.receiving) {
@@ -369,19 +360,19 @@ impl<M> Mailbox<M> {
     #[inline(always)]
     fn put<T>(
         &self,
-        message: T,
+        message: &mut Option<Whole<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
         then: impl FnOnce(Held<'_, Lanes<M>>),
-    ) -> Result<Placed, Refused<T>> {
+    ) -> Result<Placed, Refused> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
-            return Err(lanes.gate.refuse(message));
+            return Err(lanes.gate.refusal());
         }
         if lanes.user.len() + lanes.batched >= lanes.plenty && self.is_full(&mut lanes) {
             return self.push_over(lanes, message, until, wrap);
         }
-        let number = lanes.push(wrap(message), until);
+        let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
         then(lanes);
         Ok(Placed { number, dropped: 0 })
     }
@@ -403,23 +394,23 @@ impl<M> Mailbox<M> {
     fn push_over<T>(
         &self,
         mut lanes: Held<'_, Lanes<M>>,
-        message: T,
+        message: &mut Option<Whole<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Placed, Refused<T>> {
+    ) -> Result<Placed, Refused> {
         // What is displaced is dropped after the lock: its destructor is foreign code.
-        let displaced: VecDeque<M> = match self.overflow {
-            Overflow::Wait | Overflow::Fail => return Err(Refused::Full(message)),
+        let displaced = match self.overflow {
+            Overflow::Wait | Overflow::Fail => return Err(Refused::Full),
             Overflow::DropNewest => {
                 lanes.rare().dropped += 1;
                 drop(lanes);
-                drop(message);
+                drop(message.take());
                 return Ok(Placed {
                     number: u64::MAX,
                     dropped: 1,
                 });
             }
-            Overflow::DropOldest => lanes.user.pop_front().into_iter().collect(),
+            Overflow::DropOldest => lanes.user.take_first(),
             Overflow::KeepLatest => mem::take(&mut lanes.user),
         };
         lanes.note_gone(displaced.len() as u64);
@@ -428,9 +419,9 @@ impl<M> Mailbox<M> {
         lanes.rare().dropped += count;
         let front = lanes.front(self.batched());
         lanes.forget_terms(front);
-        let number = lanes.push(wrap(message), until);
+        let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
         rouse(lanes);
-        discard(displaced);
+        discard(displaced.into_values());
         Ok(Placed {
             number,
             dropped: count,
@@ -476,17 +467,17 @@ impl<M> Mailbox<M> {
     }
 
     /// A place now, if there is one; `Ok(None)` where the rule always makes room.
-    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refused<()>> {
+    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refused> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
-            return Err(lanes.gate.refuse(()));
+            return Err(lanes.gate.refusal());
         }
         if !self.spec().batches() {
             return Ok(None);
         }
         let used = lanes.user.len() + self.batched() + lanes.granted();
         if used >= self.capacity || lanes.has_ungranted() {
-            return Err(Refused::Full(()));
+            return Err(Refused::Full);
         }
         let waiting = lanes.line();
         let ticket = waiting.next_ticket;
@@ -512,12 +503,13 @@ impl<M> Mailbox<M> {
         }
         let depth = lanes.user.len() + self.batched() + 1;
         lanes.note_depth(depth, self.capacity);
-        let number = lanes.push(message, until);
+        let number = lanes.push(|| message, until);
         rouse(lanes);
         Some(number)
     }
 
     /// Gives a place, or a turn, back.
+    #[cold]
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut lanes = self.lanes.lock();
         let Some(waiting) = lanes.waiting_mut() else {

@@ -94,7 +94,7 @@ impl<T: Send + 'static> Recipient<T> {
                 };
                 match placed {
                     None => Err(SendError::Expired(message)),
-                    Some(false) => Err(self.0.refusal().map(|()| message)),
+                    Some(false) => Err(self.0.refusal().hand_back(message)),
                     Some(true) => {
                         self.0.fill(turn.take(), message, until);
                         Ok(())
@@ -129,11 +129,11 @@ impl<T: Send + 'static> Recipient<T> {
 pub(crate) trait Line: Send + Sync {
     fn waits(&self) -> bool;
     /// A place now: `Ok(None)` where the rule always makes room.
-    fn try_reserve(&self) -> Result<Option<u64>, Refused<()>>;
+    fn try_reserve(&self) -> Result<Option<u64>, Refused>;
     fn poll_reserve(&self, ticket: &mut Option<u64>, cx: &Context<'_>) -> Poll<bool>;
     fn give_up(&self, ticket: u64);
     /// Why there is no room any more.
-    fn refusal(&self) -> SendError<()>;
+    fn refusal(&self) -> Refused;
 }
 
 impl<M: Send + 'static> Line for Cell<M> {
@@ -141,7 +141,7 @@ impl<M: Send + 'static> Line for Cell<M> {
         self.mailbox.spec().waits()
     }
 
-    fn try_reserve(&self) -> Result<Option<u64>, Refused<()>> {
+    fn try_reserve(&self) -> Result<Option<u64>, Refused> {
         self.mailbox.try_reserve()
     }
 
@@ -153,8 +153,8 @@ impl<M: Send + 'static> Line for Cell<M> {
         self.mailbox.give_up(ticket);
     }
 
-    fn refusal(&self) -> SendError<()> {
-        self.mailbox.refusal(()).into()
+    fn refusal(&self) -> Refused {
+        self.mailbox.refusal()
     }
 }
 
@@ -171,11 +171,25 @@ impl<'a, L: Line + ?Sized> Turn<'a, L> {
 
     /// Waits for a place; false when the actor has ended.
     pub(crate) async fn reserve(&mut self) -> bool {
-        poll_fn(|cx| self.line.poll_reserve(&mut self.ticket, cx)).await
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// As `reserve`.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
+        self.line.poll_reserve(&mut self.ticket, cx)
+    }
+
+    /// Whether there is one in line.
+    pub(crate) const fn waits(&self) -> bool {
+        self.ticket.is_some()
+    }
+
+    pub(crate) const fn line(&self) -> &'a L {
+        self.line
     }
 
     /// Takes the place, to be filled at once.
-    pub(crate) fn take(mut self) -> u64 {
+    pub(crate) fn take(&mut self) -> u64 {
         self.ticket
             .take()
             .expect("taken once, after the reservation")
@@ -204,7 +218,7 @@ where
     T: Send + 'static,
 {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
-        self.send(message, until).map(drop)
+        self.send_now(message, until).map(drop)
     }
 
     fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
@@ -230,7 +244,7 @@ impl<T, U> Line for Mapped<T, U> {
         self.inner.waits()
     }
 
-    fn try_reserve(&self) -> Result<Option<u64>, Refused<()>> {
+    fn try_reserve(&self) -> Result<Option<u64>, Refused> {
         self.inner.try_reserve()
     }
 
@@ -242,7 +256,7 @@ impl<T, U> Line for Mapped<T, U> {
         self.inner.give_up(ticket);
     }
 
-    fn refusal(&self) -> SendError<()> {
+    fn refusal(&self) -> Refused {
         self.inner.refusal()
     }
 }
@@ -251,14 +265,14 @@ impl<T: Send + 'static, U: Send + 'static> Tell<T> for Mapped<T, U> {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         // The place comes first: once converted, the message could not be handed back.
         match self.inner.try_reserve() {
-            Err(refused) => Err(SendError::from(refused).map(|()| message)),
+            Err(refused) => Err(refused.hand_back(message)),
             Ok(None) => {
                 // Only an end in this moment refuses it; it is lost as all that waits then.
                 let _lost = self.inner.try_tell((self.convert)(message), until);
                 Ok(())
             }
             Ok(Some(ticket)) => {
-                let turn = Turn {
+                let mut turn = Turn {
                     line: self.inner.line(),
                     ticket: Some(ticket),
                 };
@@ -270,7 +284,7 @@ impl<T: Send + 'static, U: Send + 'static> Tell<T> for Mapped<T, U> {
     }
 
     fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
-        let turn = Turn {
+        let mut turn = Turn {
             line: self.inner.line(),
             ticket: Some(ticket),
         };

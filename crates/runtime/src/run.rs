@@ -21,7 +21,7 @@ use crate::monitor::Signal;
 use crate::path::Path;
 use crate::planted::{Bug, planted};
 use crate::ring;
-use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand};
+use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand, Whole};
 use crate::strike::{Hook, Strike, strike, strikes};
 use crate::supervision::Answer;
 use crate::trace;
@@ -164,7 +164,7 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         cell: &Cell<A::Msg>,
         lanes: Option<Held<'_, Lanes<A::Msg>>>,
         task: &task::Context<'_>,
-        message: &mut Option<A::Msg>,
+        message: &mut Option<Whole<A::Msg>>,
     ) -> Step<Errand<A>> {
         // The last one was.
         self.cx.handling = false;
@@ -192,7 +192,7 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     fn handle<'a>(
         &'a mut self,
         _: &'a Cell<A::Msg>,
-        message: &mut Option<A::Msg>,
+        message: &mut Option<Whole<A::Msg>>,
     ) -> Option<impl Future<Output = Result<(), A::Error>> + Send + use<'a, A>> {
         let Stage::Grown(actor) = &mut self.stage else {
             return None;
@@ -204,7 +204,7 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
                 self.cx.take()?
             }
         };
-        Some(actor.handle(message, &mut self.cx))
+        Some(actor.handle(message.into_inner(), &mut self.cx))
     }
 
     fn exit(error: A::Error) -> Exit {
@@ -343,7 +343,7 @@ impl<A: Actor> Incarnation<A> {
         cell: &Cell<A::Msg>,
         mut lanes: Option<Held<'_, Lanes<A::Msg>>>,
         task: &task::Context<'_>,
-        to: &mut Option<A::Msg>,
+        to: &mut Option<Whole<A::Msg>>,
     ) -> Step<Errand<A>> {
         if cell.node.is_killed() {
             return Step::End(Exit::Killed);
@@ -379,7 +379,7 @@ impl<A: Actor> Incarnation<A> {
             if cell.node.is_traced() || strike.is_due() {
                 return Step::Errand(Errand::Watched(message, strike));
             }
-            *to = Some(message);
+            *to = Some(Whole::new(message));
             return Step::Message;
         }
     }

@@ -1,12 +1,12 @@
 //! The messages that a receiver took out together.
 
-use std::collections::VecDeque;
 use std::mem;
 
-/// A queue that is made when first needed, and costs an address until then: an actor that takes
-/// its messages one by one never needs it.
-#[expect(clippy::box_collection, reason = "a queue in place takes four words")]
-pub(super) struct Batch<M>(Option<Box<VecDeque<M>>>);
+use crate::schedule::strand::{Lane, Whole};
+
+/// A lane that is made when first needed, and costs an address until then, where one in place takes
+/// four: an actor that takes its messages one by one never needs it.
+pub(super) struct Batch<M>(Option<Box<Lane<M>>>);
 
 impl<M> Batch<M> {
     pub(super) const fn new() -> Self {
@@ -24,18 +24,18 @@ impl<M> Batch<M> {
     }
 
     #[inline(always)]
-    pub(super) fn pop_front(&mut self) -> Option<M> {
-        self.0.as_mut()?.pop_front()
+    pub(super) fn pop_front(&mut self) -> Option<Whole<M>> {
+        self.0.as_mut()?.pop()
     }
 
     /// Takes all of a line, and leaves what is in the batch there.
     #[inline(always)]
-    pub(super) fn swap(&mut self, line: &mut VecDeque<M>) {
+    pub(super) fn swap(&mut self, line: &mut Lane<M>) {
         mem::swap(line, self.0.get_or_insert_default());
     }
 
     /// Puts all that is left into a line, last.
-    pub(super) fn append_to(&mut self, line: &mut VecDeque<M>) {
+    pub(super) fn append_to(&mut self, line: &mut Lane<M>) {
         if let Some(batch) = &mut self.0 {
             line.append(batch);
         }

@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 use parking_lot::Mutex;
 
 use super::{Lanes, Mailbox, Refused};
+use crate::schedule::strand::Lane;
 
 /// Whether a mailbox takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +26,10 @@ pub(super) enum Gate {
 }
 
 impl Gate {
-    pub(super) fn refuse<T>(self, message: T) -> Refused<T> {
+    pub(super) const fn refusal(self) -> Refused {
         match self {
-            Self::Closed => Refused::Closed(message),
-            Self::Open | Self::Draining | Self::Drained => Refused::Draining(message),
+            Self::Closed => Refused::Closed,
+            Self::Open | Self::Draining | Self::Drained => Refused::Draining,
         }
     }
 }
@@ -73,13 +74,13 @@ impl<M> Drain<M> {
     }
 
     /// Hands over what was not handled, if somebody waits for it; returns whom to wake.
-    fn finish(&self, left: &mut VecDeque<M>) -> Vec<Waker> {
+    fn finish(&self, left: &mut Lane<M>) -> Vec<Waker> {
         let mut state = self.0.lock();
         match &mut *state {
             State::Running { holders: 0, .. } | State::Over(_) => Vec::new(),
             State::Running { wakers, .. } => {
                 let wakers = std::mem::take(wakers);
-                *state = State::Over(left.drain(..).collect());
+                *state = State::Over(std::mem::take(left).into_values().collect());
                 wakers
             }
         }
@@ -143,7 +144,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Why a message that waited for room is not taken after all.
-    pub(crate) fn refusal<T>(&self, message: T) -> Refused<T> {
-        self.lanes.lock().gate.refuse(message)
+    pub(crate) fn refusal(&self) -> Refused {
+        self.lanes.lock().gate.refusal()
     }
 }

@@ -46,7 +46,7 @@ impl<M> Mailbox<M> {
         let beside = rare.map_or(0, |rare| {
             size_of_val(&**rare) + octets(&rare.completions) + octets(&rare.system)
         });
-        let octets = octets(&lanes.user) + beside + batched * size_of::<M>();
+        let octets = lanes.user.octets() + beside + batched * size_of::<M>();
         let waiting = lanes.user.len() + batched;
         let high_water = if COUNTED {
             (lanes.high_water as usize).max(waiting)

@@ -110,7 +110,7 @@ impl<M> Mailbox<M> {
         drop(lanes);
         wake_all(drainers);
         if count > 0 {
-            discard(user);
+            discard(user.into_values());
         }
         if let Some(own) = own {
             drop_own(own);

@@ -12,7 +12,7 @@ use ::loom::thread;
 use super::{Lanes, Mailbox, MailboxSpec, Next, Receiver, System};
 use crate::exit::Exit;
 use crate::path::Path;
-use crate::schedule::strand::{Held, Host, Life, Mark, Ready, Step, Strand, start};
+use crate::schedule::strand::{Held, Host, Life, Mark, Ready, Step, Strand, Whole, start};
 
 /// An actor that is nothing but its mailbox.
 struct Toy {
@@ -54,12 +54,16 @@ impl Toy {
     }
 
     fn tell(&self, number: u32) -> bool {
-        self.mailbox.push(number, None, |number| number).is_ok()
+        self.mailbox
+            .push(&mut Some(Whole::new(number)), None, |number| number)
+            .is_ok()
     }
 
     /// Asks in place: whether the actor was idle, and ran on this stack.
     fn ask(&self, number: u32) -> bool {
-        let (put, idle) = self.mailbox.offer(number, |number| number);
+        let (put, idle) = self
+            .mailbox
+            .offer(&mut Some(Whole::new(number)), |number| number);
         assert!(put.is_ok(), "there is room");
         let Some((ready, place)) = idle else {
             return false;
@@ -107,11 +111,11 @@ impl Life<Toy> for Taking {
         toy: &Toy,
         lanes: Option<Held<'_, Lanes<u32>>>,
         cx: &Context<'_>,
-        message: &mut Option<u32>,
+        message: &mut Option<Whole<u32>>,
     ) -> Step<()> {
         match self.receiver.poll_next(&toy.mailbox, lanes, cx) {
             Poll::Ready(Next::Message(number)) => {
-                *message = Some(number);
+                *message = Some(Whole::new(number));
                 Step::Message
             }
             Poll::Ready(_) => Step::Errand(()),
@@ -122,10 +126,10 @@ impl Life<Toy> for Taking {
     fn handle<'a>(
         &'a mut self,
         toy: &'a Toy,
-        message: &mut Option<u32>,
+        message: &mut Option<Whole<u32>>,
     ) -> Option<impl Future<Output = Result<(), Exit>> + Send + use<'a>> {
         let number = message.take().or_else(|| self.receiver.take(&toy.mailbox));
-        Some(ready(self.note(toy, number)))
+        Some(ready(self.note(toy, number.map(Whole::into_inner))))
     }
 
     fn exit(exit: Exit) -> Exit {

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::exit::discard;
 use crate::info::COUNTED;
 use crate::planted::{Bug, planted};
-use crate::schedule::strand::{Held, Rest};
+use crate::schedule::strand::{Held, Rest, Whole};
 use crate::schedule::wake::wake;
 use crate::sync::Ordering;
 
@@ -38,6 +38,12 @@ pub(crate) struct Receiver<M> {
 /// After so many messages an actor lets others run.
 pub(super) const BUDGET: u16 = 256;
 
+impl<M> Next<M> {
+    fn ready(message: Whole<M>) -> Poll<Self> {
+        Poll::Ready(Self::Message(message.into_inner()))
+    }
+}
+
 impl<M> Receiver<M> {
     pub(crate) fn new() -> Self {
         Self {
@@ -56,7 +62,7 @@ impl<M> Receiver<M> {
 
     /// Takes the next message of the batch.
     #[inline(always)]
-    pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<M> {
+    pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<Whole<M>> {
         self.ready = self.ready.saturating_sub(1);
         let left = self.batch.len().saturating_sub(1);
         mailbox.batched.store(left, Ordering::Relaxed);
@@ -72,11 +78,11 @@ impl<M> Receiver<M> {
     ) -> Poll<Next<M>> {
         if lanes.is_none() && self.is_ready(mailbox) {
             let message = self.take(mailbox);
-            return message.map_or(Poll::Pending, |message| Poll::Ready(Next::Message(message)));
+            return message.map_or(Poll::Pending, Next::ready);
         }
         let mut message = None;
         match self.look(mailbox, lanes, &mut message) {
-            Look::Message => message.map_or(Poll::Pending, |one| Poll::Ready(Next::Message(one))),
+            Look::Message => message.map_or(Poll::Pending, Next::ready),
             Look::Rest => Poll::Pending,
             Look::More(lanes) => {
                 let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
@@ -102,7 +108,7 @@ impl<M> Receiver<M> {
         &mut self,
         mailbox: &Mailbox<M>,
         lanes: Option<Held<'a, Lanes<M>>>,
-        to: &mut Option<M>,
+        to: &mut Option<Whole<M>>,
     ) -> Look<'a, M> {
         if mailbox.is_calling() || !self.batch.is_empty() {
             return Look::More(lanes);
@@ -131,7 +137,7 @@ impl<M> Receiver<M> {
                 return Look::Rest;
             }
             // One alone is taken from where it is.
-            1 => *to = lanes.user.pop_front(),
+            1 => *to = lanes.user.pop(),
             _ => {
                 self.batch.swap(&mut lanes.user);
                 *to = self.batch.pop_front();
@@ -177,7 +183,7 @@ impl<M> Receiver<M> {
         mut lanes: Held<'_, Lanes<M>>,
         cx: &Context<'_>,
     ) -> Poll<Next<M>> {
-        let mut stale = Vec::new();
+        let mut stale: Vec<Whole<M>> = Vec::new();
         self.count(&mut lanes);
         if self.is_spent(&lanes) {
             drop(lanes);
@@ -204,10 +210,10 @@ impl<M> Receiver<M> {
             if stale.is_empty() {
                 let message = match mailbox.spec().batches() {
                     true => self.batch.pop_front(),
-                    false => lanes.user.pop_front(),
+                    false => lanes.user.pop(),
                 };
                 lanes.aside = message.is_none();
-                message.map(Next::Message)
+                message.map(|message| Next::Message(message.into_inner()))
             } else {
                 Some(Next::Expired(stale.len() as u64))
             }
@@ -252,13 +258,13 @@ impl<M> Receiver<M> {
 
     /// Takes the messages at the front of the line that nobody wants any more.
     #[cold]
-    fn take_stale(&mut self, lanes: &mut Lanes<M>, batches: bool, stale: &mut Vec<M>) {
+    fn take_stale(&mut self, lanes: &mut Lanes<M>, batches: bool, stale: &mut Vec<Whole<M>>) {
         let mut front = lanes.front(self.batch.len());
         while lanes.is_stale(front) {
             let message = if batches {
                 self.batch.pop_front()
             } else {
-                lanes.user.pop_front()
+                lanes.user.pop()
             };
             stale.extend(message);
             front += 1;

@@ -169,7 +169,7 @@ where
         actor: actor.erase(),
         number,
     };
-    match actor.0.send(message, None) {
+    match actor.0.send_now(message, None) {
         Ok(number) => Put::Done(Ok(ticket(number))),
         Err(SendError::Full(message)) if actor.0.mailbox.spec().waits() => {
             let (actor, address) = (actor.clone(), address.clone());

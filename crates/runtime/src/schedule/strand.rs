@@ -29,7 +29,8 @@
 //!    While it is there, it is also in the body, and nothing but it touches the life.
 //! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot),
 //!    [`next`]).
-//! 7. What only its owner may touch is shared with others as a thing they can do nothing with
+//! 7. A message on its way is there until it is taken out ([`Whole`], [`Lane`]).
+//! 8. What only its owner may touch is shared with others as a thing they can do nothing with
 //!    ([`Sole`]).
 
 #![allow(
@@ -41,6 +42,7 @@ mod berth;
 mod body;
 mod current;
 mod kept;
+mod lane;
 mod lock;
 #[cfg(all(test, strowger_loom))]
 pub(super) mod loom;
@@ -66,6 +68,7 @@ use body::Stand;
 pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
 pub(crate) use kept::Kept;
+pub(crate) use lane::{Lane, Whole};
 pub(crate) use lock::{Guard, Lock};
 pub(crate) use next::{Filler, Next};
 pub(crate) use slot::{Giver, Taker, slot};

@@ -248,6 +248,18 @@ fn tell_that_is_given_up_sends_nothing_and_blocks_nobody() {
 }
 
 #[test]
+fn tell_sends_when_it_is_awaited_and_not_before() {
+    let system = TestSystem::new(1);
+    let (slow, probe) = slow(&system, MailboxSpec::bounded(2));
+    let second = slow.tell(Number(2));
+    drop(slow.tell(Number(3)));
+    slow.try_tell(Number(1)).unwrap();
+    system.run(second).unwrap();
+    system.advance(5 * SECOND);
+    assert_eq!(probe.drain(), [1, 2]);
+}
+
+#[test]
 fn those_who_wait_get_their_message_back_at_the_end() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::bounded(1));

@@ -9,7 +9,7 @@ use std::ptr;
 use std::task::{Context, Poll};
 
 use super::scratch::{Came, Desk, Done, Work};
-use super::{Held, Host};
+use super::{Held, Host, Whole};
 use crate::exit::{Exit, discard, panic_text};
 
 /// What an incarnation keeps between two turns.
@@ -33,14 +33,14 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
         host: &C,
         data: Option<Held<'_, C::Data>>,
         cx: &Context<'_>,
-        message: &mut Option<Self::Message>,
+        message: &mut Option<Whole<Self::Message>>,
     ) -> Step<Self::Errand>;
 
     /// Handles this message, or else the next one, if it can be.
     fn handle<'a>(
         &'a mut self,
         host: &'a C,
-        message: &mut Option<Self::Message>,
+        message: &mut Option<Whole<Self::Message>>,
     ) -> Option<impl Future<Output = Result<(), Self::Failure>> + Send + use<'a, C, Self>>;
 
     /// What a failure means.

@@ -11,7 +11,9 @@ use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::{Held, Host, Life, Lock, Mark, Next, Ready, Rest, Step, Strand, abandon, slot, start};
+use super::{
+    Held, Host, Life, Lock, Mark, Next, Ready, Rest, Step, Strand, Whole, abandon, slot, start,
+};
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -125,7 +127,7 @@ impl<Q: Line> Life<Toy<Q>> for Until {
         toy: &Toy<Q>,
         number: Option<Held<'_, u32>>,
         _: &Context<'_>,
-        _: &mut Option<Infallible>,
+        _: &mut Option<Whole<Infallible>>,
     ) -> Step<()> {
         if self.waits {
             return Step::Errand(());
@@ -140,9 +142,9 @@ impl<Q: Line> Life<Toy<Q>> for Until {
     fn handle<'a>(
         &'a mut self,
         _: &'a Toy<Q>,
-        message: &mut Option<Infallible>,
+        message: &mut Option<Whole<Infallible>>,
     ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a, Q>> {
-        let none = |message| -> Done<_> { match message {} };
+        let none = |message: Whole<Infallible>| -> Done<_> { match message.into_inner() {} };
         message.take().map(none)
     }
 
