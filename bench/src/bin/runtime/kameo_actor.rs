@@ -13,6 +13,14 @@ use crate::counter::{Counter, Failure, Planted, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
 use crate::work::Work;
 
+/// Sends where it stands: an `async fn` around it would copy the message once more.
+macro_rules! send {
+    ($to:expr, $msg:expr) => {
+        // `send` takes no box for its future, which awaiting the request itself does.
+        assert!($to.tell($msg).send().await.is_ok(), "the actor is running")
+    };
+}
+
 /// Actors of kameo.
 #[derive(Debug, Clone)]
 pub struct Kameo(Seats);
@@ -75,7 +83,7 @@ impl Message<Pass> for CounterActor {
 
     async fn handle(&mut self, msg: Pass, _cx: &mut Context<Self, ()>) {
         if let Some((next, token)) = self.0.take(msg.0) {
-            send(next, Pass(token)).await;
+            send!(next, Pass(token));
         }
     }
 }
@@ -85,7 +93,7 @@ impl Message<Fan> for CounterActor {
 
     async fn handle(&mut self, msg: Fan, _cx: &mut Context<Self, ()>) {
         for peer in self.0.peers() {
-            send(peer, Add(msg.0)).await;
+            send!(peer, Add(msg.0));
         }
     }
 }
@@ -104,15 +112,6 @@ impl Message<Wire> for CounterActor {
     async fn handle(&mut self, msg: Wire, _cx: &mut Context<Self, ()>) {
         self.0.wire(*msg.0);
     }
-}
-
-async fn send<M: Send + 'static>(to: &ActorRef<CounterActor>, msg: M)
-where
-    CounterActor: Message<M>,
-{
-    // `send` takes no box for its future, which awaiting the request itself does.
-    let sent = to.tell(msg).send().await;
-    assert!(sent.is_ok(), "the actor is running");
 }
 
 fn mailbox(room: Room) -> (MailboxSender<CounterActor>, MailboxReceiver<CounterActor>) {
@@ -147,7 +146,7 @@ impl Subject for Kameo {
     }
 
     async fn tell(to: &Self::Ref, value: u64) {
-        send(to, Add(value)).await;
+        send!(to, Add(value));
     }
 
     async fn ask(to: &Self::Ref, value: u64) -> u64 {
@@ -155,15 +154,15 @@ impl Subject for Kameo {
     }
 
     async fn pass(to: &Self::Ref, token: Token) {
-        send(to, Pass(token)).await;
+        send!(to, Pass(token));
     }
 
     async fn fan(to: &Self::Ref, value: u64) {
-        send(to, Fan(value)).await;
+        send!(to, Fan(value));
     }
 
     async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {
-        send(to, Wire(Box::new(wiring))).await;
+        send!(to, Wire(Box::new(wiring)));
     }
 
     async fn stop(&self, running: Running<Self>) {
@@ -190,6 +189,6 @@ impl Subject for Kameo {
     }
 
     async fn fail(to: &Self::Ref, failure: Failure) {
-        send(to, Fail(failure)).await;
+        send!(to, Fail(failure));
     }
 }

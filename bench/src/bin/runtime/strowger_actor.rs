@@ -15,6 +15,13 @@ use crate::counter::{Counter, Failure, Planted, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
 use crate::work::Work;
 
+/// Sends where it stands: an `async fn` around it would copy the message once more.
+macro_rules! send {
+    ($to:expr, $msg:expr) => {
+        assert!($to.tell($msg).await.is_ok(), "the actor is running")
+    };
+}
+
 /// Actors of one system.
 #[derive(Clone)]
 pub struct Strowger {
@@ -77,12 +84,12 @@ impl<const ROOM: usize> Actor for CounterActor<ROOM> {
             Msg::Get(value, reply) => reply.send(self.0.add_and_get(value)),
             Msg::Pass(token) => {
                 if let Some((next, token)) = self.0.take(token) {
-                    send(next, Msg::Pass(token)).await;
+                    send!(next, Msg::Pass(token));
                 }
             }
             Msg::Fan(value) => {
                 for peer in self.0.peers() {
-                    send(peer, Msg::Add(value)).await;
+                    send!(peer, Msg::Add(value));
                 }
             }
             Msg::Fail(failure) => return Err(failure.strike()),
@@ -90,10 +97,6 @@ impl<const ROOM: usize> Actor for CounterActor<ROOM> {
         }
         Ok(())
     }
-}
-
-async fn send(to: &ActorRef<Msg>, msg: Msg) {
-    assert!(to.tell(msg).await.is_ok(), "the actor is running");
 }
 
 impl Subject for Strowger {
@@ -133,7 +136,7 @@ impl Subject for Strowger {
     }
 
     async fn tell(to: &ActorRef<Msg>, value: u64) {
-        send(to, Msg::Add(value)).await;
+        send!(to, Msg::Add(value));
     }
 
     async fn ask(to: &ActorRef<Msg>, value: u64) -> u64 {
@@ -141,15 +144,15 @@ impl Subject for Strowger {
     }
 
     async fn pass(to: &ActorRef<Msg>, token: Token) {
-        send(to, Msg::Pass(token)).await;
+        send!(to, Msg::Pass(token));
     }
 
     async fn fan(to: &ActorRef<Msg>, value: u64) {
-        send(to, Msg::Fan(value)).await;
+        send!(to, Msg::Fan(value));
     }
 
     async fn wire(to: &ActorRef<Msg>, wiring: Wiring<ActorRef<Msg>>) {
-        send(to, Msg::Wire(Box::new(wiring))).await;
+        send!(to, Msg::Wire(Box::new(wiring)));
     }
 
     async fn stop(&self, running: Running<Self>) {
@@ -178,6 +181,6 @@ impl Subject for Strowger {
     }
 
     async fn fail(to: &ActorRef<Msg>, failure: Failure) {
-        send(to, Msg::Fail(failure)).await;
+        send!(to, Msg::Fail(failure));
     }
 }

@@ -31,14 +31,15 @@ pub enum Msg {
     Wire(Box<Wiring<Sender>>),
 }
 
-impl Sender {
-    async fn send(&self, msg: Msg) {
-        let sent = match self {
-            Self::Unbounded(sender) => sender.send(msg).is_ok(),
-            Self::Bounded(sender) => sender.send(msg).await.is_ok(),
+/// Sends where it stands: an `async fn` around it would copy the message once more.
+macro_rules! send {
+    ($to:expr, $msg:expr) => {
+        let sent = match $to {
+            Sender::Unbounded(sender) => sender.send($msg).is_ok(),
+            Sender::Bounded(sender) => sender.send($msg).await.is_ok(),
         };
         assert!(sent, "the task is running");
-    }
+    };
 }
 
 /// The receiving half.
@@ -66,12 +67,12 @@ async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), Planted> 
         }
         Msg::Pass(token) => {
             if let Some((next, token)) = counter.take(token) {
-                next.send(Msg::Pass(token)).await;
+                send!(next, Msg::Pass(token));
             }
         }
         Msg::Fan(value) => {
             for peer in counter.peers() {
-                peer.send(Msg::Add(value)).await;
+                send!(peer, Msg::Add(value));
             }
         }
         Msg::Fail(failure) => return Err(failure.strike()),
@@ -148,25 +149,25 @@ impl Subject for Tokio {
     }
 
     async fn tell(to: &Sender, value: u64) {
-        to.send(Msg::Add(value)).await;
+        send!(to, Msg::Add(value));
     }
 
     async fn ask(to: &Sender, value: u64) -> u64 {
         let (reply, answer) = oneshot::channel();
-        to.send(Msg::Get(value, reply)).await;
+        send!(to, Msg::Get(value, reply));
         answer.await.expect("the task answers")
     }
 
     async fn pass(to: &Sender, token: Token) {
-        to.send(Msg::Pass(token)).await;
+        send!(to, Msg::Pass(token));
     }
 
     async fn fan(to: &Sender, value: u64) {
-        to.send(Msg::Fan(value)).await;
+        send!(to, Msg::Fan(value));
     }
 
     async fn wire(to: &Sender, wiring: Wiring<Sender>) {
-        to.send(Msg::Wire(Box::new(wiring))).await;
+        send!(to, Msg::Wire(Box::new(wiring)));
     }
 
     async fn stop(&self, running: Running<Self>) {
@@ -186,6 +187,6 @@ impl Subject for Tokio {
     }
 
     async fn fail(to: &Sender, failure: Failure) {
-        to.send(Msg::Fail(failure)).await;
+        send!(to, Msg::Fail(failure));
     }
 }

@@ -9,6 +9,16 @@ use crate::counter::{Counter, Failure, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
 use crate::work::Work;
 
+/// Sends where it stands: an `async fn` around it would copy the message once more.
+macro_rules! send {
+    ($to:expr, $msg:expr) => {
+        assert!(
+            $to.send($msg).detach().await.is_ok(),
+            "the actor is running"
+        )
+    };
+}
+
 /// Actors of xtra.
 #[derive(Debug, Clone)]
 pub struct Xtra(Seats);
@@ -54,7 +64,7 @@ impl Handler<Pass> for CounterActor {
 
     async fn handle(&mut self, msg: Pass, _cx: &mut Context<Self>) {
         if let Some((next, token)) = self.0.take(msg.0) {
-            send(next, Pass(token)).await;
+            send!(next, Pass(token));
         }
     }
 }
@@ -64,7 +74,7 @@ impl Handler<Fan> for CounterActor {
 
     async fn handle(&mut self, msg: Fan, _cx: &mut Context<Self>) {
         for peer in self.0.peers() {
-            send(peer, Add(msg.0)).await;
+            send!(peer, Add(msg.0));
         }
     }
 }
@@ -75,14 +85,6 @@ impl Handler<Wire> for CounterActor {
     async fn handle(&mut self, msg: Wire, _cx: &mut Context<Self>) {
         self.0.wire(*msg.0);
     }
-}
-
-async fn send<M: Send + 'static>(to: &Address<CounterActor>, msg: M)
-where
-    CounterActor: Handler<M, Return = ()>,
-{
-    let sent = to.send(msg).detach().await;
-    assert!(sent.is_ok(), "the actor is running");
 }
 
 impl Subject for Xtra {
@@ -115,7 +117,7 @@ impl Subject for Xtra {
     }
 
     async fn tell(to: &Self::Ref, value: u64) {
-        send(to, Add(value)).await;
+        send!(to, Add(value));
     }
 
     async fn ask(to: &Self::Ref, value: u64) -> u64 {
@@ -123,15 +125,15 @@ impl Subject for Xtra {
     }
 
     async fn pass(to: &Self::Ref, token: Token) {
-        send(to, Pass(token)).await;
+        send!(to, Pass(token));
     }
 
     async fn fan(to: &Self::Ref, value: u64) {
-        send(to, Fan(value)).await;
+        send!(to, Fan(value));
     }
 
     async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {
-        send(to, Wire(Box::new(wiring))).await;
+        send!(to, Wire(Box::new(wiring)));
     }
 
     async fn stop(&self, running: Running<Self>) {
