@@ -20,7 +20,12 @@ const VALGRIND: Tool = Tool {
 };
 
 /// The parts of the library that own memory and wake others; the rest is made of them.
-const UNITS: [&str; 3] = ["mailbox::", "reply::", "schedule::seeded::tests::a_"];
+const UNITS: [&str; 4] = [
+    "mailbox::",
+    "reply::",
+    "schedule::strand::",
+    "schedule::seeded::tests::a_",
+];
 
 /// Starts, restarts, kills and ends of whole actors, on virtual time: few, for an interpreter.
 const LIVES: [&str; 2] = [
