@@ -186,12 +186,13 @@ impl<M> Lanes<M> {
     /// Puts a message in; returns its number.
     #[inline(always)]
     fn push(&mut self, message: impl FnOnce() -> M, until: Option<Instant>) -> u64 {
+        // Making it may panic: nothing has changed then.
+        self.user.push(message());
         let number = self.pushed;
         self.pushed += 1;
         if let Some(until) = until {
             self.set_term(number, Term::Until(until));
         }
-        self.user.push(message());
         number
     }
 

@@ -1,4 +1,5 @@
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Context, Wake};
 
@@ -248,6 +249,19 @@ fn rules_that_drop_reach_all_that_waits() {
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
     assert!(push(&mailbox, 3) && push(&mailbox, 4));
     assert_eq!(drain(&mut receiver, &mailbox), [3, 4]);
+}
+
+#[test]
+fn a_conversion_that_panics_leaves_the_mailbox_as_it_was() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!(push(&mailbox, 1));
+    let fails = || mailbox.push(&mut Some(Whole::new(2)), None, |_| panic!("planted"));
+    assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
+    let figures = mailbox.figures();
+    assert_eq!((figures.depth, figures.handled), (1, 0));
+    assert!(push(&mailbox, 3));
+    assert_eq!(drain(&mut receiver, &mailbox), [1, 3]);
+    assert_eq!(mailbox.figures().handled, 2);
 }
 
 #[test]
