@@ -53,7 +53,7 @@ pub use program::{
     Side, Withdraw, program_door, programs_door,
 };
 #[doc(hidden)]
-pub use program::{Sleep, Wake};
+pub use program::{Rest, Wake};
 #[doc(hidden)]
 pub use stream::Look;
 pub use stream::{

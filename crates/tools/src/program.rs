@@ -70,14 +70,22 @@ pub struct Program {
 
 #[derive(Debug)]
 struct Awake {
+    seat: Arc<Seat>,
+    /// Dropped before the room is given to another one.
     realm: Box<dyn CodeRealm>,
     room: Room,
 }
 
-/// Gives the realm up, and keeps the state.
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.seat.resident.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Gives the realm up if others wait for its room, and keeps the state.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Sleep;
+pub struct Rest;
 
 /// Looks whether the program can be run at all.
 #[doc(hidden)]
@@ -99,7 +107,6 @@ impl strowger::Actor for Program {
             // A life that failed leaves nothing that the next one could trust.
             *seat.state.lock() = None;
         }
-        seat.resident.store(false, Ordering::Relaxed);
         Ok(Self {
             me: cx.me(),
             path: cx.path().to_string(),
@@ -132,8 +139,8 @@ impl strowger::Actor for Program {
         }
     }
 
-    async fn sleep(&mut self, _: Sleep) -> Result<(), BoxError> {
-        self.passivate().await
+    async fn idle(&mut self, _: Rest) -> Result<(), BoxError> {
+        self.rest().await
     }
 }
 
@@ -187,7 +194,8 @@ impl Program {
                 run(&mut *realm, step, &seat.functions, &seat.limits, patron).await?;
             }
             seat.resident.store(true, Ordering::Relaxed);
-            self.awake = Some(Awake { realm, room });
+            let seat = Arc::clone(&self.seat);
+            self.awake = Some(Awake { seat, realm, room });
         }
         let awake = self.awake.as_mut();
         let awake = awake.ok_or_else(|| CodeError::Sandbox("it did not wake up".to_owned()))?;
@@ -195,13 +203,10 @@ impl Program {
         Ok(awake)
     }
 
-    /// Is idle from now on; if others want its room, it gives that up.
+    /// Is idle from now on; if others wait for its room, it gives that up.
     async fn rest(&mut self) -> Result<(), BoxError> {
-        let Some(awake) = &mut self.awake else {
-            self.seat.resident.store(false, Ordering::Relaxed);
-            return Ok(());
-        };
-        match awake.room.idle(&self.me) {
+        let awake = self.awake.as_mut();
+        match awake.is_some_and(|awake| awake.room.idle(&self.me)) {
             true => self.passivate().await,
             false => Ok(()),
         }
@@ -220,7 +225,6 @@ impl Program {
         let (none, own): (_, Arc<dyn Patron>) = (Functions::new(), Arc::new(Own));
         let state = run(&mut *awake.realm, step, &none, &seat.limits, &own).await;
         drop(awake);
-        seat.resident.store(false, Ordering::Relaxed);
         match state {
             Ok(state) => {
                 *seat.state.lock() = state;
@@ -244,12 +248,6 @@ impl Program {
             verb = "perform",
             end = end.map_or("done", ProgramError::name),
         );
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.seat.resident.store(false, Ordering::Relaxed);
     }
 }
 

@@ -1,122 +1,173 @@
 //! Which programs have a realm: so many at a time, those that were used last.
+//!
+//! For each that waits for room one leaves, and no more: the one that was idle for longest, or the
+//! next to be idle when all work. Who was to leave and gets a message instead stays, and another
+//! one leaves in its stead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use strowger::ActorRef;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 
 use super::watch::ProgramsWatch;
-use super::{ProgramMessage, Sleep};
+use super::{ProgramMessage, Rest};
 
 /// Room for realms of programs.
 #[derive(Debug)]
 pub(super) struct Residence {
-    room: Arc<Semaphore>,
-    /// Those that are idle, the one that was used longest ago first.
-    idle: Mutex<Idle>,
-    /// How many wait for room.
-    waiting: AtomicUsize,
+    rooms: Mutex<Rooms>,
     pub(super) watch: ProgramsWatch,
 }
 
-#[derive(Debug, Default)]
-struct Idle {
-    next: u64,
-    programs: BTreeMap<u64, ActorRef<ProgramMessage>>,
+#[derive(Debug)]
+struct Rooms {
+    free: usize,
+    /// Those that are idle and stay, the one that was used longest ago first.
+    idle: BTreeMap<u64, ActorRef<ProgramMessage>>,
+    /// How many are to leave, and have not yet left.
+    leaving: usize,
+    /// Those that wait, the one that waits longest first.
+    waiting: BTreeMap<u64, oneshot::Sender<Room>>,
+    /// The places that were given, among the idle and among those that wait.
+    places: u64,
 }
 
-/// Room for one realm. It is given back when it is dropped.
+/// Room for one realm. When it is dropped it goes to whoever waits, or is free.
 #[derive(Debug)]
 pub(super) struct Room {
     residence: Arc<Residence>,
-    /// The place among those that are idle.
+    /// The place among the idle, while the program is not at work. It is to leave if it is not
+    /// found there.
     place: Option<u64>,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Residence {
     pub(super) fn new(residents: usize, watch: ProgramsWatch) -> Arc<Self> {
-        Arc::new(Self {
-            room: Arc::new(Semaphore::new(residents.max(1))),
-            idle: Mutex::default(),
-            waiting: AtomicUsize::new(0),
-            watch,
-        })
+        let rooms = Mutex::new(Rooms {
+            free: residents.max(1),
+            idle: BTreeMap::new(),
+            leaving: 0,
+            waiting: BTreeMap::new(),
+            places: 0,
+        });
+        Arc::new(Self { rooms, watch })
     }
 
-    /// Takes room for one more; who was idle for longest makes it.
+    /// Takes room for one more, as soon as there is any.
     pub(super) async fn admit(self: &Arc<Self>) -> Option<Room> {
-        let room = Arc::clone(&self.room);
-        let permit = match room.try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let _waits = Waits::new(&self.waiting);
-                self.evict();
-                Arc::clone(&self.room).acquire_owned().await.ok()?
+        let (waiting, room) = oneshot::channel();
+        let place = {
+            let mut rooms = self.rooms.lock();
+            if let Some(left) = rooms.free.checked_sub(1) {
+                rooms.free = left;
+                return Some(Room::new(self));
             }
+            let place = rooms.place();
+            rooms.waiting.insert(place, waiting);
+            rooms.evict();
+            place
         };
-        self.watch.moved_in();
-        Some(Room {
-            residence: Arc::clone(self),
-            place: None,
-            _permit: permit,
-        })
-    }
-
-    fn evict(&self) {
-        let mut idle = self.idle.lock();
-        while let Some((_, program)) = idle.programs.pop_first() {
-            // One whose mailbox is full is not idle, and one that has ended has no realm.
-            if program.try_tell(Sleep).is_ok() {
-                return;
-            }
-        }
+        let _waits = Waits(self, place);
+        room.await.ok()
     }
 }
 
 /// One who waits, until it does not.
-struct Waits<'a>(&'a AtomicUsize);
-
-impl<'a> Waits<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
+struct Waits<'a>(&'a Residence, u64);
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.rooms.lock().waiting.remove(&self.1);
+    }
+}
+
+impl Rooms {
+    fn place(&mut self) -> u64 {
+        self.places += 1;
+        self.places
+    }
+
+    /// Whether one more has to leave.
+    fn is_short(&self) -> bool {
+        self.waiting.len() > self.leaving
+    }
+
+    /// Tells one that is idle to leave, if one has to. If none is, the next one finds out.
+    fn evict(&mut self) {
+        if !self.is_short() {
+            return;
+        }
+        // One whose mailbox is full is not idle, and one that has ended leaves anyway.
+        let mut idle = self.idle.iter();
+        let told = idle.find(|(_, program)| program.try_tell(Rest).is_ok());
+        if let Some(place) = told.map(|(place, _)| *place) {
+            self.idle.remove(&place);
+            self.leaving += 1;
+        }
+    }
+
+    /// Takes one out of those that are idle, or to leave.
+    fn take_out(&mut self, place: u64) {
+        if self.idle.remove(&place).is_none() {
+            self.leaving -= 1;
+        }
     }
 }
 
 impl Room {
-    /// The program works.
-    pub(super) fn busy(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.residence.idle.lock().programs.remove(&place);
+    fn new(residence: &Arc<Residence>) -> Self {
+        residence.watch.moved_in();
+        Self {
+            residence: Arc::clone(residence),
+            place: None,
         }
     }
 
-    /// The program is idle; whether others want its room now.
+    /// The program works.
+    pub(super) fn busy(&mut self) {
+        if let Some(place) = self.place.take() {
+            let mut rooms = self.residence.rooms.lock();
+            rooms.take_out(place);
+            rooms.evict();
+        }
+    }
+
+    /// The program is idle; whether it has to leave.
     pub(super) fn idle(&mut self, program: &ActorRef<ProgramMessage>) -> bool {
-        self.busy();
-        let mut idle = self.residence.idle.lock();
-        let place = idle.next;
-        idle.next += 1;
-        idle.programs.insert(place, program.clone());
+        let mut rooms = self.residence.rooms.lock();
+        let place = match self.place {
+            Some(place) => {
+                rooms.take_out(place);
+                place
+            }
+            None => rooms.place(),
+        };
         self.place = Some(place);
-        drop(idle);
-        self.residence.waiting.load(Ordering::SeqCst) > 0
+        let leaves = rooms.is_short();
+        if leaves {
+            rooms.leaving += 1;
+        } else {
+            rooms.idle.insert(place, program.clone());
+        }
+        leaves
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.busy();
         self.residence.watch.moved_out();
+        let mut rooms = self.residence.rooms.lock();
+        if let Some(place) = self.place {
+            rooms.take_out(place);
+        }
+        let Some((_, waiting)) = rooms.waiting.pop_first() else {
+            rooms.free += 1;
+            return;
+        };
+        drop(rooms);
+        // If that one has just given up, its room is dropped here, and goes to the next.
+        drop(waiting.send(Self::new(&self.residence)));
     }
 }

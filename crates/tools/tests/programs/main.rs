@@ -1,0 +1,238 @@
+//! Which programs have a realm, on virtual time, in realms that only take their time.
+//!
+//! What code does in real realms is tested where those are made, in the command line's crate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use strowger::ActorRef;
+use strowger::testing::TestSystem;
+use strowger_tools::{
+    Boxed, CodeError, CodeHost, CodeLimits, CodeRealm, CodeStep, FunctionName, ListPrograms,
+    Perform, ProgramMessage, ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish,
+    Sandbox, Withdraw,
+};
+use tokio::task::JoinSet;
+
+/// Realms whose code answers with nothing, after as many milliseconds as it was given.
+#[derive(Debug, Default)]
+struct Rooms {
+    live: Arc<AtomicUsize>,
+    most: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Room(Arc<AtomicUsize>);
+
+impl Sandbox for Rooms {
+    fn realm(&self, _: usize) -> Boxed<'_, Result<Box<dyn CodeRealm>, CodeError>> {
+        let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(live, Ordering::SeqCst);
+        let room: Box<dyn CodeRealm> = Box::new(Room(Arc::clone(&self.live)));
+        Box::pin(async { Ok(room) })
+    }
+}
+
+impl CodeRealm for Room {
+    fn run<'a>(
+        &'a mut self,
+        step: CodeStep<'a>,
+        _: &'a [FunctionName],
+        _: &'a CodeLimits,
+        _: Box<dyn CodeHost>,
+    ) -> Boxed<'a, Result<Option<String>, CodeError>> {
+        let time = match step {
+            CodeStep::Call { arguments, .. } => {
+                let arguments: Vec<u64> = serde_json::from_str(arguments).expect("a number");
+                Duration::from_millis(arguments[0])
+            }
+            _ => Duration::from_millis(1),
+        };
+        Box::pin(async move {
+            tokio::time::sleep(time).await;
+            Ok(None)
+        })
+    }
+
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A desk, and what becomes of its realms.
+struct Office<'a> {
+    system: &'a TestSystem,
+    desk: ActorRef<ProgramsMessage>,
+    rooms: Arc<Rooms>,
+}
+
+const RESIDENTS: usize = 3;
+const PROGRAMS: usize = 12;
+const LONG: Duration = Duration::from_secs(3600);
+
+impl<'a> Office<'a> {
+    fn open(system: &'a TestSystem) -> Self {
+        let rooms = Arc::new(Rooms::default());
+        let sandbox: Arc<Rooms> = Arc::clone(&rooms);
+        let mut spec = ProgramsSpec::new(sandbox);
+        spec.residents = RESIDENTS;
+        spec.mailbox = 4;
+        spec.limits.time = LONG;
+        let desk = system.spawn::<Programs>("programs", spec);
+        for number in 0..PROGRAMS {
+            let publish = Publish::new(format!("p{number}"), "code");
+            let published = system.run(desk.ask_within(publish, LONG));
+            published.expect("it answers").expect("there is room");
+        }
+        Self {
+            system,
+            desk,
+            rooms,
+        }
+    }
+
+    fn program(&self, number: usize) -> ActorRef<ProgramMessage> {
+        let found = Programs::find(self.system.system(), &self.desk, &format!("p{number}"));
+        found.expect("it is published")
+    }
+
+    /// Nothing is to be done any more: as many have a realm as may, and never had more.
+    fn is_full(&self) {
+        self.system.run_until_idle();
+        self.system.advance(LONG / 2);
+        let listed = self.system.run(self.desk.ask_within(ListPrograms, LONG));
+        let listed = listed.expect("it answers");
+        let states = listed.iter().map(|info| info.state);
+        let resident = states.filter(|state| *state == ProgramState::Resident);
+        assert_eq!(resident.count(), RESIDENTS);
+        assert_eq!(self.rooms.live.load(Ordering::SeqCst), RESIDENTS);
+        assert_eq!(self.rooms.most.load(Ordering::SeqCst), RESIDENTS);
+    }
+}
+
+/// Numbers that follow from a seed (the generator of Knuth's MMIX, its upper half).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 32).expect("it is small") % end
+    }
+}
+
+/// Asks programs one after the other, each for work of up to eight milliseconds. Some answers are
+/// waited for no longer than that.
+async fn ask_all(programs: Vec<ActorRef<ProgramMessage>>, seed: u64, patient: bool) {
+    let mut dice = Dice(seed);
+    for _ in 0..20 {
+        let program = &programs[dice.below(programs.len())];
+        let work = Perform(json!(dice.below(8)));
+        let patience = match patient || dice.below(2) == 0 {
+            true => LONG,
+            false => Duration::from_millis(dice.below(8) as u64),
+        };
+        match program.ask_within(work, patience).await {
+            Ok(answer) => assert_eq!(answer, Ok(json!(null))),
+            Err(error) => assert!(patience < LONG, "{error}"),
+        }
+    }
+}
+
+fn many_ask(askers: u64, patient: bool) {
+    TestSystem::check(0..100, |system| {
+        let office = Office::open(system);
+        office.is_full();
+        let programs: Vec<_> = (0..PROGRAMS).map(|number| office.program(number)).collect();
+        let asking = async {
+            let mut asking = JoinSet::new();
+            for asker in 0..askers {
+                let seed = system.seed() * askers + asker;
+                asking.spawn(ask_all(programs.clone(), seed, patient));
+            }
+            asking.join_all().await
+        };
+        system.run(asking);
+        // One that nobody waits for any more may have left its room again.
+        for program in programs.iter().filter(|_| !patient) {
+            let asked = system.run(program.ask_within(Perform(json!(1)), LONG));
+            assert_eq!(asked.expect("it answers"), Ok(json!(null)));
+        }
+        office.is_full();
+    });
+}
+
+#[test]
+fn one_waits_and_one_leaves() {
+    many_ask(2, true);
+}
+
+#[test]
+fn as_many_leave_as_wait() {
+    many_ask(9, true);
+}
+
+#[test]
+fn who_gives_up_waiting_keeps_no_room() {
+    many_ask(9, false);
+}
+
+/// Work of ten seconds.
+async fn busy(program: ActorRef<ProgramMessage>) {
+    drop(program.ask_within(Perform(json!(10_000)), LONG).await);
+}
+
+#[test]
+fn nobody_waits_for_one_that_works_while_others_are_idle() {
+    TestSystem::check(0..100, |system| {
+        let office = Office::open(system);
+        // Those that were published last have a realm. The first of them would leave next.
+        let first = office.program(PROGRAMS - RESIDENTS);
+        let (mut working, office) = (JoinSet::new(), &office);
+        system.run(async {
+            working.spawn(busy(first));
+            tokio::task::yield_now().await;
+            let asked = office.program(0);
+            let asked = asked.ask_within(Perform(json!(1)), LONG);
+            assert_eq!(asked.await.expect("it answers"), Ok(json!(null)));
+        });
+        assert!(system.elapsed() < Duration::from_secs(1));
+        system.run(working.join_all());
+        office.is_full();
+    });
+}
+
+#[test]
+fn one_that_is_withdrawn_makes_room() {
+    TestSystem::check(0..100, |system| {
+        let office = Office::open(system);
+        let (mut working, office) = (JoinSet::new(), &office);
+        system.run(async {
+            for number in PROGRAMS - RESIDENTS..PROGRAMS {
+                working.spawn(busy(office.program(number)));
+            }
+            tokio::task::yield_now().await;
+            let programs = vec![office.program(0), office.program(1)];
+            let name = format!("p{}", PROGRAMS - 1);
+            let withdrawn = office.desk.ask_within(Withdraw { name }, LONG);
+            let asking = ask_all(programs, system.seed(), true);
+            let (withdrawn, ()) = tokio::join!(withdrawn, asking);
+            assert!(withdrawn.expect("it answers"));
+        });
+        assert!(system.elapsed() < Duration::from_secs(10));
+        system.run(working.join_all());
+        office.is_full();
+    });
+}
