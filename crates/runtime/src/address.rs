@@ -135,7 +135,8 @@ pub enum AskError {
     #[error("the ask would wait for itself: {}", ring::show(.path))]
     Ring {
         /// The actors, each of which waits for the next: from the asker back to the asker.
-        path: Arc<[Path]>,
+        // A thin pointer, so that an answer of one word is moved as one word.
+        path: Arc<Vec<Path>>,
     },
 }
 
@@ -245,26 +246,24 @@ impl<M: Send + 'static> ActorRef<M> {
         M: Accepts<Ask<R>>,
     {
         let (reply, mut answer) = reply::slot();
-        let sent = self.0.send_here(Ask { request, reply });
+        // Where it is made it is read from, once the lock of the mailbox is taken.
+        let mut ask = Some(Whole::new(Ask { request, reply }));
+        let sent = self.0.send_here(&mut ask);
         if let Ok(number) = sent {
-            let mut result = answer.take();
-            if result.is_none() {
+            if !answer.is_there() {
                 let mut asked = Asked {
                     mailbox: &self.0.mailbox,
                     number: Some(number),
                 };
                 let_others_run().await;
                 asked.number = None;
-                self.0.help(|| {
-                    result = answer.take();
-                    result.is_some()
-                });
+                self.0.help(|| answer.is_there());
             }
-            if let Some(result) = result {
+            if let Some(result) = answer.take() {
                 return result.map_err(AskError::from);
             }
         }
-        let mut sending = pin!(self.send_in_turn(sent));
+        let mut sending = pin!(self.send_in_turn(sent, ask));
         // Until it is in the mailbox, it comes after all that is.
         let mut asked = Asked {
             mailbox: &self.0.mailbox,
@@ -294,23 +293,27 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Waits for room for a request, if there was none and that is the rule; returns its number.
     async fn send_in_turn<R: Request>(
         &self,
-        sent: Result<u64, SendError<Ask<R>>>,
+        sent: Result<u64, Refused>,
+        ask: Option<Whole<Ask<R>>>,
     ) -> Result<u64, AskError>
     where
         M: Accepts<Ask<R>>,
     {
-        let sent = match sent {
-            Err(SendError::Full(ask)) if self.0.mailbox.spec().waits() => {
-                self.deliver(ask, None).await
+        match (sent, ask) {
+            (Ok(number), _) => Ok(number),
+            (Err(Refused::Full), Some(ask)) if self.0.mailbox.spec().waits() => {
+                let sent = self.deliver(ask.into_inner(), None).await;
+                sent.map_err(|refused| match refused {
+                    SendError::Closed(_) => AskError::Closed,
+                    SendError::Full(_) => AskError::Full,
+                    SendError::Draining(_) => AskError::Draining,
+                    SendError::Expired(_) => AskError::TimedOut,
+                })
             }
-            sent => sent,
-        };
-        sent.map_err(|refused| match refused {
-            SendError::Closed(_) => AskError::Closed,
-            SendError::Full(_) => AskError::Full,
-            SendError::Draining(_) => AskError::Draining,
-            SendError::Expired(_) => AskError::TimedOut,
-        })
+            (Err(Refused::Full), _) => Err(AskError::Full),
+            (Err(Refused::Closed), _) => Err(AskError::Closed),
+            (Err(Refused::Draining), _) => Err(AskError::Draining),
+        }
     }
 
     /// An address for messages of one type only.
@@ -427,31 +430,26 @@ impl<M: Send + 'static> Cell<M> {
         sent.map_err(|refused| refused.hand_back(message.take().expect(KEPT).into_inner()))
     }
 
-    /// Sends a message; an idle actor handles it here and now, on the caller's stack, if this is a
-    /// place for that.
+    /// Sends a message, which stays where it is if it is refused; an idle actor handles it here and
+    /// now, on the caller's stack, if this is a place for that.
     #[inline]
-    fn send_here<T>(&self, message: T) -> Result<u64, SendError<T>>
+    fn send_here<T>(&self, message: &mut Option<Whole<T>>) -> Result<u64, Refused>
     where
         M: Accepts<T>,
     {
         let scheduler = &self.node.shared.scheduler;
         if !scheduler.may_visit() {
-            return self.send_now(message, None);
+            return self.send(message, None);
         }
-        let mut message = Some(Whole::new(message));
-        let (put, idle) = self.mailbox.offer(&mut message, M::wrap);
+        let (put, idle) = self.mailbox.offer(message, M::wrap);
         if let Some((ready, place)) = idle {
             scheduler.visit(ready, place);
         }
-        match put {
-            Ok(placed) => {
-                if placed.dropped > 0 {
-                    self.overflowed(placed.dropped);
-                }
-                Ok(placed.number)
-            }
-            Err(refused) => Err(refused.hand_back(message.take().expect(KEPT).into_inner())),
+        let placed = put?;
+        if placed.dropped > 0 {
+            self.overflowed(placed.dropped);
         }
+        Ok(placed.number)
     }
 
     /// Puts a message in a place that was reserved; returns its number. An end in this moment

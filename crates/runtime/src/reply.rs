@@ -90,6 +90,7 @@ pub(crate) trait Sink<T>: Send + Sync {
 
 impl<T> Reply<T> {
     /// Answers.
+    #[inline]
     pub fn send(mut self, answer: T) {
         self.settle(Ok(answer));
     }
@@ -124,6 +125,7 @@ impl<T> Reply<T> {
         }
     }
 
+    #[inline(always)]
     fn settle(&mut self, result: Result<T, Unanswered>) {
         match mem::replace(&mut self.0, Target::Done) {
             Target::Slot(slot) => {
@@ -131,10 +133,19 @@ impl<T> Reply<T> {
                     wake(waker);
                 }
             }
-            Target::Lane { sink, token } => sink.complete(Completion { token, result }),
+            target => target.settle(result),
+        }
+    }
+}
+
+impl<T> Target<T> {
+    /// Answers one who does not wait in `ask`.
+    fn settle(self, result: Result<T, Unanswered>) {
+        match self {
+            Self::Lane { sink, token } => sink.complete(Completion { token, result }),
             #[cfg(feature = "messages")]
-            Target::Outside(outside) => outside.settle(result),
-            Target::Done => {}
+            Self::Outside(outside) => outside.settle(result),
+            Self::Slot(_) | Self::Done => {}
         }
     }
 }
@@ -237,8 +248,14 @@ impl<T> Answer<T> {
         open
     }
 
-    /// The answer, if it is there already.
+    /// Whether the answer is there already.
     #[inline]
+    pub(crate) fn is_there(&self) -> bool {
+        self.slot.is_full()
+    }
+
+    /// The answer, if it is there already.
+    #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<Result<T, Unanswered>> {
         self.slot.take()
     }

@@ -134,7 +134,9 @@ impl<'a> Asking<'a> {
             Some(ring) => {
                 let path = |id: &ActorId| shared.get(*id).map(|cell| cell.node().path());
                 let path: Vec<Path> = ring.iter().filter_map(path).collect();
-                Err(AskError::Ring { path: path.into() })
+                Err(AskError::Ring {
+                    path: Arc::new(path),
+                })
             }
         }
     }

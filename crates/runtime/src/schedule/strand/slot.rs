@@ -81,12 +81,22 @@ impl<T, W> Giver<T, W> {
     }
 
     /// Puts the value in, and tells who watches; returns whom to wake.
+    // Inlined, so that the value is written where it stays: a processor that reads as a whole what
+    // was just written in parts waits for it.
+    #[inline(always)]
     pub(crate) fn put(self, value: T, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: the slot is there until it is full, or we free it.
         let slot = unsafe { self.0.as_ref() };
-        // SAFETY: the value is ours.
-        let full = |place: *mut Option<T>| unsafe { *place = Some(value) };
+        // SAFETY: the value is ours, and there is none.
+        let full = |place: *mut Option<T>| unsafe { place.write(Some(value)) };
         slot.value.get_mut().with(full);
+        self.hand_over(tell)
+    }
+
+    /// Lets the taker have the value that was put in.
+    fn hand_over(self, tell: impl FnOnce(&W)) -> Option<Waker> {
+        // SAFETY: as in `put`.
+        let slot = unsafe { self.0.as_ref() };
         loop {
             let now = slot.state.load(Ordering::Acquire);
             if now == LEFT {
@@ -131,11 +141,17 @@ impl<T, W> Taker<T, W> {
         unsafe { self.0.as_ref() }
     }
 
-    /// The value, if it is there.
+    /// Whether the value is there.
     #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.slot().state.load(Ordering::Acquire) == FULL
+    }
+
+    /// The value, if it is there.
+    #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<T> {
         let slot = self.slot();
-        if slot.state.load(Ordering::Acquire) != FULL {
+        if !self.is_full() {
             return None;
         }
         // SAFETY: the slot is full, so the value is ours.
