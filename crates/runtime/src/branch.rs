@@ -17,7 +17,8 @@ use crate::system::Cells;
 /// The table of children of one node.
 #[derive(Default)]
 pub(crate) struct Branch {
-    /// `USED`, `SHUT`, `TOGETHER`. Changes under the lock, but where there never was a child.
+    /// `USED`, `SHUT`, `TOGETHER`, `OTHERS`. Changes under the lock, but where there never was a
+    /// child.
     state: AtomicU8,
     /// Absent until the first child.
     children: Mutex<Option<Box<Children>>>,
@@ -29,6 +30,8 @@ const USED: u8 = 1;
 const SHUT: u8 = 2;
 /// The children stop all at once.
 const TOGETHER: u8 = 4;
+/// Not only who runs the actor starts children here.
+const OTHERS: u8 = 8;
 
 #[derive(Default)]
 struct Children {
@@ -175,9 +178,13 @@ impl Branch {
         self.has(SHUT)
     }
 
-    /// Takes no more children if there is none; whether that is so.
+    /// Takes no more children if there is none; whether that is so. Who runs the actor asks.
     pub(crate) fn shut_if_none(&self) -> bool {
         let marks = self.state.load(Ordering::Relaxed);
+        if marks & (USED | OTHERS) == 0 {
+            self.state.store(marks | SHUT, Ordering::Release);
+            return true;
+        }
         let shut = || {
             let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
             self.state.compare_exchange(marks, marks | SHUT, ok, failed)
@@ -212,10 +219,22 @@ impl Branch {
         self.has(TOGETHER)
     }
 
+    /// Takes children again. Who makes the next incarnation ready says so.
     pub(crate) fn open(&self) {
-        if self.is_shut() {
+        let marks = self.state.load(Ordering::Acquire);
+        if marks & SHUT == 0 {
+            return;
+        }
+        if marks & (USED | OTHERS) == 0 {
+            self.state.store(marks & !SHUT, Ordering::Release);
+        } else {
             self.state.fetch_and(!SHUT, Ordering::AcqRel);
         }
+    }
+
+    /// Says that others than who runs the actor start children too, before they can.
+    pub(crate) fn open_to_others(&self) {
+        self.state.fetch_or(OTHERS, Ordering::AcqRel);
     }
 }
 

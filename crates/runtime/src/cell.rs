@@ -352,14 +352,22 @@ impl Node {
         Some(restarts)
     }
 
-    /// Makes the node ready for the incarnation that follows at once, without having been down: a
-    /// kill from now on is meant for that one.
-    pub(crate) fn succeed(&self) {
+    /// Notes the end of an incarnation, and makes the node ready for the one that follows at once,
+    /// without having been down: a kill from now on is meant for that one. Returns the links of
+    /// the one that ended.
+    pub(crate) fn succeed(&self, exit: Exit, overseen: Arc<dyn Overseer>) -> Vec<Link> {
+        let mut earlier = None;
         let mut life = self.life.lock();
-        life.more().restarts += 1;
+        life.set_last_exit(&self.stand, exit, &mut earlier);
+        let more = life.more();
+        more.restarts += 1;
+        let overseers = (more.overseer.take(), more.overseen.replace(overseen));
+        let links = mem::take(&mut more.links);
         self.stand.enter(Phase::Starting);
         drop(life);
+        drop((overseers, earlier));
         self.children.open();
+        links
     }
 
     /// Who runs the incarnation says where it stands, and wakes those who wait for that.
@@ -382,8 +390,9 @@ impl Node {
     /// Notes the end of an incarnation; returns the links that it had.
     pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
         self.leave_span();
+        let mut earlier = None;
         let mut life = self.life.lock();
-        let earlier = life.set_last_exit(&self.stand, exit);
+        life.set_last_exit(&self.stand, exit.clone(), &mut earlier);
         let Some(more) = &mut life.more else {
             return Vec::new();
         };
@@ -485,6 +494,16 @@ impl Node {
 
     pub(crate) fn overseer(&self) -> Option<Arc<dyn Overseer>> {
         self.life.lock().more.as_ref()?.overseer.clone()
+    }
+
+    /// Who decides about this actor, which has this parent. It stays the same as long as the actor
+    /// is there, so it is kept after the first restart.
+    pub(crate) fn overseen_by(&self, parent: &Self) -> Option<Arc<dyn Overseer>> {
+        let mut life = self.life.lock();
+        let more = life.more.as_mut();
+        let kept = more.and_then(|more| more.overseen.take());
+        drop(life);
+        kept.or_else(|| parent.overseer())
     }
 
     /// Counts the first start, and tells it to those who want to know.

@@ -108,13 +108,13 @@ impl<A: Actor> Context<A> {
     }
 
     /// Whether what belonged to the incarnation was given back.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.held.is_none() && self.receiver.get_mut().has_ended()
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.held.is_none()
     }
 
     /// Makes this the context of the next incarnation, once the last one has ended.
-    pub(crate) fn renew(&mut self, incarnation: u32) {
-        self.incarnation = incarnation;
+    pub(crate) fn renew(&mut self) {
+        self.incarnation = self.cell.mailbox.renew(self.receiver.get_mut());
         self.leaving = false;
         self.handling = false;
     }
@@ -589,6 +589,10 @@ impl<A: Actor> Context<A> {
             }
             held.timers.into_inner().end();
         }
+    }
+
+    /// Gives back what the incarnation took out of the mailbox and did not handle.
+    pub(crate) fn give_back(&mut self) {
         self.receiver.get_mut().end(&self.cell.mailbox);
     }
 }

@@ -95,10 +95,14 @@ pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> Arc<str> {
 /// Drops values of foreign types one by one: a destructor that panics is logged, and takes
 /// neither the rest of them nor the caller along.
 pub(crate) fn discard<T>(values: impl IntoIterator<Item = T>) {
-    for value in values {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-            let panic = panic_text(payload.as_ref());
-            tracing::error!(kind = std::any::type_name::<T>(), %panic, "panic in a destructor");
-        }
+    values.into_iter().for_each(discard_one);
+}
+
+/// The same for one value.
+#[inline(always)]
+pub(crate) fn discard_one<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        let panic = panic_text(payload.as_ref());
+        tracing::error!(kind = std::any::type_name::<T>(), %panic, "panic in a destructor");
     }
 }

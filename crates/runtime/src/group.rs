@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::address::{AnyRef, SendError};
 use crate::choice;
-use crate::exit::{discard, panic_text};
+use crate::exit::{discard_one, panic_text};
 use crate::path::Path;
 use crate::recipient::Recipient;
 use directory::Directory;
@@ -231,7 +231,7 @@ impl<T: Send + 'static> Group<T> {
                     let panic = panic_text(payload.as_ref());
                     let path = member.actor().path();
                     tracing::error!(group = %self.name, %path, %panic, "panic in a conversion");
-                    discard([payload]);
+                    discard_one(payload);
                     broadcast.panicked += 1;
                 }
             }

@@ -269,7 +269,6 @@ impl<M> Lanes<M> {
 
     /// Takes out what is meant for one incarnation alone.
     fn take_own(&mut self) -> Option<Own<M>> {
-        self.stop = false;
         let rare = self.rare.as_mut()?;
         let none = rare.completions.is_empty() && rare.system.is_empty();
         (!none).then(|| {

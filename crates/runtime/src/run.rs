@@ -14,7 +14,7 @@ use crate::actor::Actor;
 use crate::cell::{self, AnyCell, Cell, Kind, Node, Owner, Phase};
 use crate::context::Context;
 use crate::event::Event;
-use crate::exit::{BoxError, Exit, discard, panic_text};
+use crate::exit::{BoxError, Exit, discard_one, panic_text};
 use crate::mailbox::{Idle, Lanes, Look, Next, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
@@ -23,7 +23,7 @@ use crate::planted::{Bug, planted};
 use crate::ring;
 use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand, Whole};
 use crate::strike::{Hook, Strike, strike, strikes};
-use crate::supervision::Answer;
+use crate::supervision::{Answer, Overseer};
 use crate::trace;
 use stop::{ask_to_stop, end_children};
 pub(crate) use stop::{down_child, end_child, end_top};
@@ -109,10 +109,10 @@ impl<M: Send + 'static> Host for Cell<M> {
         self.mailbox.ended(lanes, last)
     }
 
-    fn over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32) {
+    fn over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32) {
         let any: Arc<dyn AnyCell> = self;
         match exit {
-            Some(exit) => settle(&any, &exit, lost),
+            Some(exit) => settle(&any, exit, lost),
             // Its tokio runtime is going down.
             None => cell::finish(&any, &Exit::Killed, lost),
         }
@@ -165,12 +165,15 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         lanes: Option<Held<'_, Lanes<A::Msg>>>,
         task: &task::Context<'_>,
         message: &mut Option<Whole<A::Msg>>,
+        exit: &mut Option<Exit>,
     ) -> Step<Errand<A>> {
         // The last one was.
         self.cx.handling = false;
         let mut more = lanes;
         if !self.is_special(cell) {
             match self.stage {
+                // What the last incarnation left.
+                Stage::Grown(_) if more.is_none() && self.cx.is_ready() => return Step::Message,
                 Stage::Grown(_) => match self.cx.look(more, message) {
                     Look::Message => {
                         self.cx.handling = true;
@@ -183,7 +186,7 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
                 Stage::Gone => {}
             }
         }
-        let step = self.decide(cell, more, task, message);
+        let step = self.decide(cell, more, task, message, exit);
         self.cx.handling = message.is_some() || matches!(step, Step::Errand(Errand::Watched(..)));
         step
     }
@@ -269,7 +272,7 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     async fn last(&mut self, cell: &Cell<A::Msg>, mut exit: Exit) -> Result<(), Exit> {
         let (Self { stage, cx }, node) = (self, &cell.node);
         if matches!(stage, Stage::Grown(_)) && !is_shown::<A>(node, &exit).await {
-            discard([mem::replace(stage, Stage::Gone)]);
+            discard_one(mem::replace(stage, Stage::Gone));
         }
         if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
             {
@@ -292,37 +295,27 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         Err(exit)
     }
 
-    fn renew(&mut self, cell: &Cell<A::Msg>, exit: &Exit) -> bool {
-        let node = &cell.node;
-        let Owner::Supervisor { cell: parent, .. } = &node.owner else {
+    fn renew(&mut self, cell: &Cell<A::Msg>, exit: &mut Option<Exit>, may: bool) -> bool {
+        let known = exit.as_ref().filter(|_| may);
+        // Those who count and log are foreign code.
+        let will = known.map(|exit| catch_unwind(AssertUnwindSafe(|| self.inherit(cell, exit))));
+        let Some(Ok(Some((args, overseer)))) = will else {
+            self.cx.give_back();
             return false;
         };
-        let scheduler = &node.shared.scheduler;
-        // A thread of its own ends with the incarnation, and so does a span.
-        let bound = A::BLOCKING || node.has_span() || node.is_killed();
-        if bound || !self.cx.has_ended() || scheduler.is_down() || !scheduler.may_visit() {
-            return false;
-        }
-        let Some(overseer) = parent.node().overseer() else {
-            return false;
-        };
-        // What it is told from here on is meant for the next one.
-        cell.mailbox.part();
-        cell::part(node, node.fall(exit), exit);
-        let mut args = None;
-        let mut take = |known: &dyn Any| {
-            args = known.downcast_ref::<A::Args>().cloned();
-            args.is_some()
-        };
-        if !overseer.succeeds(parent.node(), node, exit, &mut take) {
-            return false;
-        }
-        let Some(args) = args else { return false };
-        node.succeed();
-        self.cx.renew(cell.mailbox.renew());
         self.stage = Stage::Fresh(args);
+        let node = &cell.node;
+        // What it is told from here on is meant for the next one.
+        self.cx.renew();
+        let links = node.succeed(exit.take().unwrap_or(Exit::Killed), overseer);
+        if !links.is_empty() {
+            let exit = node.last_exit().unwrap_or(Exit::Killed);
+            cell::part(node, links, &exit);
+        }
         // It may have been asked to stop just before it was there again.
-        if parent.node().children.is_shut() {
+        if let Owner::Supervisor { cell: parent, .. } = &node.owner
+            && parent.node().children.is_shut()
+        {
             ask_to_stop(cell, parent.node().is_killed());
         }
         true
@@ -330,6 +323,29 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
 }
 
 impl<A: Actor> Incarnation<A> {
+    /// What another incarnation that follows at once is made from, and who said so; none if there
+    /// is none.
+    fn inherit(&self, cell: &Cell<A::Msg>, exit: &Exit) -> Option<(A::Args, Arc<dyn Overseer>)> {
+        let node = &cell.node;
+        let Owner::Supervisor { cell: parent, .. } = &node.owner else {
+            return None;
+        };
+        let scheduler = &node.shared.scheduler;
+        // A thread of its own ends with the incarnation, and so does a span.
+        let bound = A::BLOCKING || node.has_span() || node.is_killed();
+        if bound || !self.cx.has_ended() || scheduler.is_down() || !scheduler.may_visit() {
+            return None;
+        }
+        let mut args = None;
+        let mut take = |known: &dyn Any| {
+            args = known.downcast_ref::<A::Args>().cloned();
+            args.is_some()
+        };
+        let overseer = node.overseen_by(parent.node())?;
+        let again = overseer.succeeds(parent.node(), node, exit, &mut take);
+        args.filter(|_| again).map(|args| (args, overseer))
+    }
+
     /// Whether something else than its mailbox says what is to be done.
     #[inline(always)]
     fn is_special(&self, cell: &Cell<A::Msg>) -> bool {
@@ -344,29 +360,34 @@ impl<A: Actor> Incarnation<A> {
         mut lanes: Option<Held<'_, Lanes<A::Msg>>>,
         task: &task::Context<'_>,
         to: &mut Option<Whole<A::Msg>>,
+        exit: &mut Option<Exit>,
     ) -> Step<Errand<A>> {
+        let mut end = |why| {
+            *exit = Some(why);
+            Step::End
+        };
         if cell.node.is_killed() {
-            return Step::End(Exit::Killed);
+            return end(Exit::Killed);
         }
         match self.stage {
             Stage::Grown(_) => {}
             Stage::Fresh(_) => return Step::Grow,
-            Stage::Gone => return Step::End(Exit::Killed),
+            Stage::Gone => return end(Exit::Killed),
         }
         loop {
-            if let Some(exit) = self.cx.left() {
-                return Step::End(exit);
+            if let Some(why) = self.cx.left() {
+                return end(why);
             }
             if lanes.as_mut().is_some_and(|lanes| lanes.take_stop()) {
-                return Step::End(Exit::Shutdown);
+                return end(Exit::Shutdown);
             }
             let message = match self.cx.poll_next(lanes.take(), task) {
                 Poll::Pending => return Step::Rest,
                 Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
                 Poll::Ready(Next::Expired(_)) => continue,
-                Poll::Ready(Next::Stop) => return Step::End(Exit::Shutdown),
+                Poll::Ready(Next::Stop) => return end(Exit::Shutdown),
                 Poll::Ready(Next::System(news)) => match *news {
-                    System::Stop(exit) => return Step::End(exit),
+                    System::Stop(why) => return end(why),
                     // Past the panic hook: an ordered panic is no news.
                     System::Panic(message) => resume_unwind(Box::new(String::from(&*message))),
                     news => match self.cx.signal(news) {

@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 
 use crate::address::AnyRef;
 use crate::choice;
-use crate::exit::discard;
+use crate::exit::{discard, discard_one};
 use crate::recipient::Recipient;
 use broker::Broker;
 use route::{Route, Rule};
@@ -246,7 +246,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
         };
         let published = self.deliver_now(&message, rule);
         // Foreign code when this was the last: still inside the turn.
-        discard([message]);
+        discard_one(message);
         turn.finish();
         published
     }

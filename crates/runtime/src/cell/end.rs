@@ -57,7 +57,8 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, los
     if let Some(more) = &mut more {
         keep(&mut life, more);
     }
-    let earlier = life.set_last_exit(&node.stand, exit);
+    let mut earlier = None;
+    life.set_last_exit(&node.stand, exit.clone(), &mut earlier);
     drop(life);
     drop(earlier);
     if let Some(more) = &mut more {

@@ -58,16 +58,16 @@ pub(super) struct More {
     pub(super) span: Option<tracing::Span>,
     /// Who decides about its children where they end.
     pub(super) overseer: Option<Arc<dyn Overseer>>,
+    /// Who decides about itself, once that was asked.
+    pub(super) overseen: Option<Arc<dyn Overseer>>,
 }
 
 impl Life {
-    /// Notes why the incarnation ended; returns what it replaces, to be dropped without the lock.
-    #[must_use]
-    pub(super) fn set_last_exit(&mut self, stand: &Stand, exit: &Exit) -> Option<Exit> {
-        if stand.set_last(exit) {
-            return None;
+    /// Notes why the incarnation ended; what it replaces is to be dropped without the lock.
+    pub(super) fn set_last_exit(&mut self, stand: &Stand, exit: Exit, earlier: &mut Option<Exit>) {
+        if !stand.set_last(&exit) {
+            *earlier = self.more().last_exit.replace(exit);
         }
-        self.more().last_exit.replace(exit.clone())
     }
 
     /// Why the last incarnation ended, if its kind does not say everything.

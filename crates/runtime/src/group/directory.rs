@@ -13,7 +13,7 @@ use super::{Group, GroupError, GroupEvent, GroupInfo};
 use crate::address::{AnyRef, SendError};
 use crate::cell::ActorId;
 use crate::choice::weight;
-use crate::exit::{discard, panic_text};
+use crate::exit::{discard, discard_one, panic_text};
 use crate::planted::{Bug, planted};
 use crate::recipient::Recipient;
 use crate::tie::{Leave, Tie};
@@ -314,7 +314,7 @@ impl Watcher {
                 let panic = panic_text(payload.as_ref());
                 let path = self.to.actor().path();
                 tracing::error!(%path, %panic, "panic in a conversion");
-                discard([payload]);
+                discard_one(payload);
                 true
             }
         }

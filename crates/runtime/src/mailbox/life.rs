@@ -4,8 +4,9 @@ use std::mem;
 use std::task::{Poll, Waker};
 
 use super::drain::Gate;
-use super::{Idle, Lanes, Mailbox, Own, System, rouse};
+use super::{Idle, Lanes, Mailbox, Own, Receiver, System, rouse};
 use crate::exit::{Exit, discard};
+use crate::planted::{Bug, planted};
 use crate::schedule::strand::Held;
 use crate::sync::Ordering;
 
@@ -54,35 +55,48 @@ impl<M> Mailbox<M> {
         rouse(lanes);
     }
 
-    /// Ends an incarnation that may have a successor at once.
-    pub(crate) fn part(&self) {
-        self.ended(self.lanes.lock(), false);
+    /// Ends an incarnation and begins another one, which goes on with what the last one took out.
+    pub(crate) fn renew(&self, receiver: &mut Receiver<M>) -> u32 {
+        let mut lanes = self.lanes.lock();
+        let goes_on = !receiver.is_empty() && lanes.rare.is_none();
+        if !goes_on || planted(Bug::BatchGoesBehind) {
+            receiver.give_back(self, &mut lanes);
+        }
+        let left = self.part(&mut lanes);
+        let incarnation = match goes_on {
+            true => lanes.incarnation,
+            false => lanes.begin(),
+        };
+        drop(lanes);
+        tell(left);
+        incarnation
     }
 
-    /// Begins another incarnation, where the last one ended.
-    pub(crate) fn renew(&self) -> u32 {
-        self.lanes.lock().begin()
+    /// Takes out what was meant for the incarnation alone that ends.
+    #[inline(always)]
+    fn part(&self, lanes: &mut Lanes<M>) -> Option<Box<Left<M>>> {
+        lanes.incarnation += 1;
+        lanes.receiving = false;
+        lanes.stop = false;
+        let left = lanes.rare.is_some().then(|| lanes.take_left());
+        self.attention
+            .store(lanes.needs_attention(), Ordering::Relaxed);
+        left
     }
 
     /// Ends an incarnation: what was meant for it alone is dropped. If nothing more is taken in,
     /// what waited is dropped as well, and counted.
     pub(crate) fn ended(&self, mut lanes: Held<'_, Lanes<M>>, closes: bool) -> Option<u64> {
-        lanes.incarnation += 1;
-        lanes.receiving = false;
         lanes.batched = 0;
         self.batched.store(0, Ordering::Relaxed);
         if closes {
+            lanes.incarnation += 1;
+            lanes.receiving = false;
             return Some(self.shut(lanes));
         }
-        let own = lanes.take_own();
-        let drainers = lanes.end_drain();
-        self.attention
-            .store(lanes.needs_attention(), Ordering::Relaxed);
+        let left = self.part(&mut lanes);
         drop(lanes);
-        wake_all(drainers);
-        if let Some(own) = own {
-            drop_own(own);
-        }
+        tell(left);
         None
     }
 
@@ -92,29 +106,25 @@ impl<M> Mailbox<M> {
     }
 
     fn shut(&self, mut lanes: Held<'_, Lanes<M>>) -> u64 {
-        let drainers = lanes.end_drain();
+        let left = lanes.rare.is_some().then(|| lanes.take_left());
         lanes.gate = Gate::Closed;
+        lanes.stop = false;
         self.attention.store(true, Ordering::Relaxed);
         let user = mem::take(&mut lanes.user);
         if lanes.rare.is_none() && user.is_empty() {
             // Nothing waits, and nobody.
-            lanes.stop = false;
             drop(lanes);
             drop(user);
             return 0;
         }
-        let own = lanes.take_own();
         let waiting = lanes.take_waiting();
         let count = user.len() as u64;
         lanes.note_gone(count);
         drop(lanes);
-        wake_all(drainers);
         if count > 0 {
             discard(user.into_values());
         }
-        if let Some(own) = own {
-            drop_own(own);
-        }
+        tell(left);
         if let Some(waiting) = waiting {
             waiting
                 .senders
@@ -141,14 +151,37 @@ impl<M> Mailbox<M> {
     }
 }
 
-fn wake_all(wakers: Vec<Waker>) {
-    if !wakers.is_empty() {
-        wakers.into_iter().for_each(Waker::wake);
+/// What is left of an incarnation that had more than messages.
+struct Left<M> {
+    own: Option<Own<M>>,
+    /// Those who wait for the end of a drain.
+    drainers: Vec<Waker>,
+}
+
+impl<M> Lanes<M> {
+    #[cold]
+    fn take_left(&mut self) -> Box<Left<M>> {
+        let drainers = self.end_drain();
+        let own = self.take_own();
+        Box::new(Left { own, drainers })
     }
 }
 
-#[cold]
-fn drop_own<M>((completions, system): Own<M>) {
-    discard(completions);
-    discard(system);
+/// Drops what nobody gets, once the lock is given back, and tells those who wait.
+#[inline(always)]
+fn tell<M>(left: Option<Box<Left<M>>>) {
+    if let Some(left) = left {
+        left.tell();
+    }
+}
+
+impl<M> Left<M> {
+    #[cold]
+    fn tell(self) {
+        self.drainers.into_iter().for_each(Waker::wake);
+        if let Some((completions, system)) = self.own {
+            discard(completions);
+            discard(system);
+        }
+    }
 }

@@ -181,7 +181,7 @@ impl Host for Toy {
         Mark::default()
     }
 
-    fn over(self: Arc<Self>, _: Option<Exit>, _: Option<u64>, _: u32) {}
+    fn over(self: Arc<Self>, _: Option<&Exit>, _: Option<u64>, _: u32) {}
 }
 
 #[test]

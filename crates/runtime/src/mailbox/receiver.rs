@@ -273,19 +273,24 @@ impl<M> Receiver<M> {
         lanes.forget_terms(front);
     }
 
-    /// Whether all that the incarnation took out was handled, or given back.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.batch.is_empty()
-    }
-
     /// Gives back what the incarnation took out and did not handle, to the front of the line.
     pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
         self.ready = 0;
         if self.batch.is_empty() {
             return;
         }
-        let mut lanes = mailbox.lanes.lock();
-        if !planted(Bug::BatchGoesBehind) {
+        self.give_back(mailbox, &mut mailbox.lanes.lock());
+    }
+
+    /// Whether nothing was taken out that was not handled.
+    pub(super) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// As `end`, under the lock.
+    pub(super) fn give_back(&mut self, mailbox: &Mailbox<M>, lanes: &mut Lanes<M>) {
+        self.ready = 0;
+        if !self.batch.is_empty() && !planted(Bug::BatchGoesBehind) {
             self.batch.swap(&mut lanes.user);
         }
         self.batch.append_to(&mut lanes.user);

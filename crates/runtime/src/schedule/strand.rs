@@ -117,7 +117,7 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
 
     /// Takes note that the incarnation at this place is gone, and what `ended` said; without an
     /// exit, it was dropped on its way.
-    fn over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32);
+    fn over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
 }
 
 /// An actor without its types: the address of what its system shares, and its identifier.
@@ -231,8 +231,8 @@ pub(crate) fn abandon<C: Host>(host: &C) {
         let host = run.host.expect("it was started");
         drop(run);
         // SAFETY: we moved the state to `Running`, and the strand keeps its owner (rule 3).
-        let last = unsafe { host.as_ref() }.finish(Right(()), None);
-        last.tell();
+        let last = unsafe { host.as_ref() }.finish(Right(()));
+        last.tell(None);
     }
 }
 
@@ -298,12 +298,13 @@ impl Ready {
     /// Runs the strand until it waits; returns it if it was woken meanwhile.
     pub(crate) fn run(self) -> Option<Self> {
         let host = ManuallyDrop::new(self).0;
+        let mut exit = None;
         // SAFETY: as in `turn`.
-        match unsafe { host.as_ref() }.turn(Right(())) {
+        match unsafe { host.as_ref() }.turn(Right(()), &mut exit) {
             Turned::Parked => None,
             Turned::Woken => Some(Self(host)),
             Turned::Over(last) => {
-                last.tell();
+                last.tell(exit.as_ref());
                 None
             }
         }
@@ -345,7 +346,7 @@ impl Address {
 impl Drop for Ready {
     fn drop(&mut self) {
         let last = self.turn().give_up(Right(()));
-        last.tell();
+        last.tell(None);
     }
 }
 
@@ -373,33 +374,33 @@ enum Turned {
 #[must_use]
 struct Last {
     host: Arc<dyn Turn>,
-    exit: Option<Exit>,
     lost: Option<u64>,
     place: u32,
 }
 
 impl Last {
-    fn tell(self) {
-        self.host.tell_over(self.exit, self.lost, self.place);
+    fn tell(self, exit: Option<&Exit>) {
+        self.host.tell_over(exit, self.lost, self.place);
     }
 }
 
 /// A host without its types.
 trait Turn: Send + Sync {
-    /// The state is `Queued`, and the caller had the `Ready`.
-    fn turn(&self, right: Right) -> Turned;
+    /// The state is `Queued`, and the caller had the `Ready`. Why the incarnation is over, if it
+    /// is, stays with the caller: it is not handed from one to the next.
+    fn turn(&self, right: Right, exit: &mut Option<Exit>) -> Turned;
     /// The state is `Running` or `Woken`, and the caller moved it there.
-    fn finish(&self, right: Right, exit: Option<Exit>) -> Last;
+    fn finish(&self, right: Right) -> Last;
     /// The state is `Queued`, and the caller had the `Ready`.
     fn give_up(&self, right: Right) -> Last;
-    fn tell_over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32);
+    fn tell_over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
     fn queue_it(&self, ready: Ready, place: u32);
     fn path(&self) -> Path;
     fn mark(&self) -> Mark;
 }
 
 impl<C: Host> Turn for C {
-    fn turn(&self, right: Right) -> Turned {
+    fn turn(&self, right: Right, exit: &mut Option<Exit>) -> Turned {
         let strand = self.strand();
         let mut run = strand.run.lock();
         run.state = State::Running;
@@ -414,38 +415,37 @@ impl<C: Host> Turn for C {
             loop {
                 let stand = strand.body.get_mut().with(|body| {
                     // SAFETY: we moved the state to `Running`, and are the host of the life.
-                    unsafe { Body::turn(body, self, &mut held, &mut cx) }
+                    unsafe { Body::turn(body, self, &mut held, exit, &mut cx) }
                 });
-                if let Stand::Over(exit) = stand {
+                if matches!(stand, Stand::Over) {
+                    exit.get_or_insert(Exit::Killed);
+                    let may = mem::take(&mut heir);
                     // SAFETY: as above.
-                    let renew = |body| unsafe { Body::renew(body, self, &exit) };
-                    if mem::take(&mut heir) && strand.body.get_mut().with(renew) {
+                    let renew = |body| unsafe { Body::renew(body, self, exit, may) };
+                    if strand.body.get_mut().with(renew) {
                         continue;
                     }
-                    return Ok(Some(exit));
+                    return None;
                 }
                 let mut run = strand.run.lock();
                 if self.is_down() {
-                    return Ok(None);
+                    return None;
                 }
                 if run.state == State::Woken {
                     run.state = State::Queued;
-                    return Err(Turned::Woken);
+                    return Some(Turned::Woken);
                 }
                 if matches!(stand, Stand::Waits) || run.data.rest() {
                     run.state = State::Parked;
-                    return Err(Turned::Parked);
+                    return Some(Turned::Parked);
                 }
                 held = Some(Held(run));
             }
         });
-        match came {
-            Ok(exit) => Turned::Over(self.finish(right, exit)),
-            Err(turned) => turned,
-        }
+        came.unwrap_or_else(|| Turned::Over(self.finish(right)))
     }
 
-    fn finish(&self, _: Right, exit: Option<Exit>) -> Last {
+    fn finish(&self, _: Right) -> Last {
         let strand = self.strand();
         // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as its own.
         let clear = |body| unsafe { Body::clear(body) };
@@ -457,21 +457,16 @@ impl<C: Host> Turn for C {
         let lost = self.ended(Held(run));
         // SAFETY: `start` made the pointer from an `Arc<C>` for this moment.
         let host = unsafe { Arc::from_raw(host.as_ptr().cast_const()) };
-        Last {
-            host,
-            exit,
-            lost,
-            place,
-        }
+        Last { host, lost, place }
     }
 
     #[cold]
     fn give_up(&self, right: Right) -> Last {
         self.strand().run.lock().state = State::Running;
-        self.finish(right, None)
+        self.finish(right)
     }
 
-    fn tell_over(self: Arc<Self>, exit: Option<Exit>, lost: Option<u64>, place: u32) {
+    fn tell_over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32) {
         self.over(exit, lost, place);
     }
 

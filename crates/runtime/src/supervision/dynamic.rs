@@ -166,7 +166,7 @@ impl<A: Actor> ward::Kept for Kept<A> {
 impl<A: Actor> Kept<A> {
     /// Makes the next incarnation ready to run.
     fn prepare(&mut self) -> Option<Idle> {
-        restarted(&self.cell.node);
+        restarted(&self.cell.node, None);
         let ready = run::prepare::<A>(&self.cell, self.args.clone());
         self.fact.running = true;
         ready
@@ -387,8 +387,9 @@ impl<A: Actor> From<&DynamicRef<A>> for AnyRef {
     }
 }
 
-/// Puts the table where addresses without a type find it.
+/// Puts the table where addresses without a type find it, and start children with it.
 fn attach<A: Actor>(cell: &Cell<DynamicMsg>, table: &Arc<Table<A>>) {
+    cell.node.children.open_to_others();
     cell.node.attach(Arc::<Table<A>>::clone(table));
 }
 

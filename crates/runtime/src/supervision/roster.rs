@@ -164,15 +164,17 @@ impl Policy {
         fact.running = true;
         let again = matches!(verdict, Verdict::Restart { .. });
         if again {
-            restarted(child);
+            restarted(child, Some(exit));
         }
         again
     }
 }
 
-/// Counts a restart, and tells it to those who want to know.
-pub(crate) fn restarted(node: &Node) {
-    let exit = || node.last_exit().unwrap_or(Exit::Shutdown);
+/// Counts a restart, and tells it to those who want to know. The exit before it is the last one,
+/// or one that has not been noted yet.
+pub(crate) fn restarted(node: &Node, exit: Option<&Exit>) {
+    let last = || node.last_exit().unwrap_or(Exit::Shutdown);
+    let exit = || exit.cloned().unwrap_or_else(last);
     node.shared
         .events
         .emit(Count::Restarted, || Event::Restarted {
@@ -220,7 +222,7 @@ impl Overseer for Roster {
         let (now, seed) = (|| node.shared.now(), 0);
         match entries.policy.judge(&mut kept.fact, exit, now, seed) {
             Verdict::Restart { .. } => {
-                restarted(node);
+                restarted(node, Some(exit));
                 // Arguments are cloned, which is foreign code.
                 let launched = catch_unwind(AssertUnwindSafe(|| kept.relaunch(child)));
                 kept.fact.running = true;

@@ -193,7 +193,7 @@ impl SupervisorActor {
             .expect("children leave between two steps");
         let shared = &cx.node().shared;
         let cell = if let Some(cell) = &kept.cell {
-            restarted(cell.node());
+            restarted(cell.node(), None);
             Arc::clone(cell)
         } else {
             let owner = Owner::Supervisor {

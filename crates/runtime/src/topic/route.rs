@@ -9,7 +9,7 @@ use crate::address::SendError;
 use crate::cell::ActorId;
 use crate::choice::{round, weight};
 use crate::event::Event;
-use crate::exit::{discard, panic_text};
+use crate::exit::{discard, discard_one, panic_text};
 use crate::metric::Count;
 use crate::recipient::Recipient;
 
@@ -204,7 +204,7 @@ fn guarded<T: Send + Sync + 'static, R>(
             let panic = panic_text(payload.as_ref());
             let path = recipient.actor().path();
             tracing::error!(%topic, %path, %panic, "panic in a filter or a conversion");
-            discard([payload]);
+            discard_one(payload);
             None
         }
     }

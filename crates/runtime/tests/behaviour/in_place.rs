@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use strowger::testing::TestSystem;
-use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, Context, MailboxSpec, Reply, Request};
+use strowger::{
+    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, MailboxSpec, Reply,
+    Request, Strategy, Supervisor,
+};
 
 /// Counts what it is told, and how often that was not what comes next.
 struct Counter<const ROOM: usize> {
@@ -105,6 +108,85 @@ async fn asks_in_place_lose_and_overtake_nothing() {
         tell_and_ask::<4>(3, bursts).await;
         tell_and_ask::<1>(2, bursts / 4).await;
     }
+}
+
+/// What the lives of one actor have in common.
+#[derive(Default)]
+struct Seen {
+    count: AtomicU64,
+    wrong: AtomicU64,
+    lives: AtomicU64,
+}
+
+/// Fails at one of seven.
+struct Frail(Arc<Seen>);
+
+const FATAL: u64 = 7;
+
+impl Actor for Frail {
+    type Msg = Msg;
+    type Args = Arc<Seen>;
+    type Error = BoxError;
+
+    async fn pre_start(seen: Arc<Seen>, _: &mut Context<Self>) -> Result<Self, BoxError> {
+        seen.lives.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(seen))
+    }
+
+    async fn handle(&mut self, msg: Msg, _: &mut Context<Self>) -> Result<(), BoxError> {
+        match msg {
+            Msg::Told(number) => {
+                let next = self.0.count.fetch_add(1, Ordering::Relaxed);
+                let wrong = u64::from(number != next);
+                self.0.wrong.fetch_add(wrong, Ordering::Relaxed);
+                match number % FATAL {
+                    0 => Err(format!("{number} is one too many").into()),
+                    _ => Ok(()),
+                }
+            }
+            Msg::Count(reply) => {
+                reply.send(self.0.count.load(Ordering::Relaxed));
+                Ok(())
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn successors_in_place_go_on_where_the_last_one_failed() {
+    let bursts: u64 = if cfg!(miri) { 4 } else { 2_000 };
+    const BURST: u64 = 50;
+    let system = ActorSystem::new("place").expect("a system starts");
+    let seen = Arc::<Seen>::default();
+    let child = ChildSpec::new::<Frail>("frail", Arc::clone(&seen));
+    let office = Supervisor::new(Strategy::OneForOne)
+        .intensity(u32::MAX, std::time::Duration::from_secs(1))
+        .child(child);
+    let office = system.supervise("office", office).await.expect("it starts");
+    let frail: ActorRef<Msg> = office.child("frail").expect("it runs");
+    let teller = frail.clone();
+    let teller = tokio::spawn(async move {
+        for number in 0..bursts * BURST {
+            let told = teller.tell(Msg::Told(number)).await;
+            assert!(told.is_ok(), "the actor is there");
+            if number % BURST == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let (mut before, all) = (0, bursts * BURST);
+    while before < all {
+        let count = frail.ask(Count).await.expect("it answers");
+        assert!(count >= before, "a count does not go back");
+        before = count;
+        tokio::task::consume_budget().await;
+    }
+    teller.await.expect("the teller ends");
+    assert_eq!(seen.count.load(Ordering::Relaxed), all, "each came once");
+    assert_eq!(seen.wrong.load(Ordering::Relaxed), 0, "all came in order");
+    let lives = 1 + all.div_ceil(FATAL);
+    assert_eq!(seen.lives.load(Ordering::Relaxed), lives);
+    assert_eq!(u64::from(frail.erase().info().restarts), lives - 1);
 }
 
 struct Through;

@@ -297,3 +297,23 @@ fn every_restart_is_an_event() {
     );
     assert!(!supervisor.erase().is_alive());
 }
+
+#[test]
+fn the_event_of_a_restart_says_why_the_last_incarnation_ended() {
+    TestSystem::check(0..20, |system| {
+        let (_, child, _) = one(system, |s| s.intensity(9, SECOND), |c| c);
+        let mut events = system.events();
+        for order in [Order::Fail, Order::Panic, Order::Fail] {
+            tell(&child, order);
+        }
+        system.run_until_idle();
+        let mut whys = Vec::new();
+        while let Some(event) = events.try_next() {
+            if let Event::Restarted { exit, .. } = event {
+                whys.push(exit.to_string());
+            }
+        }
+        let (failed, panicked) = ("failed: as ordered", "panicked: as ordered");
+        assert_eq!(whys, [failed, panicked, failed]);
+    });
+}

@@ -119,8 +119,13 @@ impl Seat {
     /// Takes an actor out of the line, if it is among the first.
     pub(super) fn take(&self, actor: Address) -> Option<Ready> {
         let wanted = |ready: &Ready| ready.address() == actor;
-        if let Some(next) = self.next.take_if(wanted) {
+        if self.next.is_full()
+            && let Some(next) = self.next.take_if(wanted)
+        {
             return Some(next);
+        }
+        if !self.queued.load(Ordering::Relaxed) {
+            return None;
         }
         let mut queue = self.queue.lock();
         let mut first = queue.ready.iter().take(REACH);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use super::scratch::{Came, Desk, Done, Work};
 use super::{Held, Host, Whole};
-use crate::exit::{Exit, discard, panic_text};
+use crate::exit::{Exit, discard_one, panic_text};
 
 /// What an incarnation keeps between two turns.
 ///
@@ -27,13 +27,15 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
     /// Whether the next message is to be handled, and nothing else is to be done.
     fn is_ready(&mut self, host: &C) -> bool;
 
-    /// Decides what is to be done. The lock is there if the turn has it already.
+    /// Decides what is to be done; if that is the end, says why. The lock is there if the turn has
+    /// it already.
     fn next(
         &mut self,
         host: &C,
         data: Option<Held<'_, C::Data>>,
         cx: &Context<'_>,
         message: &mut Option<Whole<Self::Message>>,
+        exit: &mut Option<Exit>,
     ) -> Step<Self::Errand>;
 
     /// Handles this message, or else the next one, if it can be.
@@ -78,8 +80,9 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
     ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
 
     /// After its end: whether it begins anew, as the life of another incarnation in the same place.
-    fn renew(&mut self, host: &C, exit: &Exit) -> bool {
-        let _ = (host, exit);
+    /// If so, it takes the exit; and it does not unless it may.
+    fn renew(&mut self, host: &C, exit: &mut Option<Exit>, may: bool) -> bool {
+        let _ = (host, exit, may);
         false
     }
 }
@@ -93,7 +96,7 @@ pub(crate) enum Step<E> {
     /// Makes what the life begins with.
     Grow,
     Errand(E),
-    End(Exit),
+    End,
 }
 
 /// Where a turn comes to stand.
@@ -102,8 +105,8 @@ pub(super) enum Stand {
     Rests,
     /// Work waits.
     Waits,
-    /// The incarnation is over.
-    Over(Exit),
+    /// The incarnation is over; why, the turn was told.
+    Over,
 }
 
 /// The place for a life. One that is small enough lives in it, others in a box.
@@ -120,9 +123,9 @@ type Room = [u64; 19];
 /// What is known of a life by its type.
 struct Table {
     /// Takes the body, the host and an `Option<Held>` of its data.
-    turn: unsafe fn(*mut Body, *const (), *mut (), &mut Context<'_>) -> Stand,
+    turn: unsafe fn(*mut Body, *const (), *mut (), &mut Option<Exit>, &mut Context<'_>) -> Stand,
     /// Takes the body and the host.
-    renew: unsafe fn(*mut Body, *const (), &Exit) -> bool,
+    renew: unsafe fn(*mut Body, *const (), &mut Option<Exit>, bool) -> bool,
     /// Takes the address of the room.
     drop: unsafe fn(*mut Room),
     /// That of a life of this type that is being wound up.
@@ -140,27 +143,25 @@ impl<C: Host, L: Life<C>> Known<C, L> {
     const END: Table = Table {
         end: None,
         renew: Self::renew,
-        turn: |body, host, held, cx| {
+        turn: |body, host, held, exit, cx| {
             // SAFETY: the host is of this type, and outlives the turn.
             let host = unsafe { &*host.cast::<C>() };
             // SAFETY: so is its data, and nobody else has what the caller passed on.
             let held = unsafe { &mut *held.cast::<Option<Held<'_, C::Data>>>() };
-            let mut exit = None;
             loop {
                 // SAFETY: the body is the caller's, and a life of this type is in it.
-                let work = || unsafe { Self::work(body, host, held, &mut exit, cx) };
+                let work = || unsafe { Self::work(body, host, held, exit, cx) };
                 let payload = match catch_unwind(AssertUnwindSafe(work)) {
                     Ok(stand) => return stand,
                     Err(payload) => payload,
                 };
-                let panicked = Exit::Panicked(panic_text(payload.as_ref()));
+                *exit = Some(Exit::Panicked(panic_text(payload.as_ref())));
                 // SAFETY: as above.
                 unsafe { Body::stop(body) };
                 // SAFETY: as above.
                 if unsafe { Body::ends(body) } {
-                    return Stand::Over(panicked);
+                    return Stand::Over;
                 }
-                exit = Some(panicked);
             }
         },
         drop: |room| {
@@ -209,11 +210,11 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                     Came::Waits => return Stand::Waits,
                     Came::Done => {}
                     Came::Ends => {
+                        if Body::ends(body) {
+                            return Stand::Over;
+                        }
                         // What ends says why.
                         let why = exit.take().unwrap_or(Exit::Killed);
-                        if Body::ends(body) {
-                            return Stand::Over(why);
-                        }
                         *held = None;
                         Body::begin_end(body);
                         came = match (*life).begin_end(host, &why) {
@@ -223,7 +224,7 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                         continue;
                     }
                 }
-                match (*life).next(host, held.take(), cx, &mut message) {
+                match (*life).next(host, held.take(), cx, &mut message, exit) {
                     Step::Message => {}
                     Step::Rest => return Stand::Rests,
                     Step::Grow => {
@@ -234,8 +235,7 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                         came = desk.begin(|| (*life).run(host, errand), exit, cx);
                         continue;
                     }
-                    Step::End(why) => {
-                        *exit = Some(why);
+                    Step::End => {
                         came = Came::Ends;
                         continue;
                     }
@@ -256,13 +256,13 @@ impl<C: Host, L: Life<C>> Known<C, L> {
     ///
     /// # Safety
     /// As for `work`, with the host of the life; there is no work.
-    unsafe fn renew(body: *mut Body, host: *const (), exit: &Exit) -> bool {
+    unsafe fn renew(body: *mut Body, host: *const (), exit: &mut Option<Exit>, may: bool) -> bool {
         // SAFETY: the host is of this type, and outlives the turn.
         let host = unsafe { &*host.cast::<C>() };
         // SAFETY: the body is the caller's, a life of this type is in it, and nothing borrows it.
         let life = unsafe { &mut *Self::life((&raw mut (*body).room).cast()) };
         // What its end left behind may be dropped by this, and panic.
-        let renewed = catch_unwind(AssertUnwindSafe(|| life.renew(host, exit)));
+        let renewed = catch_unwind(AssertUnwindSafe(|| life.renew(host, exit, may)));
         let renewed = renewed.unwrap_or(false);
         if renewed {
             // SAFETY: the body is the caller's.
@@ -374,7 +374,8 @@ impl Body {
         unsafe { (*this).table = Some(const { &Known::<C, L>::TABLE }) };
     }
 
-    /// Works on the life, with the lock on its data if the caller has that.
+    /// Works on the life, with the lock on its data if the caller has that. What ends it is put
+    /// where the caller wants it, and not handed from one to the next.
     ///
     /// # Safety
     /// The caller owns the body, which stays where it is until it is cleared, and the host is the
@@ -384,29 +385,35 @@ impl Body {
         this: *mut Self,
         host: &C,
         held: &mut Option<Held<'_, C::Data>>,
+        exit: &mut Option<Exit>,
         cx: &mut Context<'_>,
     ) -> Stand {
         // SAFETY: the body is the caller's.
         let Some(table) = (unsafe { (*this).table }) else {
             *held = None;
-            return Stand::Over(Exit::Killed);
+            return Stand::Over;
         };
         let (host, held) = (ptr::from_ref(host).cast(), ptr::from_mut(held).cast());
         // SAFETY: the table was written with the life, for this type of host.
-        unsafe { (table.turn)(this, host, held, cx) }
+        unsafe { (table.turn)(this, host, held, exit, cx) }
     }
 
     /// Has a life that is over begin anew, if it does.
     ///
     /// # Safety
     /// As for `turn`, which said that the life is over.
-    pub(super) unsafe fn renew<C: Host>(this: *mut Self, host: &C, exit: &Exit) -> bool {
+    pub(super) unsafe fn renew<C: Host>(
+        this: *mut Self,
+        host: &C,
+        exit: &mut Option<Exit>,
+        may: bool,
+    ) -> bool {
         // SAFETY: the body is the caller's.
         let Some(table) = (unsafe { (*this).table }) else {
             return false;
         };
         // SAFETY: the table was written with the life, for this type of host.
-        unsafe { (table.renew)(this, ptr::from_ref(host).cast(), exit) }
+        unsafe { (table.renew)(this, ptr::from_ref(host).cast(), exit, may) }
     }
 
     /// Whether the life is being wound up.
@@ -435,7 +442,7 @@ impl Body {
         // SAFETY: the body is the caller's.
         let work = unsafe { ptr::replace(&raw mut (*this).work, None) };
         if work.is_some() {
-            discard(work);
+            discard_one(work);
         }
     }
 
@@ -451,7 +458,7 @@ impl Body {
         if let Some(table) = table {
             // SAFETY: the life was put in with this table, and the work on it is gone.
             let room = unsafe { (&raw mut (*this).room).cast::<Room>() };
-            discard([Dropped(room, table)]);
+            discard_one(Dropped(room, table));
         }
     }
 }

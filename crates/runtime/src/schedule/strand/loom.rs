@@ -128,13 +128,17 @@ impl<Q: Line> Life<Toy<Q>> for Until {
         number: Option<Held<'_, u32>>,
         _: &Context<'_>,
         _: &mut Option<Whole<Infallible>>,
+        exit: &mut Option<Exit>,
     ) -> Step<()> {
         if self.waits {
             return Step::Errand(());
         }
         let number = number.unwrap_or_else(|| toy.strand.lock());
         match *number >= self.last {
-            true => Step::End(Exit::Normal),
+            true => {
+                *exit = Some(Exit::Normal);
+                Step::End
+            }
             false => Step::Rest,
         }
     }
@@ -206,7 +210,7 @@ impl<Q: Line> Host for Toy<Q> {
         Mark::default()
     }
 
-    fn over(self: Arc<Self>, exit: Option<Exit>, _: Option<u64>, _: u32) {
+    fn over(self: Arc<Self>, exit: Option<&Exit>, _: Option<u64>, _: u32) {
         let counter = if exit.is_some() {
             &self.ended
         } else {
