@@ -20,6 +20,7 @@ pub(super) const RUNTIME: Subject = Subject {
     package: "strowger",
     library: "crates/runtime/src/lib.rs",
     files: &[
+        "crates/runtime/src/branch.rs",
         "crates/runtime/src/mailbox.rs",
         "crates/runtime/src/mailbox/batch.rs",
         "crates/runtime/src/mailbox/drain.rs",
@@ -29,6 +30,8 @@ pub(super) const RUNTIME: Subject = Subject {
         "crates/runtime/src/mailbox/receiver.rs",
         "crates/runtime/src/mailbox/spec.rs",
         "crates/runtime/src/mailbox/term.rs",
+        "crates/runtime/src/schedule/strand/lane.rs",
+        "crates/runtime/src/sending.rs",
         "crates/runtime/src/supervision/*.rs",
     ],
     short: &[
