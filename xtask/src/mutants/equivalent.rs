@@ -135,18 +135,6 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         reason: "one alone is then a batch of one",
     },
     Equivalent {
-        file: "mailbox/receiver.rs",
-        what: "replace Receiver<M>::has_ended -> bool with true",
-        line: "",
-        reason: "an incarnation that has ended has given back what it took out",
-    },
-    Equivalent {
-        file: "mailbox/receiver.rs",
-        what: "replace Receiver<M>::has_ended -> bool with false",
-        line: "",
-        reason: ANEW,
-    },
-    Equivalent {
         file: "mailbox/term.rs",
         what: "replace Lanes<M>::free -> u64 with 0",
         line: "",

@@ -20,7 +20,6 @@ pub(super) const RUNTIME: Subject = Subject {
     package: "strowger",
     library: "crates/runtime/src/lib.rs",
     files: &[
-        "crates/runtime/src/branch.rs",
         "crates/runtime/src/mailbox.rs",
         "crates/runtime/src/mailbox/batch.rs",
         "crates/runtime/src/mailbox/drain.rs",

@@ -34,9 +34,12 @@ impl<M> Batch<M> {
         mem::swap(line, self.0.get_or_insert_default());
     }
 
-    /// Puts all that is left into a line, last.
-    pub(super) fn append_to(&mut self, line: &mut Lane<M>) {
+    /// Puts all that is left into a line: first, unless a test wants it last.
+    pub(super) fn give_back(&mut self, line: &mut Lane<M>, last: bool) {
         if let Some(batch) = &mut self.0 {
+            if !last {
+                mem::swap(line, &mut **batch);
+            }
             line.append(batch);
         }
     }

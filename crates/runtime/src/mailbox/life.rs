@@ -58,15 +58,15 @@ impl<M> Mailbox<M> {
     /// Ends an incarnation and begins another one, which goes on with what the last one took out.
     pub(crate) fn renew(&self, receiver: &mut Receiver<M>) -> u32 {
         let mut lanes = self.lanes.lock();
-        let goes_on = !receiver.is_empty() && lanes.rare.is_none();
+        let goes_on = lanes.rare.is_none();
         if !goes_on || planted(Bug::BatchGoesBehind) {
             receiver.give_back(self, &mut lanes);
         }
         let left = self.part(&mut lanes);
-        let incarnation = match goes_on {
-            true => lanes.incarnation,
-            false => lanes.begin(),
-        };
+        if !goes_on {
+            lanes.begin();
+        }
+        let incarnation = lanes.incarnation;
         drop(lanes);
         tell(left);
         incarnation
@@ -90,7 +90,6 @@ impl<M> Mailbox<M> {
         lanes.batched = 0;
         self.batched.store(0, Ordering::Relaxed);
         if closes {
-            lanes.incarnation += 1;
             lanes.receiving = false;
             return Some(self.shut(lanes));
         }

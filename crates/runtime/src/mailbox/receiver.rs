@@ -282,18 +282,11 @@ impl<M> Receiver<M> {
         self.give_back(mailbox, &mut mailbox.lanes.lock());
     }
 
-    /// Whether nothing was taken out that was not handled.
-    pub(super) fn is_empty(&self) -> bool {
-        self.batch.is_empty()
-    }
-
     /// As `end`, under the lock.
     pub(super) fn give_back(&mut self, mailbox: &Mailbox<M>, lanes: &mut Lanes<M>) {
         self.ready = 0;
-        if !self.batch.is_empty() && !planted(Bug::BatchGoesBehind) {
-            self.batch.swap(&mut lanes.user);
-        }
-        self.batch.append_to(&mut lanes.user);
+        let behind = planted(Bug::BatchGoesBehind);
+        self.batch.give_back(&mut lanes.user, behind);
         lanes.batched = 0;
         mailbox.batched.store(0, Ordering::Relaxed);
     }

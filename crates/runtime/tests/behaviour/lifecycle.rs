@@ -457,3 +457,56 @@ fn one_key_names_one_child() {
         assert!(matches!(bad, Err(StartError::BadKey { .. })));
     }
 }
+
+/// Starts a child at its end, and one when it is told to; fails when it is told not to.
+struct Parent(Arc<Mutex<Vec<String>>>);
+
+impl Parent {
+    fn start(&self, key: &'static str, cx: &mut Context<Self>) {
+        let started = cx.spawn::<Counter>(key, 0);
+        let outcome =
+            started.map_or_else(|error| error.to_string(), |child| child.path().to_string());
+        self.0.lock().push(outcome);
+    }
+}
+
+impl Actor for Parent {
+    type Msg = bool;
+    type Args = Arc<Mutex<Vec<String>>>;
+    type Error = &'static str;
+
+    async fn pre_start(seen: Self::Args, _: &mut Context<Self>) -> Result<Self, Self::Error> {
+        Ok(Self(seen))
+    }
+
+    async fn handle(&mut self, starts: bool, cx: &mut Context<Self>) -> Result<(), Self::Error> {
+        if !starts {
+            return Err("as told");
+        }
+        self.start("now", cx);
+        Ok(())
+    }
+
+    async fn post_stop(self, _: &Exit, cx: &mut Context<Self>) {
+        self.start("late", cx);
+    }
+}
+
+#[test]
+fn the_end_takes_no_children_and_the_next_life_does() {
+    TestSystem::check(0..20, |system| {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let child = ChildSpec::new::<Parent>("p", Arc::clone(&seen));
+        let top = Supervisor::new(Strategy::OneForOne).child(child);
+        let top = system.supervise("s", top);
+        let parent = top.child::<bool>("p").expect("it runs");
+        // Twice without ever having had a child, and once with one.
+        for starts in [false, false, true, false, true] {
+            parent.try_tell(starts).expect("there is room");
+        }
+        system.run_until_idle();
+        let late = "the parent of /s/p/late is ending";
+        let now = "/s/p/now";
+        assert_eq!(*seen.lock(), [late, late, now, late, now]);
+    });
+}
