@@ -110,7 +110,7 @@ impl<T> Default for Lane<T> {
 impl<T> Drop for Lane<T> {
     #[inline]
     fn drop(&mut self) {
-        if needs_drop::<T>() {
+        if needs_drop::<T>() && !self.is_empty() {
             drop(Rest(self));
         }
     }
@@ -120,7 +120,7 @@ impl<T> Drop for Lane<T> {
 struct Rest<'a, T>(&'a mut Lane<T>);
 
 impl<T> Drop for Rest<'_, T> {
-    #[inline]
+    #[cold]
     fn drop(&mut self) {
         while let Some(one) = self.0.pop() {
             let rest = Rest(self.0);
