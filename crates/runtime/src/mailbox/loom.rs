@@ -33,6 +33,7 @@ impl Toy {
         let life = Taking {
             receiver: Receiver::new(),
             all,
+            failed: false,
         };
         let ready = start(&toy, 0, |_| (), |(), _| life).expect("it is off");
         toy.queue(ready, 0);
@@ -83,14 +84,20 @@ impl Toy {
 struct Taking {
     receiver: Receiver<u32>,
     all: usize,
+    /// Whether it failed, and is to begin anew.
+    failed: bool,
 }
+
+/// At this message an actor fails.
+const FATAL: u32 = 13;
 
 impl Taking {
     /// Notes what it took.
-    fn note(&self, toy: &Toy, taken: Option<u32>) -> Result<(), Exit> {
+    fn note(&mut self, toy: &Toy, taken: Option<u32>) -> Result<(), Exit> {
         let mut all = toy.taken.lock().expect("nobody panics with it");
         all.push(taken);
-        match all.len() == self.all {
+        self.failed = taken == Some(FATAL);
+        match self.failed || all.len() == self.all {
             true => Err(Exit::Normal),
             false => Ok(()),
         }
@@ -112,6 +119,7 @@ impl Life<Toy> for Taking {
         lanes: Option<Held<'_, Lanes<u32>>>,
         cx: &Context<'_>,
         message: &mut Option<Whole<u32>>,
+        _: &mut Option<Exit>,
     ) -> Step<()> {
         match self.receiver.poll_next(&toy.mailbox, lanes, cx) {
             Poll::Ready(Next::Message(number)) => {
@@ -150,6 +158,15 @@ impl Life<Toy> for Taking {
 
     async fn last(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
         Err(exit)
+    }
+
+    fn renew(&mut self, toy: &Toy, exit: &mut Option<Exit>, may: bool) -> bool {
+        let again = may && self.failed;
+        if again {
+            *exit = None;
+            toy.mailbox.renew(&mut self.receiver);
+        }
+        again
     }
 }
 
@@ -280,5 +297,23 @@ fn an_ask_in_place_is_handled_there_and_overtakes_nothing() {
         assert_eq!(taken[3], Some(10));
         let told: Vec<_> = taken.into_iter().filter(|one| *one < Some(9)).collect();
         assert_eq!(told, [Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn who_begins_anew_goes_on_with_what_was_taken_out() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::unbounded(), 4);
+        assert!(toy.tell(FATAL));
+        assert!(toy.tell(1));
+        let teller = Arc::clone(&toy);
+        let teller = thread::spawn(move || {
+            assert!(teller.tell(2));
+            assert!(teller.tell(3));
+        });
+        toy.run();
+        teller.join().expect("no panic");
+        toy.run();
+        assert_eq!(toy.taken(), [Some(FATAL), Some(1), Some(2), Some(3)]);
     });
 }
