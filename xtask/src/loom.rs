@@ -65,8 +65,8 @@ const WEAKENINGS: &[Weakening] = &[
     Weakening {
         name: "who looks for a value sees what was put in",
         file: "schedule/strand/slot.rs",
-        from: "if slot.state.load(Ordering::Acquire) != FULL {",
-        to: "if slot.state.load(Ordering::Relaxed) != FULL {",
+        from: "self.slot().state.load(Ordering::Acquire) == FULL",
+        to: "self.slot().state.load(Ordering::Relaxed) == FULL",
     },
     Weakening {
         name: "who waits for a value is woken",
