@@ -10,7 +10,7 @@ mod pin;
 mod plan;
 mod row;
 
-pub use allocation::{Counting, LiveBytes, allocations};
+pub use allocation::{Counting, LiveBytes, allocations, trim};
 pub use pin::{pin, workers};
 pub use plan::{Case, Counted, Pick, Plan, Sample};
 pub use row::Row;

@@ -93,6 +93,8 @@ pub enum Crowd {
 pub async fn crowd<S: Subject>(subject: S, actors: usize, figure: Crowd) -> Counted {
     static BEFORE: OnceLock<f64> = OnceLock::new();
     let mut running = Vec::with_capacity(actors);
+    // What earlier crowds left is not what this one needs.
+    strowger_bench::trim();
     let before = *BEFORE.get_or_init(resident);
     let bytes = (figure == Crowd::Heap).then(LiveBytes::watch);
     let start = Instant::now();
