@@ -9,8 +9,10 @@ mod allocation;
 mod pin;
 mod plan;
 mod row;
+mod trim;
 
-pub use allocation::{Counting, LiveBytes, allocations, trim};
+pub use allocation::{Counting, LiveBytes, allocations};
 pub use pin::{pin, workers};
 pub use plan::{Case, Counted, Pick, Plan, Sample};
 pub use row::Row;
+pub use trim::trim;
