@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 
 use crate::branch::Branch;
 use crate::event::Event;
-use crate::exit::Exit;
+use crate::exit::{Exit, discard_one};
 use crate::info::{ActorInfo, COUNTED, State};
 use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
 use crate::metric::Count;
@@ -365,7 +365,8 @@ impl Node {
         let links = mem::take(&mut more.links);
         self.stand.enter(Phase::Starting);
         drop(life);
-        drop((overseers, earlier));
+        drop(overseers);
+        discard_one(earlier);
         self.children.open();
         links
     }
@@ -399,7 +400,8 @@ impl Node {
         let overseer = more.overseer.take();
         let links = mem::take(&mut more.links);
         drop(life);
-        drop((overseer, earlier));
+        drop(overseer);
+        discard_one(earlier);
         links
     }
 

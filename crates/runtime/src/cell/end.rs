@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use super::life::{Life, Link, More, Phase};
 use super::{AnyCell, Node, Owner};
 use crate::event::Event;
-use crate::exit::Exit;
+use crate::exit::{Exit, discard_one};
 use crate::mailbox::System;
 use crate::metric::Count;
 use crate::monitor::{MonitorId, Signal};
@@ -60,7 +60,7 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, los
     let mut earlier = None;
     life.set_last_exit(&node.stand, exit.clone(), &mut earlier);
     drop(life);
-    drop(earlier);
+    discard_one(earlier);
     if let Some(more) = &mut more {
         part(node, mem::take(&mut more.links), exit);
     }
@@ -80,10 +80,12 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, los
             ties,
             attached,
             overseer,
+            last_exit,
             ..
         } = *more;
         monitors = watchers;
         drop((attached, overseer));
+        discard_one(last_exit);
         for tie in ties.iter().filter_map(Weak::upgrade) {
             tie.leave(node.id);
         }

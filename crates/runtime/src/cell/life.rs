@@ -44,7 +44,7 @@ pub(super) struct Life {
 #[derive(Default)]
 pub(super) struct More {
     /// Why the last incarnation ended, where its kind does not say everything.
-    last_exit: Option<Exit>,
+    pub(super) last_exit: Option<Exit>,
     pub(super) restarts: u32,
     pub(super) waiting: Vec<(u64, Waker)>,
     pub(super) next_wait: u64,

@@ -1,5 +1,6 @@
 //! Destructors are foreign code: one that panics harms nobody else.
 
+use std::fmt;
 use std::time::Duration;
 
 use strowger::testing::TestSystem;
@@ -21,8 +22,26 @@ impl Drop for Bomb {
     }
 }
 
+/// An error that panics when it is dropped.
+struct Volatile(#[expect(dead_code, reason = "it is there to be dropped")] Bomb);
+
+impl fmt::Debug for Volatile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("volatile")
+    }
+}
+
+impl fmt::Display for Volatile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("volatile")
+    }
+}
+
+impl std::error::Error for Volatile {}
+
 enum Msg {
     Bomb(Bomb),
+    Fail,
     Stop,
     Wait,
     Hold,
@@ -49,6 +68,7 @@ impl Actor for Bearer {
         match msg {
             Msg::Bomb(mut bomb) => bomb.0 = false,
             Msg::Stop => cx.stop(),
+            Msg::Fail => return Err(Volatile(Bomb(true)).into()),
             Msg::Wait => tokio::time::sleep(SECOND).await,
             Msg::Later => {
                 cx.send_after(SECOND, Msg::Bomb(Bomb(true)));
@@ -192,5 +212,27 @@ fn an_answer_that_waits_for_an_actor_may_panic_when_it_ends() {
         tell(&bearer, Msg::Wait);
         system.advance(2 * SECOND);
         assert!(bearer.is_alive());
+    });
+}
+
+#[test]
+fn an_error_that_panics_when_dropped_takes_no_restart_along() {
+    TestSystem::check(0..20, |system| {
+        let child = ChildSpec::new::<Bearer>("b", ()).restart(Restart::Transient);
+        let top = Supervisor::new(Strategy::OneForOne)
+            .intensity(9, SECOND)
+            .child(child);
+        let top = system.supervise("s", top);
+        let bearer: ActorRef<Msg> = top.child("b").expect("it runs");
+        for restarts in 1..=4 {
+            tell(&bearer, Msg::Fail);
+            system.run_until_idle();
+            assert!(bearer.is_alive());
+            assert_eq!(bearer.erase().info().restarts, restarts);
+        }
+        // The error of the last failure goes with the end for good.
+        tell(&bearer, Msg::Stop);
+        assert!(matches!(system.run(bearer.stopped()), Exit::Normal));
+        assert!(top.erase().is_alive());
     });
 }
