@@ -12,6 +12,7 @@ use strowger::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Panics when it is dropped, unless it was defused.
+#[derive(Debug)]
 struct Bomb(bool);
 
 impl Drop for Bomb {
@@ -23,17 +24,12 @@ impl Drop for Bomb {
 }
 
 /// An error that panics when it is dropped.
-struct Volatile(#[expect(dead_code, reason = "it is there to be dropped")] Bomb);
-
-impl fmt::Debug for Volatile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("volatile")
-    }
-}
+#[derive(Debug)]
+struct Volatile(Bomb);
 
 impl fmt::Display for Volatile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("volatile")
+        write!(f, "volatile: {:?}", self.0)
     }
 }
 
