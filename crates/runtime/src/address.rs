@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::task::consume_budget;
 use tokio::time::Instant;
 
 use crate::actor::Actor;
@@ -248,21 +247,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let (reply, mut answer) = reply::slot();
         // Where it is made it is read from, once the lock of the mailbox is taken.
         let mut ask = Some(Whole::new(Ask { request, reply }));
-        let sent = self.0.send_here(&mut ask);
-        if let Ok(number) = sent {
-            if !answer.is_there() {
-                let mut asked = Asked {
-                    mailbox: &self.0.mailbox,
-                    number: Some(number),
-                };
-                let_others_run().await;
-                asked.number = None;
-                self.0.help(|| answer.is_there());
-            }
-            if let Some(result) = answer.take() {
-                return result.map_err(AskError::from);
-            }
-        }
+        let sent = self.0.send(&mut ask, None);
         let mut sending = pin!(self.send_in_turn(sent, ask));
         // Until it is in the mailbox, it comes after all that is.
         let mut asked = Asked {
@@ -381,19 +366,8 @@ impl<M> Drop for Asked<'_, M> {
     }
 }
 
-/// Before a task runs what it waits for: now and then, others come first. A dispatcher that the
-/// task has woken would else never run on this thread, but be fetched by another, find that it was
-/// helped, and be woken again.
-async fn let_others_run() {
-    consume_budget().await;
-}
-
 async fn ended(cell: &dyn AnyCell) -> Exit {
     let node = cell.node();
-    if !node.is_over() {
-        let_others_run().await;
-        cell.hasten();
-    }
     node.reached(|phase| phase == Phase::Ended).await;
     node.last_exit().expect("an actor that ended has an exit")
 }
@@ -428,28 +402,6 @@ impl<M: Send + 'static> Cell<M> {
         let mut message = Some(Whole::new(message));
         let sent = self.send(&mut message, until);
         sent.map_err(|refused| refused.hand_back(message.take().expect(KEPT).into_inner()))
-    }
-
-    /// Sends a message, which stays where it is if it is refused; an idle actor handles it here and
-    /// now, on the caller's stack, if this is a place for that.
-    #[inline]
-    fn send_here<T>(&self, message: &mut Option<Whole<T>>) -> Result<u64, Refused>
-    where
-        M: Accepts<T>,
-    {
-        let scheduler = &self.node.shared.scheduler;
-        if !scheduler.may_visit() {
-            return self.send(message, None);
-        }
-        let (put, idle) = self.mailbox.offer(message, M::wrap);
-        if let Some((ready, place)) = idle {
-            scheduler.visit(ready, place);
-        }
-        let placed = put?;
-        if placed.dropped > 0 {
-            self.overflowed(placed.dropped);
-        }
-        Ok(placed.number)
     }
 
     /// Puts a message in a place that was reserved; returns its number. An end in this moment

@@ -21,7 +21,7 @@ use crate::metric::Count;
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
 use crate::reply::{Completion, Sink};
-use crate::schedule::strand::{self, Address, Lock};
+use crate::schedule::strand::{self, Lock};
 use crate::supervision::{Limit, Overseer, Shutdown};
 use crate::system::Shared;
 use crate::tie::Tie;
@@ -50,8 +50,6 @@ pub(crate) trait AnyCell: Send + Sync {
     fn memory(&self, figures: &Figures) -> usize;
     /// A number that changes with every message that is taken.
     fn progress(&self) -> u64;
-    /// Lets one who waits for the end run the actor, if it is next in line.
-    fn hasten(&self);
     /// Asks the incarnation to stop, before all that waits.
     fn stop(&self);
     /// Ends the incarnation at its next await.
@@ -107,10 +105,6 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
         self.mailbox.progress()
     }
 
-    fn hasten(&self) {
-        self.help(|| self.node.phase() == Phase::Ended);
-    }
-
     fn stop(&self) {
         if let Some((ready, place)) = self.mailbox.stop() {
             self.node.shared.scheduler.push_near(ready, place);
@@ -129,15 +123,6 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
-    }
-}
-
-impl<M: Send + 'static> Cell<M> {
-    /// Runs the actor if it is in line, for one who waits for it and says when that is done.
-    pub(crate) fn help(&self, done: impl FnMut() -> bool) {
-        let place = || self.mailbox.strand().place();
-        let scheduler = &self.node.shared.scheduler;
-        scheduler.help(Address::of(self), place, done);
     }
 }
 

@@ -99,7 +99,7 @@ impl<A: Actor> Context<A> {
     pub(crate) fn new(cell: Kept<Cell<A::Msg>>, incarnation: u32) -> Self {
         Self {
             incarnation,
-            receiver: Sole::new(Receiver::new()),
+            receiver: Sole::new(Receiver::new(cell.node.shared.scheduler.is_timed())),
             held: None,
             leaving: false,
             handling: false,

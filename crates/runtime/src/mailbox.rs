@@ -117,6 +117,8 @@ pub(crate) struct Lanes<M> {
     aside: bool,
     /// How many things the actor may do before it lets others run; zero where that was said.
     budget: u16,
+    /// Set when a turn begins, until the receiver knows.
+    fresh: bool,
     incarnation: u32,
     /// The most that ever waited, as far as that fits.
     high_water: u32,
@@ -295,6 +297,7 @@ impl<M> Mailbox<M> {
                 newcomer: false,
                 aside: true,
                 budget: BUDGET,
+                fresh: false,
                 incarnation: 0,
                 high_water: 0,
                 rare: None,
@@ -329,41 +332,12 @@ impl<M> Mailbox<M> {
     }
 
     /// Puts a message in if there is room; it is taken and wrapped only then, under the lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<T>(
         &self,
         message: &mut Option<Whole<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Placed, Refused> {
-        self.put(message, until, wrap, rouse)
-    }
-
-    /// Puts a message in as `push` does. An actor that waits for one is not woken but given to the
-    /// caller, who runs it for this one message or queues it where it belongs.
-    #[inline]
-    pub(crate) fn offer<T>(
-        &self,
-        message: &mut Option<Whole<T>>,
-        wrap: impl FnOnce(T) -> M,
-    ) -> (Result<Placed, Refused>, Option<Idle>) {
-        let mut claimed = None;
-        let put = self.put(message, None, wrap, |mut lanes| {
-            if mem::take(&mut lanes.receiving) {
-                lanes.budget = 1;
-                claimed = lanes.claim();
-            }
-        });
-        (put, claimed)
-    }
-
-    #[inline(always)]
-    fn put<T>(
-        &self,
-        message: &mut Option<Whole<T>>,
-        until: Option<Instant>,
-        wrap: impl FnOnce(T) -> M,
-        then: impl FnOnce(Held<'_, Lanes<M>>),
     ) -> Result<Placed, Refused> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
@@ -373,7 +347,7 @@ impl<M> Mailbox<M> {
             return self.push_over(lanes, message, until, wrap);
         }
         let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
-        then(lanes);
+        rouse(lanes);
         Ok(Placed { number, dropped: 0 })
     }
 

@@ -248,18 +248,6 @@ impl<T> Answer<T> {
         open
     }
 
-    /// Whether the answer is there already.
-    #[inline]
-    pub(crate) fn is_there(&self) -> bool {
-        self.slot.is_full()
-    }
-
-    /// The answer, if it is there already.
-    #[inline(always)]
-    pub(crate) fn take(&mut self) -> Option<Result<T, Unanswered>> {
-        self.slot.take()
-    }
-
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
         let answer = self.slot.poll(cx.waker());
         answer.map(|answer| answer.unwrap_or(Err(Unanswered::Dropped)))

@@ -35,10 +35,11 @@ pub(crate) fn launch<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
     }
 }
 
-/// Starts an incarnation; it may have its first turn here and now, on the caller's stack.
-pub(crate) fn launch_here<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
+/// Starts an incarnation that its spawner is likely to wait for: its first turn comes near the
+/// caller.
+pub(crate) fn launch_near<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
     if let Some((ready, place)) = prepare::<A>(cell, args) {
-        cell.node.shared.scheduler.begin(ready, place);
+        cell.node.shared.scheduler.push_near(ready, place);
     }
 }
 
@@ -333,7 +334,7 @@ impl<A: Actor> Incarnation<A> {
         let scheduler = &node.shared.scheduler;
         // A thread of its own ends with the incarnation, and so does a span.
         let bound = A::BLOCKING || node.has_span() || node.is_killed();
-        if bound || !self.cx.has_ended() || scheduler.is_down() || !scheduler.may_visit() {
+        if bound || !self.cx.has_ended() || scheduler.is_down() || !scheduler.may_renew() {
             return None;
         }
         let mut args = None;
@@ -507,7 +508,7 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
             let answer = overseer.map(|one| one.child_down(parent.node(), cell, exit));
             match answer {
                 Some(Answer::Again((ready, place))) => {
-                    node.shared.scheduler.begin(ready, place);
+                    node.shared.scheduler.push(ready, place);
                     // It may have been asked to stop just before it was there again.
                     if parent.node().children.is_shut() {
                         ask_to_stop(&**cell, parent.node().is_killed());

@@ -5,6 +5,7 @@
 //! are tokio's own tasks, or entries in that same queue.
 
 pub(crate) mod pool;
+pub(crate) mod pulse;
 #[cfg(feature = "testing")]
 pub(crate) mod seeded;
 pub(crate) mod strand;
@@ -24,7 +25,7 @@ use crate::path::Path;
 use pool::{Pool, Residents};
 #[cfg(feature = "testing")]
 use seeded::{RunQueue, Task};
-use strand::{Address, Ready};
+use strand::Ready;
 
 /// Runs actors, and futures beside them.
 #[derive(Debug, Clone)]
@@ -96,42 +97,23 @@ impl Scheduler {
         }
     }
 
-    /// Whether an actor may run here and now, on the stack of one who asks it or starts it.
-    #[inline]
-    pub(crate) fn may_visit(&self) -> bool {
+    /// Returns `true` if turns are bounded in time. Under the test kit handlers take none.
+    pub(crate) const fn is_timed(&self) -> bool {
         match self {
-            Self::Pool(pool) => pool.may_visit(),
+            Self::Pool(_) => true,
             #[cfg(feature = "testing")]
-            Self::Seeded(queue) => queue.may_visit(),
+            Self::Seeded(_) => false,
         }
     }
 
-    /// Runs an actor here and now.
+    /// Returns `true` if an actor whose restart follows at once may begin anew in the same turn.
+    /// Under the test kit that is drawn.
     #[inline]
-    pub(crate) fn visit(&self, ready: Ready, place: u32) {
+    pub(crate) fn may_renew(&self) -> bool {
         match self {
-            Self::Pool(pool) => pool.visit(ready, place),
+            Self::Pool(_) => true,
             #[cfg(feature = "testing")]
-            Self::Seeded(queue) => queue.visit(ready, place),
-        }
-    }
-
-    /// Runs an actor that waits for its turn, for one who waits for it and says when that is done.
-    #[inline]
-    pub(crate) fn help(&self, actor: Address, place: impl Fn() -> u32, done: impl FnMut() -> bool) {
-        match self {
-            Self::Pool(pool) => pool.help(actor, place, done),
-            #[cfg(feature = "testing")]
-            Self::Seeded(queue) => queue.help(actor),
-        }
-    }
-
-    /// Gives a new incarnation its first turn, here and now if this is a place for that.
-    pub(crate) fn begin(&self, ready: Ready, place: u32) {
-        if self.may_visit() {
-            self.visit(ready, place);
-        } else {
-            self.push(ready, place);
+            Self::Seeded(queue) => queue.may_renew(),
         }
     }
 

@@ -31,7 +31,7 @@ impl Toy {
             taken: Mutex::new(Vec::new()),
         });
         let life = Taking {
-            receiver: Receiver::new(),
+            receiver: Receiver::new(false),
             all,
             failed: false,
         };
@@ -58,21 +58,6 @@ impl Toy {
         self.mailbox
             .push(&mut Some(Whole::new(number)), None, |number| number)
             .is_ok()
-    }
-
-    /// Asks in place: whether the actor was idle, and ran on this stack.
-    fn ask(&self, number: u32) -> bool {
-        let (put, idle) = self
-            .mailbox
-            .offer(&mut Some(Whole::new(number)), |number| number);
-        assert!(put.is_ok(), "there is room");
-        let Some((ready, place)) = idle else {
-            return false;
-        };
-        if let Some(again) = ready.run() {
-            self.queue(again, place);
-        }
-        true
     }
 
     fn taken(&self) -> Vec<Option<u32>> {
@@ -270,33 +255,6 @@ fn capacity_holds_while_the_receiver_takes_out() {
             toy.run();
             assert_eq!(toy.taken(), [Some(1), Some(3)]);
         }
-    });
-}
-
-#[test]
-fn an_ask_in_place_is_handled_there_and_overtakes_nothing() {
-    model(|| {
-        let toy = Toy::new(MailboxSpec::unbounded(), 4);
-        toy.run();
-        let teller = Arc::clone(&toy);
-        let teller = thread::spawn(move || {
-            assert!(teller.tell(1));
-            assert!(teller.tell(2));
-            teller.run();
-        });
-        let before = toy.taken().len();
-        if toy.ask(9) {
-            assert!(toy.taken()[before..].contains(&Some(9)));
-        }
-        teller.join().expect("no panic");
-        // All that was told before is there.
-        toy.ask(10);
-        toy.run();
-        let taken = toy.taken();
-        assert_eq!(taken.len(), 4);
-        assert_eq!(taken[3], Some(10));
-        let told: Vec<_> = taken.into_iter().filter(|one| *one < Some(9)).collect();
-        assert_eq!(told, [Some(1), Some(2)]);
     });
 }
 

@@ -11,6 +11,7 @@ use crate::clock;
 use crate::exit::discard;
 use crate::info::COUNTED;
 use crate::planted::{Bug, planted};
+use crate::schedule::pulse;
 use crate::schedule::strand::{Held, Rest, Whole};
 use crate::schedule::wake::wake;
 use crate::sync::Ordering;
@@ -32,6 +33,8 @@ pub(crate) struct Receiver<M> {
     ready: u16,
     /// How many things beyond these may be done before others run.
     budget: u16,
+    /// The beat in which the turn began; none where turns are not bounded in time.
+    beat: Option<u32>,
     meter: Meter,
 }
 
@@ -45,11 +48,13 @@ impl<M> Next<M> {
 }
 
 impl<M> Receiver<M> {
-    pub(crate) fn new() -> Self {
+    /// A receiver whose turns end with the beat in which they begin, if they are `timed`.
+    pub(crate) fn new(timed: bool) -> Self {
         Self {
             batch: Batch::new(),
             ready: 0,
             budget: BUDGET,
+            beat: timed.then_some(0),
             meter: Meter::new(),
         }
     }
@@ -57,7 +62,13 @@ impl<M> Receiver<M> {
     /// Whether the next message of the batch may be taken before the lanes are looked at.
     #[inline(always)]
     pub(crate) fn is_ready(&self, mailbox: &Mailbox<M>) -> bool {
-        self.ready > 0 && !mailbox.is_calling()
+        self.ready > 0 && !mailbox.is_calling() && !self.is_late()
+    }
+
+    /// Returns `true` if the beat in which the turn began is over.
+    #[inline(always)]
+    fn is_late(&self) -> bool {
+        self.beat.is_some_and(|beat| beat != pulse::now())
     }
 
     /// Takes the next message of the batch.
@@ -124,7 +135,7 @@ impl<M> Receiver<M> {
             return Look::More(Some(lanes));
         }
         self.count(&mut lanes);
-        if self.budget == 0 {
+        if self.budget == 0 || self.is_late() {
             return Look::More(Some(lanes));
         }
         lanes.batched = 0;
@@ -164,6 +175,11 @@ impl<M> Receiver<M> {
         let said = mem::take(&mut lanes.budget);
         if said > 0 {
             self.budget = said;
+        }
+        if mem::take(&mut lanes.fresh)
+            && let Some(beat) = &mut self.beat
+        {
+            *beat = pulse::now();
         }
     }
 
@@ -249,7 +265,8 @@ impl<M> Receiver<M> {
 
     /// Whether it is another's turn, though there is more to do.
     fn is_spent(&mut self, lanes: &Lanes<M>) -> bool {
-        let spent = self.budget == 0 && (lanes.has_work() || !self.batch.is_empty());
+        let over = self.budget == 0 || self.is_late();
+        let spent = over && (lanes.has_work() || !self.batch.is_empty());
         if spent {
             self.budget = BUDGET;
         }
@@ -293,6 +310,11 @@ impl<M> Receiver<M> {
 }
 
 impl<M> Rest for Lanes<M> {
+    #[inline(always)]
+    fn begin_turn(&mut self) {
+        self.fresh = true;
+    }
+
     fn rest(&mut self) -> bool {
         // Those who wait behind others that have their places are no work yet.
         let waits = self.newcomer && self.has_ungranted();

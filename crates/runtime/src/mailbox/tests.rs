@@ -40,7 +40,7 @@ fn drain(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Vec<u32> {
 
 fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
     let mailbox = Mailbox::new(spec);
-    let receiver = Receiver::new();
+    let receiver = Receiver::new(false);
     (mailbox, receiver)
 }
 
@@ -181,7 +181,7 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
     assert!(!mailbox.complete(0, 11, None), "its answers come too late");
     assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
     assert_eq!(mailbox.figures().depth, 3);
-    let mut receiver = Receiver::new();
+    let mut receiver = Receiver::new(false);
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
 }
 
@@ -220,7 +220,7 @@ fn stop_between_incarnations_reaches_the_next() {
     end(&mut receiver, &mailbox);
     mailbox.system(System::Stop(Exit::Shutdown), None);
     let taken = next(
-        &mut Receiver::new(),
+        &mut Receiver::new(false),
         &mailbox,
         &Context::from_waker(Waker::noop()),
     );
@@ -287,7 +287,7 @@ fn place_that_was_given_before_a_drain_is_kept_over_it() {
     assert!(!push(&mailbox, 9), "the place is another's");
     let place = place.expect("there was room");
     assert!(mailbox.fill(place, 1, None).is_some());
-    assert_eq!(drain(&mut Receiver::new(), &mailbox), [1]);
+    assert_eq!(drain(&mut Receiver::new(false), &mailbox), [1]);
 }
 
 #[test]
@@ -574,7 +574,7 @@ proptest! {
                 Step::Retry(_) | Step::GiveUp(_) => {}
                 Step::NextIncarnation => {
                     end(&mut receiver, &mailbox);
-                    receiver = Receiver::new();
+                    receiver = Receiver::new(false);
                 }
             }
             prop_assert_eq!(mailbox.figures().depth, sent.len());

@@ -9,9 +9,9 @@
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod monitor;
+mod near;
 mod seat;
 mod solo;
-mod visit;
 mod watch;
 
 use std::fmt;
@@ -21,14 +21,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
-use super::strand::{Address, Ready};
+use super::strand::Ready;
 use crate::path::Path;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use seat::{Dispatcher, Seat};
 use solo::Solos;
-
-/// So many turns one who waits runs in a row: what an actor has waiting, its end, another start.
-const TURNS: u32 = 4;
 
 /// All that live in a system, as its dispatchers and the monitor see them.
 pub(crate) trait Residents: Send + Sync {
@@ -134,65 +131,11 @@ impl Pool {
         }
     }
 
-    /// Whether this is a place where an actor may run on the stack of another.
-    #[inline]
-    pub(crate) fn may_visit(&self) -> bool {
-        visit::may(|runtime| {
-            seat::here(self, |here| here.is_some())
-                || self.runtime.is_some()
-                    && (runtime == self.runtime || runtime.is_none() && self.is_task_here())
-        })
-    }
-
     /// Whether this thread runs a task of the runtime, though it never dispatched.
     #[cold]
     fn is_task_here(&self) -> bool {
         let within = || Handle::try_current().ok().map(|handle| handle.id());
         tokio::task::try_id().is_some() && within() == self.runtime
-    }
-
-    /// Runs an actor on the caller's stack.
-    #[inline]
-    pub(crate) fn visit(&self, ready: Ready, place: u32) {
-        if solo::is_solo(place) {
-            return self.push(ready, place);
-        }
-        if let Some(again) = visit::on_this_stack(ready) {
-            self.push(again, place);
-        }
-    }
-
-    /// Runs an actor that waits for its turn on the stack of one who waits for it, until that is
-    /// done: no queue is crossed and no thread woken. Its dispatcher may be a task behind one that
-    /// does not end for long, so it is fetched from the middle of the line too; the others there
-    /// lose nothing by that.
-    pub(crate) fn help(
-        &self,
-        actor: Address,
-        place: impl Fn() -> u32,
-        mut done: impl FnMut() -> bool,
-    ) {
-        // One that has a thread of its own is at no seat.
-        let home = || self.seats.get(place() as usize);
-        let near = self.near();
-        for _ in 0..TURNS {
-            if !self.may_visit() {
-                return;
-            }
-            let next = seat::here(self, |here| match here.map(Dispatcher::seat).or(near) {
-                Some(near) => near.take(actor),
-                None => None,
-            });
-            let Some(next) = next.or_else(|| home()?.take(actor)) else {
-                return;
-            };
-            if let Some(again) = visit::on_this_stack(next) {
-                self.push_far(again, place() as usize);
-            }
-            if done() {
-                return;
-            }
-        }
     }
 
     /// An incarnation is over.
@@ -256,7 +199,7 @@ impl Pool {
 
     /// The seat at which this thread dispatched last.
     fn near(&self) -> Option<&Seat> {
-        let known = visit::near(self.runtime);
+        let known = near::seat(self.runtime);
         // Any will do, if it is always the same one.
         let near = known.or_else(|| (self.runtime.is_some() && self.is_task_here()).then_some(0));
         self.seats.get(near?)

@@ -5,14 +5,11 @@
 //! So is whether one who asks an idle actor, or starts one, runs it on its own stack. Nothing else
 //! chooses: wake-ups that come from timers arrive in the order of virtual time.
 
-mod line;
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -24,10 +21,9 @@ use tokio::time::Instant;
 
 use super::Ended;
 use super::pool::Residents;
-use super::strand::{Address, Current, Ready};
+use super::strand::Ready;
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
-use line::Line;
 
 /// One turn of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -109,14 +105,6 @@ impl fmt::Display for Trace {
     }
 }
 
-/// So deep are actors run on the stacks of others.
-const DEPTH: u32 = 8;
-
-thread_local! {
-    /// The queue that this thread runs.
-    static HERE: Current<RunQueue> = const { Current::none() };
-}
-
 /// The actors and tasks of one system under test.
 pub(crate) struct RunQueue(Mutex<Queue>);
 
@@ -127,13 +115,12 @@ enum Entry {
 }
 
 struct Queue {
-    ready: Line,
+    /// In an order that follows from what came and what was taken, and means nothing.
+    ready: Vec<Entry>,
     /// Every task that has not ended, so that a task that nothing can wake is not leaked.
     live: BTreeMap<u64, Arc<Task>>,
     numbers: SplitMix64,
     next_id: u64,
-    /// How many actors run on the stacks of others.
-    depth: u32,
     start: Instant,
     trace: Trace,
     clock: Option<Handle>,
@@ -152,11 +139,10 @@ impl Queue {
 impl RunQueue {
     pub(crate) fn new(seed: u64, start: Instant) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Queue {
-            ready: Line::default(),
+            ready: Vec::new(),
             live: BTreeMap::new(),
             numbers: SplitMix64::new(seed),
             next_id: 0,
-            depth: 0,
             start,
             trace: Trace {
                 seed,
@@ -197,41 +183,9 @@ impl RunQueue {
         self.enter(Entry::Actor(ready, number));
     }
 
-    /// Draws whether an actor runs on the stack of who asks it or starts it. Only on that of one
-    /// who runs here: from outside, it would not have the time of the system.
-    pub(crate) fn may_visit(&self) -> bool {
-        if !Current::with(&HERE, |here| here.is_some_and(|here| ptr::eq(here, self))) {
-            return false;
-        }
-        let mut queue = self.0.lock();
-        queue.depth < DEPTH && queue.numbers.below(2) == 0
-    }
-
-    /// Runs an actor on the caller's stack.
-    pub(crate) fn visit(&self, ready: Ready, number: u32) {
-        let mut queue = self.0.lock();
-        queue.depth += 1;
-        queue.record(number.into(), ready.path());
-        drop(queue);
-        let again = ready.run();
-        self.0.lock().depth -= 1;
-        if let Some(again) = again {
-            self.push(again, number);
-        }
-    }
-
-    /// Runs an actor that waits for its turn on the stack of one who waits for it, where that is
-    /// drawn.
-    pub(crate) fn help(&self, actor: Address) {
-        if !self.may_visit() {
-            return;
-        }
-        let mut queue = self.0.lock();
-        let entry = queue.ready.take_actor(actor);
-        drop(queue);
-        if let Some(Entry::Actor(ready, number)) = entry {
-            self.visit(ready, number);
-        }
+    /// Draws whether an actor whose restart follows at once begins anew in the same turn.
+    pub(crate) fn may_renew(&self) -> bool {
+        self.0.lock().numbers.below(2) == 0
     }
 
     fn enter(&self, entry: Entry) {
@@ -277,13 +231,14 @@ impl RunQueue {
         }
         let ready = queue.ready.len();
         let drawn = queue.numbers.below(ready);
-        let entry = queue.ready.take(drawn);
+        // The last one takes the place: to move all that come after would cost a step for each.
+        let entry = queue.ready.swap_remove(drawn);
         match &entry {
             Entry::Task(task) => queue.record(task.id, task.path.clone()),
             Entry::Actor(ready, number) => queue.record((*number).into(), ready.path()),
         }
         drop(queue);
-        Current::enter(&HERE, self, || match entry {
+        match entry {
             Entry::Task(task) => {
                 if task.run() {
                     let ended = self.0.lock().live.remove(&task.id);
@@ -295,7 +250,7 @@ impl RunQueue {
                     self.push(again, number);
                 }
             }
-        });
+        }
         true
     }
 

@@ -54,7 +54,7 @@ mod sole;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
@@ -76,6 +76,9 @@ pub(crate) use sole::Sole;
 
 /// What a strand is about.
 pub(crate) trait Rest {
+    /// Takes note that a turn begins.
+    fn begin_turn(&mut self) {}
+
     /// After a turn that found nothing more to do: whether that is so. If it is, whoever brings
     /// something wakes the strand.
     fn rest(&mut self) -> bool;
@@ -324,23 +327,6 @@ impl Ready {
     pub(crate) fn mark(&self) -> Mark {
         self.turn().mark()
     }
-
-    /// Told without a look at the owner, which would cost a miss.
-    #[inline]
-    pub(crate) fn address(&self) -> Address {
-        Address(self.0.cast::<()>().addr().get())
-    }
-}
-
-/// Where the owner of a strand is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Address(usize);
-
-impl Address {
-    #[inline]
-    pub(crate) fn of<C: Host>(host: &C) -> Self {
-        Self(ptr::from_ref(host).addr())
-    }
 }
 
 impl Drop for Ready {
@@ -404,6 +390,7 @@ impl<C: Host> Turn for C {
         let strand = self.strand();
         let mut run = strand.run.lock();
         run.state = State::Running;
+        run.data.begin_turn();
         let host = run.host.expect("what is queued was started");
         let waker = Borrowed::<C>::of(host);
         let mut cx = Context::from_waker(&waker);

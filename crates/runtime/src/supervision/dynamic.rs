@@ -299,7 +299,7 @@ impl<A: Actor> DynamicRef<A> {
         let child = shared.cell::<A>(owner, &key.into(), &table.settings)?;
         child.node.started();
         if temporary {
-            run::launch_here::<A>(&child, args);
+            run::launch_near::<A>(&child, args);
         } else {
             let mut fact = Child::new(table.restart);
             fact.running = true;
@@ -311,7 +311,7 @@ impl<A: Actor> DynamicRef<A> {
             };
             // In the table before it can end, so that its exit finds it.
             table.state.lock().children.insert(kept);
-            run::launch_here::<A>(&child, first);
+            run::launch_near::<A>(&child, first);
         }
         Ok(ActorRef(child))
     }

@@ -210,7 +210,7 @@ impl Shared {
         };
         let cell = self.cell::<A>(owner, key, &settings)?;
         cell.node.started();
-        run::launch_here::<A>(&cell, args);
+        run::launch_near::<A>(&cell, args);
         Ok(ActorRef(cell))
     }
 

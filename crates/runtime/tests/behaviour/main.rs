@@ -3,6 +3,7 @@
 //! One program, so that it is linked once; a file for each promise.
 
 mod ask;
+mod asked_and_told;
 mod batches;
 mod destructors;
 mod drain;
@@ -12,7 +13,6 @@ mod expiry;
 mod group;
 mod handlers;
 mod hanging;
-mod in_place;
 mod lifecycle;
 mod links;
 mod mailbox;

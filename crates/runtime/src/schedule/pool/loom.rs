@@ -17,7 +17,7 @@ use super::seat::Dispatcher;
 use super::solo::Solo;
 use super::{Pool, Residents};
 use crate::schedule::strand::loom::{Line, Toy};
-use crate::schedule::strand::{Address, Ready, abandon};
+use crate::schedule::strand::{Ready, abandon};
 use crate::sync::{AtomicBool, Ordering};
 
 /// A runtime with one worker, so that a pool has two seats: it is not run, and outlives models.
@@ -137,7 +137,7 @@ fn a_dispatcher_that_is_sent_to_one_that_is_held_takes_who_is_next_there() {
         let held = Dispatcher::new(Arc::clone(&pool), 0);
         let toy = toy(&pool, 0);
         toy.begin(0);
-        let woken = pool.seats[0].take(Address::of(&*toy));
+        let woken = pool.seats[0].pop();
         let far = held.push(woken.expect("it was queued"), 0);
         assert!(far.is_none());
         let helper = Arc::clone(&pool);
@@ -216,9 +216,7 @@ fn what_waits_when_the_last_dispatcher_leaves_is_ended() {
         assert!(pool.residents.set(Arc::downgrade(&all)).is_ok());
         let last = Dispatcher::new(Arc::clone(&pool), 0);
         toy.begin(1);
-        let ready = pool.seats[0]
-            .take(Address::of(&*toy))
-            .expect("it was queued");
+        let ready = pool.seats[0].pop().expect("it was queued");
         let leaving = thread::spawn(move || drop(last));
         // It runs on another's stack, and parks.
         assert!(ready.run().is_none());

@@ -1,6 +1,7 @@
 //! One thread that watches the dispatchers of all systems.
 //!
-//! While any of them works, it looks every millisecond: a dispatcher with work that made no step
+//! While any of them works, it gives the [beat](pulse) that bounds turns, and looks every
+//! millisecond: a dispatcher with work that made no step
 //! since the last look is held by a handler, and all that it has is given to one that is parked;
 //! one that has had several actors waiting at two looks shares half. A hook that holds any thread
 //! of a system over the limit of that system is reported. When nothing works for a while the
@@ -15,9 +16,14 @@ use parking_lot::Mutex;
 use super::Pool;
 use super::seat::Look;
 use super::watch::{self, Glance};
+use crate::schedule::pulse;
 use crate::sync::{AtomicBool, Ordering};
 
-const PERIOD: Duration = Duration::from_millis(1);
+/// How often turns are bounded.
+const BEAT: Duration = Duration::from_micros(500);
+
+/// Dispatchers are looked at with every other beat.
+const LOOK: u32 = 2;
 
 /// After so many looks that saw no work, the monitor sleeps.
 const QUIET: u32 = 50;
@@ -135,7 +141,10 @@ fn run() {
         working |= inspect_threads(&watched, &mut held);
         quiet = if working { 0 } else { quiet + 1 };
         if quiet < QUIET {
-            thread::sleep(PERIOD);
+            for _ in 0..LOOK {
+                thread::sleep(BEAT);
+                pulse::advance();
+            }
             continue;
         }
         quiet = 0;
@@ -160,8 +169,12 @@ fn inspect(pool: &Pool, before: &mut Vec<Look>) -> bool {
     for (number, (look, before)) in looks.iter().zip(before.iter()).enumerate() {
         let late = look.turns == before.turns;
         working |= look.busy || look.waiting > 0 || !late;
-        if late && look.busy && before.busy {
-            pool.seats[number].set_stuck();
+        if late && look.busy && before.busy && !pool.seats[number].set_stuck() {
+            // The thread that is held may be the one that waited for sockets and timers: another
+            // that is called has nothing to do, and then waits for these in its stead.
+            if let Some(&relief) = free.last() {
+                pool.seats[relief].call();
+            }
         }
         if look.waiting == 0 || before.waiting == 0 {
             continue;

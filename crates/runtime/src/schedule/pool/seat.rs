@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::watch::Shift;
-use super::{Pool, monitor, visit};
-use crate::schedule::strand::{Address, Current, Filler, Lock, Next, Ready};
-use crate::schedule::wake;
+use super::{Pool, monitor, near};
+use crate::schedule::strand::{Current, Filler, Lock, Next, Ready};
+use crate::schedule::{pulse, wake};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// After so many actors a dispatcher looks at the clock.
@@ -23,9 +23,6 @@ const QUANTUM: Duration = Duration::from_micros(200);
 
 /// After so many more, once another task waits for its thread, a dispatcher gives way.
 const GRACE: u32 = 8;
-
-/// So many of the line are looked at for one.
-const REACH: usize = 256;
 
 /// With so many waiting, a dispatcher sends those on that belong to another.
 const CROWD: usize = 64;
@@ -39,6 +36,10 @@ pub(super) struct Seat {
     next: Next<Ready>,
     /// Whether there may be somebody in the queue; written under its lock.
     queued: AtomicBool,
+    /// Whether there may be somebody in the bulk; written under the lock.
+    bulky: AtomicBool,
+    /// Whether it is the bulk's turn, though others wait; only the dispatcher looks at it.
+    owed: AtomicBool,
     queue: Lock<Queue>,
     /// Grows with every actor that is run; what holds a worker does not let it grow.
     turns: AtomicU64,
@@ -53,8 +54,16 @@ pub(super) struct Seat {
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Ready>,
+    /// Those whose last turn was ended by the beat, with more to do: they come after the others.
+    bulk: VecDeque<Ready>,
     /// Of the dispatcher's task, while it is parked.
     waker: Option<Waker>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.bulk.is_empty()
+    }
 }
 
 thread_local! {
@@ -76,6 +85,8 @@ impl Seat {
             number,
             next: Next::new(),
             queued: AtomicBool::new(false),
+            bulky: AtomicBool::new(false),
+            owed: AtomicBool::new(false),
             queue: Lock::new(Queue::default()),
             turns: AtomicU64::new(0),
             busy: AtomicBool::new(false),
@@ -116,25 +127,6 @@ impl Seat {
         None
     }
 
-    /// Takes an actor out of the line, if it is among the first.
-    pub(super) fn take(&self, actor: Address) -> Option<Ready> {
-        let wanted = |ready: &Ready| ready.address() == actor;
-        if self.next.is_full()
-            && let Some(next) = self.next.take_if(wanted)
-        {
-            return Some(next);
-        }
-        if !self.queued.load(Ordering::Relaxed) {
-            return None;
-        }
-        let mut queue = self.queue.lock();
-        let mut first = queue.ready.iter().take(REACH);
-        let at = first.position(wanted)?;
-        let taken = queue.ready.remove(at);
-        self.note(&queue);
-        taken
-    }
-
     /// Queues an actor from elsewhere.
     pub(super) fn push(&self, ready: Ready) {
         let mut queue = self.queue.lock();
@@ -157,8 +149,10 @@ impl Seat {
 
     /// Ends all that is queued.
     pub(super) fn clear(&self) {
-        let ready = mem::take(&mut self.queue.lock().ready);
-        drop((self.next.take(), ready));
+        let mut queue = self.queue.lock();
+        let queued = (mem::take(&mut queue.ready), mem::take(&mut queue.bulk));
+        drop(queue);
+        drop((self.next.take(), queued));
     }
 
     /// What the monitor sees.
@@ -166,14 +160,15 @@ impl Seat {
         let queue = self.queue.lock();
         Look {
             turns: self.turns.load(Ordering::Relaxed),
-            waiting: queue.ready.len() + usize::from(self.next.is_full()),
+            waiting: queue.ready.len() + queue.bulk.len() + usize::from(self.next.is_full()),
             parked: queue.waker.is_some(),
             busy: self.busy.load(Ordering::Relaxed),
         }
     }
 
-    pub(super) fn set_stuck(&self) {
-        self.stuck.store(true, Ordering::Relaxed);
+    /// Notes that a handler does not come back; returns whether that was known.
+    pub(super) fn set_stuck(&self) -> bool {
+        self.stuck.swap(true, Ordering::Relaxed)
     }
 
     /// Sends the dispatcher to another's queue, to take all of it or half.
@@ -192,29 +187,61 @@ impl Seat {
         let (victim, all) = (&pool.seats[order / 2], order % 2 == 1);
         let next = if all { victim.next.take() } else { None };
         let mut theirs = victim.queue.lock();
-        let half = theirs.ready.len() / 2;
-        let mut taken = theirs.ready.split_off(if all { 0 } else { half });
+        let half = |queue: &mut VecDeque<Ready>| {
+            let kept = if all { 0 } else { queue.len() / 2 };
+            queue.split_off(kept)
+        };
+        let (mut ready, mut bulk) = (half(&mut theirs.ready), half(&mut theirs.bulk));
         victim.note(&theirs);
         drop(theirs);
         let mut queue = self.queue.lock();
         queue.ready.extend(next);
-        queue.ready.append(&mut taken);
+        queue.ready.append(&mut ready);
+        queue.bulk.append(&mut bulk);
         self.note(&queue);
     }
 
     /// Takes the first of the queue.
-    fn pop(&self) -> Option<Ready> {
+    pub(super) fn pop(&self) -> Option<Ready> {
         let mut queue = self.queue.lock();
         let first = queue.ready.pop_front();
         self.note(&queue);
         first
     }
 
+    /// Takes the first of the bulk.
+    #[cold]
+    fn pop_bulk(&self) -> Option<Ready> {
+        let mut queue = self.queue.lock();
+        let first = queue.bulk.pop_front();
+        self.note(&queue);
+        first
+    }
+
+    /// Takes who comes next: of the bulk where that is owed, or nobody else waits.
+    #[inline(always)]
+    fn take_next(&self, owed: bool) -> Option<Ready> {
+        if owed && let Some(bulk) = self.pop_bulk() {
+            return Some(bulk);
+        }
+        if let Some(next) = self.next.take() {
+            return Some(next);
+        }
+        if let Some(first) = self.pop() {
+            return Some(first);
+        }
+        match self.bulky.load(Ordering::Relaxed) {
+            true => self.pop_bulk(),
+            false => None,
+        }
+    }
+
     /// Notes whether somebody is in the queue: one who is woken now comes after those.
     #[inline(always)]
     fn note(&self, queue: &Queue) {
-        let queued = !queue.ready.is_empty();
-        self.queued.store(queued, Ordering::Relaxed);
+        self.queued
+            .store(!queue.ready.is_empty(), Ordering::Relaxed);
+        self.bulky.store(!queue.bulk.is_empty(), Ordering::Relaxed);
     }
 
     /// Runs actors until none waits, or the rest of the runtime has waited long enough.
@@ -225,15 +252,22 @@ impl Seat {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         let (mut left, mut since) = (STRIDE, None::<Instant>);
+        let mut beat = pulse::now();
+        let mut owed = self.owed.load(Ordering::Relaxed);
+        if owed {
+            self.owed.store(false, Ordering::Relaxed);
+        }
+        // Whether only others than the bulk had turns.
+        let mut light = !owed;
         // What was noted outside is another's matter.
         let mut awaited = false;
         let _before = wake::take_others();
         let mut turns = self.turns.load(Ordering::Relaxed);
         let shift = Shift::begin();
         loop {
-            let Some(ready) = self.next.take().or_else(|| self.pop()) else {
+            let Some(ready) = self.take_next(mem::take(&mut owed)) else {
                 let mut queue = self.queue.lock();
-                if !queue.ready.is_empty() {
+                if !queue.is_empty() || self.next.is_full() {
                     continue;
                 }
                 if pool.is_done() {
@@ -258,25 +292,58 @@ impl Seat {
             if wake::take_others() && !awaited {
                 (awaited, left) = (true, left.min(GRACE));
             }
+            let over = mem::replace(&mut beat, pulse::now()) != beat;
             if let Some(again) = again {
-                let none = self.push_here(filler, again, self.number);
-                debug_assert!(none.is_none(), "it is at home");
+                if over {
+                    light = false;
+                    self.push_bulk(again);
+                } else {
+                    let none = self.push_here(filler, again, self.number);
+                    debug_assert!(none.is_none(), "it is at home");
+                }
                 // Woken during its own turn: perhaps because tokio's budget is spent.
                 if !tokio::task::coop::has_budget_remaining() {
                     return pause(cx);
                 }
             }
-            if left == 0 && awaited {
+            if over {
+                return self.pause(light, cx);
+            }
+            if awaited && (left == 0 || self.has_bulk_alone()) {
                 return give_way(cx);
             }
             if left == 0 {
                 left = STRIDE;
                 let now = Instant::now();
                 if now - *since.get_or_insert(now) >= QUANTUM {
-                    return pause(cx);
+                    return self.pause(light, cx);
                 }
             }
         }
+    }
+
+    /// Queues an actor whose turn was ended by the beat.
+    #[cold]
+    fn push_bulk(&self, ready: Ready) {
+        let mut queue = self.queue.lock();
+        queue.bulk.push_back(ready);
+        self.note(&queue);
+    }
+
+    /// Returns `true` if nobody waits but the bulk.
+    #[inline(always)]
+    fn has_bulk_alone(&self) -> bool {
+        self.bulky.load(Ordering::Relaxed)
+            && !self.queued.load(Ordering::Relaxed)
+            && !self.next.is_full()
+    }
+
+    /// Lets the runtime do all its other work; the bulk comes next if only others had their turns.
+    fn pause(&self, light: bool, cx: &mut Context<'_>) -> Poll<()> {
+        if light && self.bulky.load(Ordering::Relaxed) {
+            self.owed.store(true, Ordering::Relaxed);
+        }
+        pause(cx)
     }
 }
 
@@ -341,7 +408,7 @@ impl Future for Dispatcher {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let seat = self.seat();
         monitor::begin(&seat.busy);
-        visit::welcome(self.pool.runtime, self.number);
+        near::note(self.pool.runtime, self.number);
         let dispatch = || seat.dispatch(&self.pool, self.filler.as_ref(), cx);
         let polled = Current::enter(&HERE, &*self, dispatch);
         seat.busy.store(false, Ordering::Relaxed);

@@ -389,20 +389,6 @@ fn who_is_next_is_taken_once_here_or_elsewhere() {
 }
 
 #[test]
-fn who_is_next_and_not_wanted_stays() {
-    model(|| {
-        let next = Arc::new(Next::new());
-        let filler = next.filler().expect("nobody has it");
-        let elsewhere = Arc::clone(&next);
-        let elsewhere = thread::spawn(move || elsewhere.take_if(|number: &Box<u32>| **number > 1));
-        assert!(filler.put(Box::new(1)).is_none());
-        let here = next.take().expect("nobody else wants it");
-        assert_eq!(*here, 1);
-        assert!(elsewhere.join().expect("no panic").is_none());
-    });
-}
-
-#[test]
 fn who_fills_goes_on_where_another_emptied() {
     model(|| {
         let next = Arc::new(Next::new());

@@ -3,8 +3,7 @@
 //! ```text
 //!          put                  take               done
 //!   EMPTY -----> FULL ---------------------> HELD -----> EMPTY
-//!    (its filler)  ^      (who gets there)    |
-//!                  +--------------------------+ not the wanted one
+//!    (its filler)         (who gets there)
 //! ```
 //!
 //! Only the filler leads away from `EMPTY`, and only one thread has it: what is there is nobody
@@ -15,7 +14,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::sync::{AtomicBool, AtomicU8, Ordering, UnsafeCell, relax};
+use crate::sync::{AtomicBool, AtomicU8, Ordering, UnsafeCell};
 
 const EMPTY: u8 = 0;
 const FULL: u8 = 1;
@@ -66,34 +65,20 @@ impl<T> Next<T> {
     /// Takes the value out, if there is one.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<T> {
-        if self.0.state.load(Ordering::Relaxed) == EMPTY {
+        let place = &*self.0;
+        if place.state.load(Ordering::Relaxed) == EMPTY {
             return None;
         }
-        self.take_if(|_| true)
-    }
-
-    /// Takes the value out, if it is this one.
-    #[inline]
-    pub(crate) fn take_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        let place = &*self.0;
-        let mut round = 0;
-        while let Err(state) =
-            place
-                .state
-                .compare_exchange(FULL, HELD, Ordering::Acquire, Ordering::Relaxed)
-        {
-            if state == EMPTY {
-                return None;
-            }
-            relax(round);
-            round += 1;
-        }
+        let held = place
+            .state
+            .compare_exchange(FULL, HELD, Ordering::Acquire, Ordering::Relaxed);
+        // Where another holds it, that one takes it out.
+        held.ok()?;
         let taken = place.value.get_mut().with(|value| {
             // SAFETY: we moved the state to `HELD`.
-            unsafe { (*value).take_if(|value| wanted(value)) }
+            unsafe { (*value).take() }
         });
-        let state = if taken.is_some() { EMPTY } else { FULL };
-        place.state.store(state, Ordering::Release);
+        place.state.store(EMPTY, Ordering::Release);
         taken
     }
 }

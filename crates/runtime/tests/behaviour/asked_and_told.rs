@@ -1,10 +1,9 @@
-//! Asks of idle actors, answered on the stack of who asks, beside tells from other threads.
+//! Asks of actors beside tells from other threads, over restarts too.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use strowger::testing::TestSystem;
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, MailboxSpec, Reply,
     Request, Strategy, Supervisor,
@@ -101,7 +100,7 @@ async fn tell_and_ask<const ROOM: usize>(actors: usize, bursts: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asks_in_place_lose_and_overtake_nothing() {
+async fn asks_lose_and_overtake_nothing() {
     let bursts = if cfg!(miri) { 2 } else { 500 };
     for _ in 0..4 {
         tell_and_ask::<1024>(100, bursts).await;
@@ -153,7 +152,7 @@ impl Actor for Frail {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn successors_in_place_go_on_where_the_last_one_failed() {
+async fn successors_go_on_where_the_last_one_failed() {
     let bursts: u64 = if cfg!(miri) { 4 } else { 2_000 };
     const BURST: u64 = 50;
     let system = ActorSystem::new("place").expect("a system starts");
@@ -187,56 +186,4 @@ async fn successors_in_place_go_on_where_the_last_one_failed() {
     let lives = 1 + all.div_ceil(FATAL);
     assert_eq!(seen.lives.load(Ordering::Relaxed), lives);
     assert_eq!(u64::from(frail.erase().info().restarts), lives - 1);
-}
-
-struct Through;
-
-impl Request for Through {
-    type Reply = u64;
-}
-
-/// Asks another, and says what it was answered.
-struct Asker(ActorRef<Msg>);
-
-impl Actor for Asker {
-    type Msg = Ask<Through>;
-    type Args = ActorRef<Msg>;
-    type Error = Infallible;
-
-    async fn pre_start(other: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
-        Ok(Self(other))
-    }
-
-    async fn handle(
-        &mut self,
-        asked: Ask<Through>,
-        _: &mut Context<Self>,
-    ) -> Result<(), Infallible> {
-        if let Ok(count) = self.0.ask(Count).await {
-            asked.reply.send(count);
-        }
-        Ok(())
-    }
-}
-
-/// How often the asker had to come back for its answer.
-fn turns_of_the_asker(seed: u64) -> usize {
-    let system = TestSystem::new(seed);
-    let counter = system.spawn::<Counter<4>>("counter", Arc::default());
-    let asker = system.spawn::<Asker>("asker", counter);
-    system.run_until_idle();
-    let before = system.trace().steps().len();
-    assert_eq!(system.run(asker.ask(Through)), Ok(0));
-    let trace = system.trace();
-    let after = trace.steps()[before..].iter();
-    after.filter(|step| step.path.as_str() == "/asker").count()
-}
-
-#[test]
-fn whether_an_ask_is_answered_in_place_follows_from_the_seed() {
-    let turns: Vec<usize> = (0..20).map(turns_of_the_asker).collect();
-    assert!(turns.contains(&1), "some are answered in place: {turns:?}");
-    assert!(turns.contains(&2), "some through the queue: {turns:?}");
-    let again: Vec<usize> = (0..20).map(turns_of_the_asker).collect();
-    assert_eq!(turns, again);
 }

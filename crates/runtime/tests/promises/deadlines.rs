@@ -1,0 +1,168 @@
+//! A deadline fires on time whatever the callee does, and what runs apart runs in parallel.
+
+use std::time::{Duration, Instant};
+
+use strowger::{ActorRef, ActorSystem, AskError};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::support::{Job, PATIENCE, Work, Worker, current_thread, on_worker, runtime};
+
+const SHORT: Duration = Duration::from_millis(50);
+/// Later than this is late.
+const LATE: Duration = Duration::from_millis(350);
+const LONG: Duration = Duration::from_secs(1);
+
+fn worker(system: &ActorSystem, name: &str) -> ActorRef<Job> {
+    system.spawn::<Worker>(name, ()).expect("the name is free")
+}
+
+#[test]
+fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
+    for workers in [2, 4] {
+        on_worker(&runtime(workers), async {
+            let system = ActorSystem::new("deadlines").expect("within tokio");
+            let works = [Work::Compute, Work::Block, Work::Wait];
+            for (number, work) in works.into_iter().enumerate() {
+                // Idle, and having started long ago.
+                let idle = worker(&system, &format!("idle-{number}"));
+                idle.ask(Work::Wait(Duration::ZERO))
+                    .await
+                    .expect("an answer");
+                let begun = Instant::now();
+                let asked = idle.ask_within(work(LONG), SHORT).await;
+                assert_eq!(asked, Err(AskError::TimedOut));
+                let took = begun.elapsed();
+                assert!(took >= SHORT && took < LATE, "it took {took:?}");
+                // Or it would hold its worker beside the next one.
+                idle.ask(Work::Wait(Duration::ZERO))
+                    .await
+                    .expect("an answer");
+            }
+            system.shutdown(PATIENCE).await;
+        });
+    }
+}
+
+#[test]
+fn a_timeout_over_asks_in_a_loop_ends_on_time() {
+    for runtime in [runtime(1), runtime(2), current_thread()] {
+        on_worker(&runtime, async {
+            let system = ActorSystem::new("loop").expect("within tokio");
+            let busy = worker(&system, "busy");
+            let begun = Instant::now();
+            let mut ticks = 0;
+            let ticking = async {
+                let mut tick = tokio::time::interval(Duration::from_millis(1));
+                loop {
+                    tick.tick().await;
+                    ticks += 1;
+                }
+            };
+            let asking = async {
+                loop {
+                    let asked = busy.ask(Work::Compute(Duration::from_micros(10))).await;
+                    asked.expect("an answer");
+                }
+            };
+            let both = async { tokio::join!(ticking, asking) };
+            assert!(timeout(2 * SHORT, both).await.is_err());
+            let took = begun.elapsed();
+            assert!(took < 2 * SHORT + LATE, "it took {took:?}");
+            assert!(ticks >= 10, "a timer beside it went off {ticks} times");
+            system.shutdown(PATIENCE).await;
+        });
+    }
+}
+
+#[test]
+fn a_loop_of_asks_inside_a_handler_lets_the_runtime_go_on() {
+    use std::convert::Infallible;
+    use strowger::{Actor, Context};
+
+    /// Asks another for ever.
+    struct Asker(ActorRef<Job>);
+
+    impl Actor for Asker {
+        type Msg = ();
+        type Args = ActorRef<Job>;
+        type Error = Infallible;
+
+        async fn pre_start(of: ActorRef<Job>, _: &mut Context<Self>) -> Result<Self, Infallible> {
+            Ok(Self(of))
+        }
+
+        async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Infallible> {
+            while self.0.ask(Work::Wait(Duration::ZERO)).await.is_ok() {}
+            Ok(())
+        }
+    }
+
+    for runtime in [runtime(1), runtime(2), current_thread()] {
+        on_worker(&runtime, async {
+            let system = ActorSystem::new("asker").expect("within tokio");
+            let busy = worker(&system, "busy");
+            let asker = system.spawn::<Asker>("asker", busy.clone()).expect("free");
+            asker.tell(()).await.expect("it is there");
+            let begun = Instant::now();
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let took = begun.elapsed();
+            assert!(took < LATE, "twenty milliseconds took {took:?}");
+            asker.kill();
+            system.shutdown(PATIENCE).await;
+        });
+    }
+}
+
+#[test]
+fn asks_of_several_actors_run_in_parallel() {
+    on_worker(&runtime(4), async {
+        let system = ActorSystem::new("parallel").expect("within tokio");
+        let begun = Instant::now();
+        let mut asks = JoinSet::new();
+        for number in 0..3 {
+            let worker = worker(&system, &format!("{number}"));
+            asks.spawn(async move { worker.ask(Work::Block(LONG / 2)).await });
+        }
+        while let Some(asked) = asks.join_next().await {
+            asked.expect("no panic").expect("an answer");
+        }
+        let took = begun.elapsed();
+        assert!(took < LONG, "three halves of a second took {took:?}");
+
+        // From one task, too: neither waits for the other on the asker's stack.
+        let (one, other) = (worker(&system, "one"), worker(&system, "other"));
+        let begun = Instant::now();
+        let asks = tokio::join!(
+            one.ask(Work::Block(LONG / 2)),
+            other.ask(Work::Block(LONG / 2))
+        );
+        assert_eq!(asks, (Ok(()), Ok(())));
+        let took = begun.elapsed();
+        assert!(took < LONG * 9 / 10, "two halves of a second took {took:?}");
+        system.shutdown(PATIENCE).await;
+    });
+}
+
+#[test]
+fn a_spawned_actor_that_blocks_at_once_delays_no_ask_of_another() {
+    on_worker(&runtime(4), async {
+        let system = ActorSystem::new("beside").expect("within tokio");
+        let (held, free) = (worker(&system, "held"), worker(&system, "free"));
+        let holding = tokio::spawn(async move { held.ask(Work::Block(LONG)).await });
+        tokio::task::yield_now().await;
+        let mut worst = Duration::ZERO;
+        for _ in 0..100 {
+            let begun = Instant::now();
+            free.ask(Work::Wait(Duration::ZERO))
+                .await
+                .expect("an answer");
+            worst = worst.max(begun.elapsed());
+        }
+        assert!(worst < LATE, "an answer took {worst:?}");
+        holding.await.expect("no panic").expect("an answer");
+        system.shutdown(PATIENCE).await;
+    });
+}
