@@ -4,9 +4,10 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
+use tokio::task::coop;
 use tokio::time::Instant;
 
 use crate::actor::Actor;
@@ -23,6 +24,9 @@ use crate::ring::{self, Asking};
 use crate::schedule::strand::Whole;
 use crate::sending::Sending;
 use crate::supervision::DynamicRef;
+
+/// Deadlines beyond this may be set a little later than their questions are asked.
+const SOON: Duration = Duration::from_millis(10);
 
 /// What is refused is not taken.
 const KEPT: &str = "a message that is refused stays";
@@ -257,17 +261,32 @@ impl<M: Send + 'static> ActorRef<M> {
         // The clock is read, and the deadline set, only if the first poll is not the last.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
         let mut asking = Asking::new(&self.0.node);
+        // Nearly every question is answered before any of that is of use.
+        let mut soon = within >= SOON;
+        let mut listed = false;
         poll_fn(|cx| {
+            let budget = ready!(coop::poll_proceed(cx));
             if asked.number.is_none()
                 && let Poll::Ready(sent) = sending.as_mut().poll(cx)
             {
                 asked.number = Some(sent?);
             }
-            if asked.number.is_some()
-                && let Poll::Ready(result) = answer.poll(cx)
-            {
-                asked.number = None;
-                return Poll::Ready(result.map_err(AskError::from));
+            if asked.number.is_some() {
+                if let Poll::Ready(result) = answer.poll(cx) {
+                    budget.made_progress();
+                    asked.number = None;
+                    return Poll::Ready(result.map_err(AskError::from));
+                }
+                if soon {
+                    if !listed {
+                        listed = self.0.node.shared.scheduler.list(&mut answer);
+                        soon = listed;
+                    }
+                    if listed && answer.is_listed() {
+                        return Poll::Pending;
+                    }
+                    soon = false;
+                }
             }
             asking.pending(asked.number.unwrap_or(u64::MAX), || answer.open())?;
             deadline.poll(cx).map(|()| Err(AskError::TimedOut))

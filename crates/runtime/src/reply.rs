@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use crate::schedule::strand::{self, Giver, Taker};
+use crate::schedule::strand::{self, Fresh, Giver, Taker};
 use crate::schedule::wake::wake;
 
 /// A message that is answered.
@@ -248,6 +248,19 @@ impl<T> Answer<T> {
         open
     }
 
+    /// Puts the question, which waits, among those that were asked a moment ago.
+    #[inline]
+    pub(crate) fn list(&mut self, list: &'static Fresh) {
+        self.slot.list(list);
+    }
+
+    /// Returns `true` while the question is among those that were asked a moment ago.
+    #[inline]
+    pub(crate) fn is_listed(&self) -> bool {
+        self.slot.is_listed()
+    }
+
+    #[inline]
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
         let answer = self.slot.poll(cx.waker());
         answer.map(|answer| answer.unwrap_or(Err(Unanswered::Dropped)))

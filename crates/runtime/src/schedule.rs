@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::clock;
 use crate::path::Path;
+use crate::reply::Answer;
 use pool::{Pool, Residents};
 #[cfg(feature = "testing")]
 use seeded::{RunQueue, Task};
@@ -94,6 +95,17 @@ impl Scheduler {
             Self::Pool(pool) => pool.admit_blocking(&path()),
             #[cfg(feature = "testing")]
             Self::Seeded(queue) => queue.admit(),
+        }
+    }
+
+    /// Lists a question that begins to wait, so that it is called if it waits for long; returns
+    /// whether it will be.
+    #[inline]
+    pub(crate) fn list<T>(&self, answer: &mut Answer<T>) -> bool {
+        match self {
+            Self::Pool(pool) => pool.list(answer),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => false,
         }
     }
 

@@ -23,6 +23,7 @@ use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
 use super::strand::Ready;
 use crate::path::Path;
+use crate::reply::Answer;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use seat::{Dispatcher, Seat};
 use solo::Solos;
@@ -57,6 +58,8 @@ pub(crate) struct Pool {
     closed: AtomicBool,
     /// All dispatchers have left: nobody runs anything.
     down: AtomicBool,
+    /// The monitor calls those that wait for long.
+    is_watched: AtomicBool,
     residents: OnceLock<Weak<dyn Residents>>,
     /// The threads of those that have one of their own.
     solos: Mutex<Solos>,
@@ -76,6 +79,7 @@ impl Pool {
             seated: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             down: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
             residents: OnceLock::new(),
             solos: Mutex::default(),
         })
@@ -91,6 +95,18 @@ impl Pool {
             drop(self.handle.spawn(dispatcher));
         }
         monitor::watch(self);
+    }
+
+    /// Lists a question that begins to wait, so that it is called if it waits for long; returns
+    /// whether it will be. On a runtime of one thread time may stand still, and jump while nobody
+    /// is called.
+    #[inline]
+    pub(crate) fn list<T>(&self, answer: &mut Answer<T>) -> bool {
+        let calls = self.runtime.is_some() && self.is_watched.load(Ordering::Relaxed);
+        if calls {
+            monitor::list(answer);
+        }
+        calls
     }
 
     pub(crate) fn handle(&self) -> &Handle {

@@ -28,7 +28,7 @@
 //!    ([`scratch`]), and dropped before either: before the life is asked for the next thing to do.
 //!    While it is there, it is also in the body, and nothing but it touches the life.
 //! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot),
-//!    [`next`]).
+//!    [`next`], [`fresh`]).
 //! 7. A message on its way is there until it is taken out ([`Whole`], [`Lane`]).
 //! 8. What only its owner may touch is shared with others as a thing they can do nothing with
 //!    ([`Sole`]).
@@ -41,6 +41,7 @@
 mod berth;
 mod body;
 mod current;
+mod fresh;
 mod kept;
 mod lane;
 mod lock;
@@ -67,6 +68,7 @@ use body::Body;
 use body::Stand;
 pub(crate) use body::{Life, Step, apart};
 pub(crate) use current::Current;
+pub(crate) use fresh::Fresh;
 pub(crate) use kept::Kept;
 pub(crate) use lane::{Lane, Whole};
 pub(crate) use lock::{Guard, Lock};

@@ -96,20 +96,6 @@ fn on_one_worker(task: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[test]
-fn a_question_fetches_its_actor_from_the_middle_of_the_line() {
-    on_one_worker(async {
-        let system = ActorSystem::new("test").expect("inside tokio");
-        let (actors, _) = counters(&system, 100).await;
-        tokio::task::yield_now().await;
-        for actor in &actors {
-            tell(actor, Msg::Count);
-        }
-        // This task has the only worker, so nobody else was run since.
-        assert_eq!(actors[50].ask(Counted).await, Ok(1));
-    });
-}
-
-#[test]
 fn a_task_that_an_actor_answers_does_not_wait_for_the_whole_line() {
     on_one_worker(async {
         let system = ActorSystem::new("test").expect("inside tokio");

@@ -8,6 +8,7 @@
 //! monitor sleeps until something does, and when no pool is left it ends.
 
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,10 @@ use parking_lot::Mutex;
 use super::Pool;
 use super::seat::Look;
 use super::watch::{self, Glance};
+use crate::reply::Answer;
 use crate::schedule::pulse;
-use crate::sync::{AtomicBool, Ordering};
+use crate::schedule::strand::Fresh;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// How often turns are bounded.
 const BEAT: Duration = Duration::from_micros(500);
@@ -41,6 +44,16 @@ static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
     pools: Vec::new(),
     thread: None,
 });
+
+/// The questions that were asked a moment ago, each in one of the lists.
+#[cfg(not(strowger_loom))]
+static FRESH: [Fresh; LISTS] = [const { Fresh::new() }; LISTS];
+#[cfg(strowger_loom)]
+static FRESH: std::sync::LazyLock<[Fresh; LISTS]> =
+    std::sync::LazyLock::new(|| [const { () }; LISTS].map(|()| Fresh::new()));
+
+/// Threads beyond this number share a list.
+const LISTS: usize = 32;
 
 struct Monitor {
     /// Pools that the thread has not seen yet.
@@ -80,6 +93,44 @@ impl Sleep {
     }
 }
 
+/// Puts a question, which waits, where the monitor calls it if it still waits after a look.
+#[inline]
+pub(super) fn list<T>(answer: &mut Answer<T>) {
+    thread_local! {
+        static LIST: &'static Fresh = {
+            static NEXT: AtomicUsize = AtomicUsize::new(0);
+            &FRESH[NEXT.fetch_add(1, Ordering::Relaxed) % LISTS]
+        };
+    }
+    let list = LIST.try_with(|list| *list).unwrap_or(&FRESH[0]);
+    answer.list(list);
+    // As of a dispatcher, the monitor has to know of it before it sleeps.
+    if !list.wanted.load(Ordering::Relaxed) && SLEEP.begin(&list.wanted) {
+        wake();
+    }
+}
+
+/// Calls those that asked a moment ago and still wait; returns `true` if there were some.
+fn call_fresh() -> bool {
+    let mut found = false;
+    let mut wakers = Vec::new();
+    for list in FRESH.iter() {
+        // Before the list is looked at: who puts something in after that sets it again.
+        if !list.wanted.load(Ordering::Relaxed) || !list.wanted.swap(false, Ordering::AcqRel) {
+            continue;
+        }
+        found = true;
+        loop {
+            let more = list.take(&mut wakers);
+            wakers.drain(..).for_each(Waker::wake);
+            if !more {
+                break;
+            }
+        }
+    }
+    found
+}
+
 /// Whether a dispatcher works; one that begins to after this knows who sleeps.
 pub(super) fn is_busy(busy: &AtomicBool) -> bool {
     busy.fetch_or(false, Ordering::AcqRel)
@@ -89,12 +140,17 @@ pub(super) fn is_busy(busy: &AtomicBool) -> bool {
 pub(super) fn watch(pool: &Arc<Pool>) {
     let mut monitor = MONITOR.lock();
     monitor.pools.push(Arc::downgrade(pool));
-    if monitor.thread.is_none() {
+    if monitor.thread.is_some() {
+        pool.is_watched.store(true, Ordering::Relaxed);
+    } else {
         let thread = thread::Builder::new()
             .name("strowger-monitor".to_owned())
             .spawn(run);
         match thread {
-            Ok(thread) => monitor.thread = Some(thread.thread().clone()),
+            Ok(thread) => {
+                monitor.thread = Some(thread.thread().clone());
+                pool.is_watched.store(true, Ordering::Relaxed);
+            }
             Err(error) => tracing::error!(%error, "no thread to watch dispatchers"),
         }
     }
@@ -132,7 +188,7 @@ fn run() {
             return;
         }
         drop(monitor);
-        let mut working = false;
+        let mut working = call_fresh();
         for (pool, before) in &mut watched {
             if let Some(pool) = pool.upgrade() {
                 working |= inspect(&pool, before);
@@ -156,7 +212,9 @@ fn run() {
 fn somebody_works(watched: &[(Weak<Pool>, Vec<Look>)]) -> bool {
     let works = |pool: Arc<Pool>| pool.seats.iter().any(|seat| is_busy(&seat.busy));
     let mut pools = watched.iter().filter_map(|(pool, _)| pool.upgrade());
-    pools.any(works) || !MONITOR.lock().pools.is_empty()
+    pools.any(works)
+        || FRESH.iter().any(|list| is_busy(&list.wanted))
+        || !MONITOR.lock().pools.is_empty()
 }
 
 /// Looks at all dispatchers of a pool; whether any of them works.

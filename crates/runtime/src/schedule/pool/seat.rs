@@ -5,7 +5,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(super) struct Seat {
     /// Whether it is the bulk's turn, though others wait; only the dispatcher looks at it.
     owed: AtomicBool,
     queue: Lock<Queue>,
+    /// Wakes the dispatcher's task.
+    waker: OnceLock<Waker>,
     /// Grows with every actor that is run; what holds a worker does not let it grow.
     turns: AtomicU64,
     /// Whether a thread is dispatching here.
@@ -56,8 +58,8 @@ struct Queue {
     ready: VecDeque<Ready>,
     /// Those whose last turn was ended by the beat, with more to do: they come after the others.
     bulk: VecDeque<Ready>,
-    /// Of the dispatcher's task, while it is parked.
-    waker: Option<Waker>,
+    /// Whether the dispatcher waits to be woken.
+    parked: bool,
 }
 
 impl Queue {
@@ -88,6 +90,7 @@ impl Seat {
             bulky: AtomicBool::new(false),
             owed: AtomicBool::new(false),
             queue: Lock::new(Queue::default()),
+            waker: OnceLock::new(),
             turns: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
@@ -132,18 +135,25 @@ impl Seat {
         let mut queue = self.queue.lock();
         queue.ready.push_back(ready);
         self.note(&queue);
-        let waker = queue.waker.take();
+        let parked = mem::take(&mut queue.parked);
         drop(queue);
-        if let Some(waker) = waker {
-            waker.wake();
+        if parked {
+            self.wake();
         }
     }
 
     /// Wakes the dispatcher, if it is parked.
     pub(super) fn call(&self) {
-        let waker = self.queue.lock().waker.take();
-        if let Some(waker) = waker {
-            waker.wake();
+        let parked = mem::take(&mut self.queue.lock().parked);
+        if parked {
+            self.wake();
+        }
+    }
+
+    /// Wakes the dispatcher.
+    fn wake(&self) {
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
         }
     }
 
@@ -161,7 +171,7 @@ impl Seat {
         Look {
             turns: self.turns.load(Ordering::Relaxed),
             waiting: queue.ready.len() + queue.bulk.len() + usize::from(self.next.is_full()),
-            parked: queue.waker.is_some(),
+            parked: queue.parked,
             busy: self.busy.load(Ordering::Relaxed),
         }
     }
@@ -227,7 +237,9 @@ impl Seat {
         if let Some(next) = self.next.take() {
             return Some(next);
         }
-        if let Some(first) = self.pop() {
+        if self.queued.load(Ordering::Relaxed)
+            && let Some(first) = self.pop()
+        {
             return Some(first);
         }
         match self.bulky.load(Ordering::Relaxed) {
@@ -251,6 +263,8 @@ impl Seat {
         filler: Option<&Filler<Ready>>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
+        // A dispatcher is one task for all its life, and so has one waker.
+        self.waker.get_or_init(|| cx.waker().clone());
         let (mut left, mut since) = (STRIDE, None::<Instant>);
         let mut beat = pulse::now();
         let mut owed = self.owed.load(Ordering::Relaxed);
@@ -266,20 +280,10 @@ impl Seat {
         let shift = Shift::begin();
         loop {
             let Some(ready) = self.take_next(mem::take(&mut owed)) else {
-                let mut queue = self.queue.lock();
-                if !queue.is_empty() || self.next.is_full() {
-                    continue;
+                match self.park(pool) {
+                    Some(parked) => return parked,
+                    None => continue,
                 }
-                if pool.is_done() {
-                    return Poll::Ready(());
-                }
-                if self.order.load(Ordering::Relaxed) == 0 {
-                    queue.waker = Some(cx.waker().clone());
-                    return Poll::Pending;
-                }
-                drop(queue);
-                self.rob(pool);
-                continue;
             };
             turns += 1;
             self.turns.store(turns, Ordering::Relaxed);
@@ -301,12 +305,9 @@ impl Seat {
                     let none = self.push_here(filler, again, self.number);
                     debug_assert!(none.is_none(), "it is at home");
                 }
-                // Woken during its own turn: perhaps because tokio's budget is spent.
-                if !tokio::task::coop::has_budget_remaining() {
-                    return pause(cx);
-                }
             }
-            if over {
+            // Without budget, whoever waits for something of tokio's or for an answer waits in vain.
+            if over || !tokio::task::coop::has_budget_remaining() {
                 return self.pause(light, cx);
             }
             if awaited && (left == 0 || self.has_bulk_alone()) {
@@ -320,6 +321,25 @@ impl Seat {
                 }
             }
         }
+    }
+
+    /// Waits for work, if there is none: returns what the task does then.
+    fn park(&self, pool: &Pool) -> Option<Poll<()>> {
+        let mut queue = self.queue.lock();
+        if !queue.is_empty() || self.next.is_full() {
+            self.note(&queue);
+            return None;
+        }
+        if pool.is_done() {
+            return Some(Poll::Ready(()));
+        }
+        if self.order.load(Ordering::Relaxed) == 0 {
+            queue.parked = true;
+            return Some(Poll::Pending);
+        }
+        drop(queue);
+        self.rob(pool);
+        None
     }
 
     /// Queues an actor whose turn was ended by the beat.

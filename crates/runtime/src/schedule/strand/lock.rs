@@ -19,6 +19,15 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
+    /// As `new`, for a static.
+    #[cfg(not(strowger_loom))]
+    pub(crate) const fn new_const(value: T) -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn new(value: T) -> Self {
         Self {

@@ -12,7 +12,8 @@ use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
 use super::{
-    Held, Host, Life, Lock, Mark, Next, Ready, Rest, Step, Strand, Whole, abandon, slot, start,
+    Fresh, Held, Host, Life, Lock, Mark, Next, Ready, Rest, Step, Strand, Whole, abandon, slot,
+    start,
 };
 use crate::exit::Exit;
 use crate::path::Path;
@@ -348,6 +349,62 @@ fn a_value_arrives_whenever_it_is_looked_for_and_wakes_who_waits() {
         };
         assert_eq!(value.as_deref(), Some(&7));
         assert!(taker.take().is_none(), "there was one");
+    });
+}
+
+#[test]
+fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
+    model(|| {
+        let list: &'static Fresh = Box::leak(Box::new(Fresh::new()));
+        let (giver, mut taker) = slot::<Box<u32>, ()>();
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        assert!(taker.poll(&waker).is_pending());
+        taker.list(list);
+        let give = thread::spawn(move || {
+            giver
+                .put(Box::new(7), |()| ())
+                .into_iter()
+                .for_each(Waker::wake);
+        });
+        let mut wakers = Vec::new();
+        assert!(!list.take(&mut wakers), "there was one");
+        assert!(!taker.is_listed());
+        wakers.into_iter().for_each(Waker::wake);
+        assert!(
+            bell.0.load(Ordering::Relaxed) > 0 || taker.is_full(),
+            "it is told"
+        );
+        give.join().expect("no panic");
+        assert_eq!(taker.take().as_deref(), Some(&7));
+        drop(taker);
+        assert_eq!(Arc::strong_count(&bell), 2, "no waker is left but this one");
+        // SAFETY: it was leaked above, and nothing is in it.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(list).cast_mut()) });
+    });
+}
+
+#[test]
+fn who_leaves_while_it_is_called_is_not_touched_after_that() {
+    model(|| {
+        let list: &'static Fresh = Box::leak(Box::new(Fresh::new()));
+        let (giver, mut taker) = slot::<Box<u32>, ()>();
+        let waker = Waker::from(Arc::new(Bell::default()));
+        assert!(taker.poll(&waker).is_pending());
+        taker.list(list);
+        let call = thread::spawn(move || {
+            let mut wakers = Vec::new();
+            list.take(&mut wakers);
+            wakers.into_iter().for_each(Waker::wake);
+        });
+        drop(taker);
+        giver
+            .put(Box::new(7), |()| ())
+            .into_iter()
+            .for_each(Waker::wake);
+        call.join().expect("no panic");
+        // SAFETY: it was leaked above, and nothing is in it.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(list).cast_mut()) });
     });
 }
 

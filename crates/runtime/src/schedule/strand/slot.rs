@@ -3,9 +3,10 @@
 //! ```text
 //!           wait
 //!   Empty <------> Waits ---- put ----> Taken ---> Full
-//!     |  \                                         ^
-//!     |   +----------------- put ------------------+
+//!     |  \           ^                             ^
+//!     |   +----------|------ put ------------------+
 //!     +-- leave --> Left
+//!                    +-- call --> Held (for a moment)
 //! ```
 //!
 //! Both sides hold a pointer, and nobody counts. The value is the giver's until the slot is `Full`,
@@ -15,10 +16,15 @@
 //!
 //! A slot that is watched has something that must be told before it is full: it is put in once,
 //! while the slot is `Empty`, and never taken out. The way to `Full` leads through `Taken` then.
+//!
+//! A slot that waits may be in the list of those that began to a moment ago ([`fresh`](super::fresh)),
+//! which calls the taker: it holds the slot while it copies the waker, and both sides wait for that.
+//! It comes to a slot only while the taker has not left.
 
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
+use super::fresh::{Entry, Fresh};
 use super::scratch::Room;
 use crate::sync::{AtomicU8, Ordering, UnsafeCell, relax};
 
@@ -27,6 +33,7 @@ const WAITS: u8 = 1;
 const TAKEN: u8 = 2;
 const FULL: u8 = 3;
 const LEFT: u8 = 4;
+const HELD: u8 = 5;
 /// Beside `EMPTY` or `WAITS`.
 const WATCHED: u8 = 8;
 
@@ -35,6 +42,8 @@ struct Slot<T, W> {
     value: UnsafeCell<Option<T>>,
     waker: UnsafeCell<Option<Waker>>,
     watch: UnsafeCell<Option<W>>,
+    /// The taker's place among those that began to wait a moment ago.
+    entry: Entry,
 }
 
 /// The side that puts the value in, which it has to.
@@ -61,6 +70,7 @@ pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
         value: UnsafeCell::new(None),
         waker: UnsafeCell::new(None),
         watch: UnsafeCell::new(None),
+        entry: Entry::new(slot.cast(), call::<T, W>),
     };
     // SAFETY: the room is ours, and for this.
     unsafe { slot.write(empty) };
@@ -97,12 +107,18 @@ impl<T, W> Giver<T, W> {
     fn hand_over(self, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: as in `put`.
         let slot = unsafe { self.0.as_ref() };
+        let mut round = 0;
         loop {
             let now = slot.state.load(Ordering::Acquire);
             if now == LEFT {
                 // SAFETY: the taker touches nothing any more.
                 unsafe { free(self.0) };
                 return None;
+            }
+            if now & !WATCHED == HELD {
+                relax(round);
+                round = round.saturating_add(1);
+                continue;
             }
             let next = if now == EMPTY { FULL } else { TAKEN };
             let moved = slot
@@ -200,19 +216,42 @@ impl<T, W> Taker<T, W> {
     /// Makes the slot empty if it waits, and says whether it did; nothing once it is full.
     fn reclaim(&self) -> Option<u8> {
         let state = &self.slot().state;
-        let now = state.load(Ordering::Acquire);
-        if now & !WATCHED == EMPTY {
-            return Some(now);
-        }
-        if now & !WATCHED == WAITS {
-            let empty = now & !WAITS;
-            let moved = state.compare_exchange(now, empty, Ordering::AcqRel, Ordering::Relaxed);
-            if moved.is_ok() {
-                return Some(now);
+        let mut round = 0;
+        loop {
+            let now = state.load(Ordering::Acquire);
+            match now & !WATCHED {
+                EMPTY => return Some(now),
+                WAITS => {
+                    let empty = now & !WAITS;
+                    let moved =
+                        state.compare_exchange(now, empty, Ordering::AcqRel, Ordering::Relaxed);
+                    if moved.is_ok() {
+                        return Some(now);
+                    }
+                }
+                HELD => {
+                    relax(round);
+                    round = round.saturating_add(1);
+                }
+                _ => {
+                    self.until_full();
+                    return None;
+                }
             }
         }
-        self.until_full();
-        None
+    }
+
+    /// Puts the taker, which waits, among those that began to a moment ago.
+    #[inline]
+    pub(crate) fn list(&mut self, list: &'static Fresh) {
+        // SAFETY: the entry is ours and stays in the slot, which is freed after `unlist`.
+        unsafe { self.slot().entry.list(list) };
+    }
+
+    /// Returns `true` while the taker is among those that began to wait a moment ago.
+    #[inline]
+    pub(crate) fn is_listed(&self) -> bool {
+        self.slot().entry.is_listed()
     }
 
     /// Waits for the giver, which has taken the slot and is about to fill it, or did.
@@ -228,6 +267,7 @@ impl<T, W> Taker<T, W> {
 impl<T, W> Drop for Taker<T, W> {
     #[inline]
     fn drop(&mut self) {
+        self.slot().entry.unlist();
         let state = &self.slot().state;
         if state.load(Ordering::Acquire) != FULL
             && let Some(was) = self.reclaim()
@@ -242,6 +282,29 @@ impl<T, W> Drop for Taker<T, W> {
         // SAFETY: it is full, so the giver touches nothing any more.
         unsafe { free(self.0) };
     }
+}
+
+/// Copies the waker of a slot that waits.
+///
+/// # Safety
+/// It is from `slot`, for values of these types, and the taker has not left.
+unsafe fn call<T, W>(slot: NonNull<()>) -> Option<Waker> {
+    // SAFETY: the taker has not left, so the slot is there.
+    let slot = unsafe { slot.cast::<Slot<T, W>>().as_ref() };
+    let now = slot.state.load(Ordering::Relaxed);
+    if now & !WATCHED != WAITS {
+        return None;
+    }
+    let held = now & WATCHED | HELD;
+    let moved = slot
+        .state
+        .compare_exchange(now, held, Ordering::AcqRel, Ordering::Relaxed);
+    moved.ok()?;
+    // SAFETY: while we hold the slot nobody else touches the waker.
+    let copy = |place: *mut Option<Waker>| unsafe { (*place).clone() };
+    let waker = slot.waker.get_mut().with(copy);
+    slot.state.store(now, Ordering::Release);
+    waker
 }
 
 /// Frees a slot.
