@@ -112,11 +112,19 @@ impl<A: Actor> Context<A> {
         self.held.is_none()
     }
 
-    /// Makes this the context of the next incarnation, once the last one has ended.
-    pub(crate) fn renew(&mut self) {
-        self.incarnation = self.cell.mailbox.renew(self.receiver.get_mut());
+    /// Makes this the context of the next incarnation, once the last one has ended. Returns `true`
+    /// if that was told to stop on its way.
+    pub(crate) fn renew(&mut self) -> bool {
+        let (incarnation, stopped) = self.cell.mailbox.renew(self.receiver.get_mut());
+        self.incarnation = incarnation;
         self.leaving = false;
         self.handling = false;
+        stopped
+    }
+
+    /// Returns `true` if the actor was told to stop, and has not seen it yet.
+    pub(crate) fn is_told_to_stop(&self) -> bool {
+        self.cell.mailbox.is_told_to_stop()
     }
 
     fn held(&mut self) -> &mut Held<A::Msg> {

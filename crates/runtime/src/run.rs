@@ -306,15 +306,17 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         self.stage = Stage::Fresh(args);
         let node = &cell.node;
         // What it is told from here on is meant for the next one.
-        self.cx.renew();
+        let stopped = self.cx.renew();
+        let unwanted = stopped && !overseer.keeps(node) && !planted(Bug::StopLostInRestart);
         let links = node.succeed(exit.take().unwrap_or(Exit::Killed), overseer);
         if !links.is_empty() {
             let exit = node.last_exit().unwrap_or(Exit::Killed);
             cell::part(node, links, &exit);
         }
-        // It may have been asked to stop just before it was there again.
+        // It may have been asked to stop just before it was there again: with all its siblings, or
+        // alone, for good.
         if let Owner::Supervisor { cell: parent, .. } = &node.owner
-            && parent.node().children.is_shut()
+            && (unwanted || parent.node().children.is_shut())
         {
             ask_to_stop(cell, parent.node().is_killed());
         }
@@ -507,7 +509,9 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
             let answer = overseer.map(|one| one.child_down(parent.node(), cell, exit));
             match answer {
                 Some(Answer::Again((ready, place))) => {
-                    node.shared.scheduler.begin(ready, place);
+                    // On a turn of its own: one that fails again and again must not hold its
+                    // worker.
+                    node.shared.scheduler.push(ready, place);
                     // It may have been asked to stop just before it was there again.
                     if parent.node().children.is_shut() {
                         ask_to_stop(&**cell, parent.node().is_killed());

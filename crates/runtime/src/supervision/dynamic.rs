@@ -477,6 +477,10 @@ impl<A: Actor> Overseer for Table<A> {
         taken(&kept.args, take) && state.policy.succeeds(&mut kept.fact, exit, child)
     }
 
+    fn keeps(&self, child: &Node) -> bool {
+        self.state.lock().children.get_mut(child.id).is_some()
+    }
+
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {
         let mut guard = self.state.lock();
         let state = &mut *guard;

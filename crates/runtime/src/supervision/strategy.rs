@@ -79,7 +79,7 @@ pub(crate) struct Policy {
 impl Policy {
     /// Whether a restart may have to wait.
     pub(crate) fn pauses(&self) -> bool {
-        self.backoff != Backoff::NONE
+        self.backoff.pauses()
     }
 
     /// Decides about a child alone: all there is to do where children do not share their fate.

@@ -26,6 +26,7 @@ use crate::run;
 use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
+use crate::supervision::fair::FairExits;
 use crate::supervision::intensity::Intensity;
 use crate::supervision::roster::{Kept, Roster, restarted};
 use crate::supervision::spec::{Restart, Strategy};
@@ -36,6 +37,10 @@ use crate::system::StartError;
 ///
 /// Children start in this order, each when the one before has started, and stop in the reverse
 /// order. Unless said otherwise, one restart more than three in five seconds is one too many.
+///
+/// The exit of a child overtakes the requests that wait for the supervisor. After each exit that it
+/// answered, one request comes before the next exit: a child that fails again and again, without a
+/// limit or a pause, keeps nobody from terminating it. A stop comes before both.
 #[derive(Debug, Clone)]
 #[must_use = "a specification starts nothing by itself"]
 pub struct Supervisor {
@@ -64,6 +69,9 @@ impl Supervisor {
     }
 
     /// Says how long to wait before a restart.
+    ///
+    /// With [`Strategy::OneForOne`] the supervisor does not wait until a child that is restarted
+    /// runs; otherwise it does, before it starts the next one or serves a request.
     pub const fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -98,6 +106,8 @@ pub(crate) enum SupervisorMsg {
 /// The actor behind a [`SupervisorRef`].
 pub(crate) struct SupervisorActor {
     roster: Arc<Roster>,
+    /// Exits of children that are still to be answered.
+    exits: FairExits<(ActorId, Arc<str>)>,
     /// Restarts whose wait is not over: a number, and the places of the children to start.
     waiting: FxHashMap<u64, Vec<u64>>,
     next_wait: u64,
@@ -119,6 +129,7 @@ impl Actor for SupervisorActor {
         }));
         let this = Self {
             roster: Arc::clone(&roster),
+            exits: FairExits::new(),
             waiting: FxHashMap::default(),
             next_wait: 0,
         };
@@ -157,14 +168,17 @@ impl Actor for SupervisorActor {
                 }
             }
         }
+        self.exits.request_served();
+        self.answer_exits(cx).await;
         self.roster.lock().busy = false;
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), StartError> {
         if let Signal::ChildEnded { actor, key, .. } = signal {
+            self.exits.push((actor, key));
             self.roster.lock().busy = true;
-            self.child_ended(actor, &key, cx).await;
+            self.answer_exits(cx).await;
             self.roster.lock().busy = false;
         }
         Ok(())
@@ -232,16 +246,38 @@ impl SupervisorActor {
     }
 
     /// Starts children in order, up to the first that fails: its exit decides about the rest.
+    ///
+    /// Children that do not share their fate wait for nobody. Nor does anybody wait for them, or
+    /// one that hangs in its start would keep the supervisor from its requests.
     async fn start_in_order(&self, places: &[u64], cx: &Context<Self>) {
+        let alone = self.roster.lock().policy.strategy == Strategy::OneForOne;
         for &place in places {
             let idle = self
                 .roster
                 .lock()
                 .get(place)
                 .is_some_and(|kept| !kept.fact.running);
-            if idle && self.start(place, cx).await.is_err() {
+            if !idle {
+                continue;
+            }
+            let failed = match alone {
+                true => self.launch(place, cx).is_err(),
+                false => self.start(place, cx).await.is_err(),
+            };
+            if failed {
                 break;
             }
+        }
+    }
+
+    /// Answers to exits, as far as it is their turn. A stop comes before them: what is down then
+    /// ends with the supervisor.
+    async fn answer_exits(&mut self, cx: &mut Context<Self>) {
+        while cx.left().is_none() && !cx.is_told_to_stop() {
+            let Some((actor, key)) = self.exits.next(|| cx.has_more()) else {
+                break;
+            };
+            self.child_ended(actor, &key, cx).await;
         }
     }
 
