@@ -23,7 +23,15 @@ const FIELDS: [Field; 2] = [
     Field {
         lists: &["crates/runtime/src/planted.rs"],
         tests: &[
-            "-p", "strowger", "--lib", "--test", "storm", "--test", "parallel",
+            "-p",
+            "strowger",
+            "--lib",
+            "--test",
+            "storm",
+            "--test",
+            "behaviour",
+            "--test",
+            "parallel",
         ],
         first: ("storm", "no_letter"),
         seeds: ("STROWGER_STORM_SEEDS", "0..200"),

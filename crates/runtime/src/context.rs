@@ -194,6 +194,10 @@ impl<A: Actor> Context<A> {
     }
 
     /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
+    ///
+    /// In a `pre_start` that succeeds, it means that the actor chooses not to run: it handles
+    /// nothing, `post_stop` gets the value with [`Exit::Ignored`], and no supervisor takes it for a
+    /// failure or starts it again by itself. What waits for it is a dead letter.
     pub fn stop(&mut self) {
         self.leaving = true;
         if let Some(held) = &mut self.held {

@@ -31,6 +31,8 @@ pub(crate) enum Bug {
     ExitsStarveRequests,
     /// A child that is told to stop while it is started again runs on.
     StopLostInRestart,
+    /// An actor that chose not to run counts as one that ran and ended.
+    IgnoredStartIsAnEnd,
     /// Those who ask in a ring wait for each other.
     RingUnnoticed,
     /// Who ended stays in its groups.

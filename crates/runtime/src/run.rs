@@ -218,7 +218,11 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         let Self { stage, cx } = self;
         if let Stage::Fresh(args) = mem::replace(stage, Stage::Gone) {
             *stage = Stage::Grown(grow(args, cx).await?);
-            cx.node().enter(Phase::Running);
+            // One that chose not to run goes from its start to its end, and so nobody takes it for
+            // one that ran.
+            if cx.left().is_none() {
+                cx.node().enter(Phase::Running);
+            }
         }
         Ok(())
     }
@@ -248,7 +252,11 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     fn begin_end(&mut self, cell: &Cell<A::Msg>, exit: &Exit) -> bool {
         let (cx, node) = (&self.cx, &cell.node);
         cx.explain(exit);
-        node.enter(Phase::Stopping);
+        // One that never ran is starting until it is down: whoever waits for its start would take
+        // it for one that ran.
+        if node.phase() == Phase::Running {
+            node.enter(Phase::Stopping);
+        }
         let count = if cx.handling { cx.at_stake() } else { 0 };
         if count > 0 && !planted(Bug::DeadLetterUnreported) {
             let shared = &node.shared;
@@ -413,7 +421,12 @@ async fn grow<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
     let struck = strike(cx.node(), Hook::PreStart).suffer(cx.node()).await;
     struck.map_err(Exit::failed)?;
     match A::pre_start(args, cx).await {
-        Ok(actor) => Ok(actor),
+        Ok(actor) => {
+            if matches!(cx.left(), Some(Exit::Normal)) && !planted(Bug::IgnoredStartIsAnEnd) {
+                cx.leave(&Exit::Ignored);
+            }
+            Ok(actor)
+        }
         // A supervisor that was stopped before all children had started did not fail.
         Err(_) if matches!(cx.left(), Some(Exit::Shutdown)) => Err(Exit::Shutdown),
         Err(error) => Err(Exit::failed(error)),

@@ -18,6 +18,8 @@ const PHASE: u8 = 7;
 const OVER: u8 = 8;
 /// Where the kind of the last exit stands.
 const LAST: u8 = 4;
+/// The kind of an exit of which the kind does not say everything.
+const WORDY: u8 = 5;
 
 /// An exit of which the kind does not say everything.
 pub(super) struct Wordy;
@@ -42,6 +44,7 @@ impl Stand {
             1 => Ok(Some(Exit::Normal)),
             2 => Ok(Some(Exit::Shutdown)),
             3 => Ok(Some(Exit::Killed)),
+            4 => Ok(Some(Exit::Ignored)),
             _ => Err(Wordy),
         }
     }
@@ -61,10 +64,13 @@ impl Stand {
             Exit::Normal => 1,
             Exit::Shutdown => 2,
             Exit::Killed => 3,
-            Exit::Failed(_) | Exit::Panicked(_) | Exit::Linked { .. } | Exit::Escalated { .. } => 4,
+            Exit::Ignored => 4,
+            Exit::Failed(_) | Exit::Panicked(_) | Exit::Linked { .. } | Exit::Escalated { .. } => {
+                WORDY
+            }
         };
         self.change(u8::MAX << LAST, kind << LAST);
-        kind < 4
+        kind < WORDY
     }
 
     fn change(&self, bits: u8, to: u8) {

@@ -277,7 +277,9 @@ impl<A: Actor> DynamicRef<A> {
 
     /// Starts a child. Messages that are sent before it has started wait.
     ///
-    /// This is a call, not a message: it does not wait for the supervisor.
+    /// This is a call, not a message: it does not wait for the supervisor, nor for the child.
+    /// [`ActorRef::started`] does, and says if the child chose not to run: nothing is kept of one
+    /// that did, whatever its restart kind, and its key is free again.
     ///
     /// # Errors
     /// When the key is taken, there are too many children, or the supervisor is ending.

@@ -136,11 +136,14 @@ impl Actor for SupervisorActor {
         cx.node().oversee(roster);
         for spec in &args.children {
             let place = this.add(spec.clone(), cx);
-            if let Err(error) = this.start(place, cx).await {
-                if matches!(error, StartError::Closed { .. }) {
-                    cx.leave(&Exit::Shutdown);
+            match this.start(place, cx).await {
+                Ok(_) | Err(StartError::Ignored { .. }) => {}
+                Err(error) => {
+                    if matches!(error, StartError::Closed { .. }) {
+                        cx.leave(&Exit::Shutdown);
+                    }
+                    return Err(error);
                 }
-                return Err(error);
             }
         }
         this.roster.lock().busy = false;
@@ -226,7 +229,7 @@ impl SupervisorActor {
 
     /// Starts an incarnation and waits until it runs, or until this supervisor is to stop: a
     /// child that hangs in its start must not keep it from that. A failure is also the child's
-    /// exit, of which a signal tells.
+    /// exit, of which a signal tells. One that chose not to run is seen to here.
     async fn start(&self, place: u64, cx: &Context<Self>) -> Result<AnyRef, StartError> {
         let cell = self.launch(place, cx)?;
         let node = cell.node();
@@ -235,14 +238,35 @@ impl SupervisorActor {
         }
         match node.phase() {
             Phase::Down | Phase::Ended => {
-                let exit = node.last_exit().unwrap_or(Exit::Shutdown);
-                Err(StartError::Failed {
-                    path: node.path(),
-                    exit,
-                })
+                let path = node.path();
+                match node.last_exit().unwrap_or(Exit::Shutdown) {
+                    Exit::Ignored => {
+                        self.ignored(place, &cell);
+                        Err(StartError::Ignored { path })
+                    }
+                    exit => Err(StartError::Failed { path, exit }),
+                }
             }
             Phase::Starting | Phase::Running | Phase::Stopping => Ok(AnyRef(cell)),
         }
+    }
+
+    /// Ends the cell of a child that chose not to run. It keeps its place, unless it is temporary.
+    fn ignored(&self, place: u64, cell: &Arc<dyn AnyCell>) {
+        let mut entries = self.roster.lock();
+        let mut removed = None;
+        if let Some(kept) = entries.get(place) {
+            kept.fact.running = false;
+            let cell = kept.cell.take();
+            removed = match kept.fact.restart {
+                Restart::Temporary => entries.remove(place),
+                Restart::Permanent | Restart::Transient => None,
+            };
+            drop(cell);
+        }
+        drop(entries);
+        drop(removed);
+        cell::finish(cell, &Exit::Ignored, None);
     }
 
     /// Starts children in order, up to the first that fails: its exit decides about the rest.
@@ -260,11 +284,11 @@ impl SupervisorActor {
             if !idle {
                 continue;
             }
-            let failed = match alone {
-                true => self.launch(place, cx).is_err(),
-                false => self.start(place, cx).await.is_err(),
+            let started = match alone {
+                true => self.launch(place, cx).map(drop),
+                false => self.start(place, cx).await.map(drop),
             };
-            if failed {
+            if started.is_err_and(|error| !matches!(error, StartError::Ignored { .. })) {
                 break;
             }
         }
@@ -424,7 +448,9 @@ impl SupervisorActor {
         }
         let place = self.add(spec, cx);
         let started = self.start(place, cx).await;
-        if started.is_err() {
+        if let Err(error) = &started
+            && !matches!(error, StartError::Ignored { .. })
+        {
             // Nobody relies on it yet: the caller decides whether to try again.
             let removed = self.roster.lock().remove(place);
             discard(removed.and_then(|kept| kept.cell));
@@ -450,20 +476,34 @@ impl SupervisorActor {
         cx: &Context<Self>,
     ) -> Result<Vec<AnyRef>, ChildError> {
         let mut started = Vec::with_capacity(specs.len());
+        let mut keys = Vec::with_capacity(specs.len());
         for spec in specs {
+            let key = Arc::clone(&spec.key);
             match self.start_new(spec, cx).await {
                 Ok(child) => started.push(child),
+                Err(ChildError::Start(StartError::Ignored { .. })) => {}
                 Err(error) => {
-                    for AnyRef(cell) in started.into_iter().rev() {
-                        let removed = self.roster.lock().remove(cell.node().place);
-                        drop(removed);
-                        run::end_child(cx.node(), &cell).await;
-                    }
+                    self.undo(keys, cx).await;
                     return Err(error);
                 }
             }
+            keys.push(key);
         }
         Ok(started)
+    }
+
+    /// Ends children that were just started, the latest first, and takes their places away.
+    async fn undo(&self, keys: Vec<Arc<str>>, cx: &Context<Self>) {
+        for key in keys.into_iter().rev() {
+            let removed = {
+                let mut entries = self.roster.lock();
+                let place = entries.place(&key);
+                place.and_then(|place| entries.remove(place))
+            };
+            if let Some(cell) = removed.and_then(|kept| kept.cell) {
+                run::end_child(cx.node(), &cell).await;
+            }
+        }
     }
 
     async fn start_again(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
@@ -534,7 +574,7 @@ impl SupervisorActor {
     }
 }
 
-/// Waits until a child has started or ended; false when this supervisor is to stop before that.
+/// Waits until a child runs or is down; false when this supervisor is to stop before that.
 async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     let me = cx.cell();
     let mut started = pin!(child.reached(|phase| !matches!(phase, Phase::Starting)));

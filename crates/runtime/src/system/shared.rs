@@ -61,6 +61,12 @@ pub enum StartError {
         /// How many children it may have.
         limit: usize,
     },
+    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in `pre_start`.
+    #[error("{path} chose not to start")]
+    Ignored {
+        /// The actor.
+        path: Path,
+    },
     /// The actor ended while it started.
     #[error("{path} did not start: {exit}")]
     Failed {

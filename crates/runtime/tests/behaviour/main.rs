@@ -12,6 +12,7 @@ mod expiry;
 mod group;
 mod handlers;
 mod hanging;
+mod ignoring;
 mod in_place;
 mod lifecycle;
 mod links;
