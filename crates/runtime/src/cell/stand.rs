@@ -1,9 +1,8 @@
 //! Where an actor stands, to be read without a lock.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use super::Phase;
 use crate::exit::Exit;
+use crate::sync::{AtomicU8, Ordering};
 
 /// The phase of an actor, whether somebody sees to its end for good, and the kind of its last
 /// exit, in one octet.
@@ -24,11 +23,14 @@ const WORDY: u8 = 5;
 /// An exit of which the kind does not say everything.
 pub(super) struct Wordy;
 
-impl Stand {
-    pub(super) const fn new() -> Self {
+impl Default for Stand {
+    fn default() -> Self {
         Self(AtomicU8::new(Phase::Starting as u8))
     }
+}
 
+impl Stand {
+    /// The phase. Whoever sees one sees all that was done before it was entered.
     pub(super) fn phase(&self) -> Phase {
         Phase::from_bits(self.0.load(Ordering::Acquire) & PHASE)
     }

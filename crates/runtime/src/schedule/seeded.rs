@@ -13,7 +13,6 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -27,6 +26,7 @@ use super::pool::Residents;
 use super::strand::{Address, Current, Ready};
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
+use crate::sync::{AtomicBool, Ordering};
 use line::Line;
 
 /// One turn of a task.
