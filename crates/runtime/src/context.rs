@@ -1,5 +1,6 @@
 //! What an incarnation can do: its own place in the system.
 
+mod leaving;
 mod pipe;
 
 use std::fmt;
@@ -122,11 +123,6 @@ impl<A: Actor> Context<A> {
         stopped
     }
 
-    /// Returns `true` if the actor was told to stop, and has not seen it yet.
-    pub(crate) fn is_told_to_stop(&self) -> bool {
-        self.cell.mailbox.is_told_to_stop()
-    }
-
     fn held(&mut self) -> &mut Held<A::Msg> {
         self.held.get_or_insert_default()
     }
@@ -191,34 +187,6 @@ impl<A: Actor> Context<A> {
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.cell.mailbox.has_more()
-    }
-
-    /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
-    ///
-    /// In a `pre_start` that succeeds, it means that the actor chooses not to run: it handles
-    /// nothing, `post_stop` gets the value with [`Exit::Ignored`], and no supervisor takes it for a
-    /// failure or starts it again by itself. What waits for it is a dead letter.
-    pub fn stop(&mut self) {
-        self.leaving = true;
-        if let Some(held) = &mut self.held {
-            held.exit = None;
-        }
-    }
-
-    /// Ends the actor with this exit after this hook.
-    pub(crate) fn leave(&mut self, exit: &Exit) {
-        self.leaving = true;
-        self.held().exit = Some(exit.clone());
-    }
-
-    /// The exit that the actor itself asked for.
-    #[inline]
-    pub(crate) fn left(&self) -> Option<Exit> {
-        self.leaving.then(|| {
-            let held = self.held.as_ref();
-            let exit = held.and_then(|held| held.exit.clone());
-            exit.unwrap_or(Exit::Normal)
-        })
     }
 
     /// Starts a child. It ends before this actor does, and is not restarted; for that, give it a

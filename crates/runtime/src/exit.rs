@@ -20,8 +20,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub enum Exit {
     /// The actor ended itself.
     Normal,
-    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in `pre_start`.
-    /// No restart follows. What OTP calls `ignore`.
+    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in
+    /// `pre_start`. No restart follows. What OTP calls `ignore`.
     Ignored,
     /// The actor was asked to stop, by its supervisor, by its parent or from outside.
     Shutdown,

@@ -229,9 +229,9 @@ impl TraceStep {
 /// All traces of a system.
 #[derive(Default)]
 pub(crate) struct Taps {
-    /// Read before a new actor is looked at, so that actors start as fast as without traces. A hint:
-    /// the list is behind a lock, under which this is written, and an actor that started before the
-    /// trace was in the list is marked by whoever puts it there.
+    /// Read before a new actor is looked at, so that actors start as fast as without traces. A
+    /// hint: the list is behind a lock, under which this is written, and an actor that started
+    /// before the trace was in the list is marked by whoever puts it there.
     any: AtomicBool,
     list: RwLock<Vec<Arc<Tap>>>,
 }

@@ -19,7 +19,8 @@ pub enum Strategy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Restart {
-    /// After every exit but [`Exit::Ignored`](crate::Exit::Ignored), which leaves the child stopped.
+    /// After every exit but [`Exit::Ignored`](crate::Exit::Ignored), which leaves the child
+    /// stopped.
     #[default]
     Permanent,
     /// After an exit that was not orderly: [`Exit::Normal`](crate::Exit::Normal),

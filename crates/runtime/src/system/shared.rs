@@ -61,7 +61,8 @@ pub enum StartError {
         /// How many children it may have.
         limit: usize,
     },
-    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in `pre_start`.
+    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in
+    /// `pre_start`.
     #[error("{path} chose not to start")]
     Ignored {
         /// The actor.

@@ -254,7 +254,7 @@ fn a_dynamic_supervisor_keeps_nothing_of_a_child_that_chose_not_to_start() {
             assert!(matches!(system.run(child.stopped()), Exit::Ignored));
             assert!(dynamic.is_empty(), "{restart:?}");
             wanted.set(true);
-            let child = dynamic.start_child("c", wanted.clone());
+            let child = dynamic.start_child("c", wanted);
             let child = child.expect("the key is free again");
             assert!(system.run(child.started()).is_ok());
             assert_eq!(dynamic.len(), 1);
