@@ -22,7 +22,17 @@ struct Field {
 const FIELDS: [Field; 2] = [
     Field {
         lists: &["crates/runtime/src/planted.rs"],
-        tests: &["-p", "strowger", "--lib", "--test", "storm"],
+        tests: &[
+            "-p",
+            "strowger",
+            "--lib",
+            "--test",
+            "storm",
+            "--test",
+            "behaviour",
+            "--test",
+            "parallel",
+        ],
         first: ("storm", "no_letter"),
         seeds: ("STROWGER_STORM_SEEDS", "0..200"),
     },

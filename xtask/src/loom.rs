@@ -75,6 +75,54 @@ const WEAKENINGS: &[Weakening] = &[
         to: "if now & WAITS == 8 {",
     },
     Weakening {
+        name: "who frees a slot has seen the other leave it",
+        file: "schedule/strand/slot.rs",
+        from: "compare_exchange(empty, LEFT, Ordering::AcqRel, Ordering::Relaxed)",
+        to: "compare_exchange(empty, LEFT, Ordering::Relaxed, Ordering::Relaxed)",
+    },
+    Weakening {
+        name: "a phase is shown with what was done before it",
+        file: "cell/stand.rs",
+        from: "self.0.store(now & !bits | to, Ordering::Release);",
+        to: "self.0.store(now & !bits | to, Ordering::Relaxed);",
+    },
+    Weakening {
+        name: "who sees a phase sees what was done before it",
+        file: "cell/stand.rs",
+        from: "Phase::from_bits(self.0.load(Ordering::Acquire) & PHASE)",
+        to: "Phase::from_bits(self.0.load(Ordering::Relaxed) & PHASE)",
+    },
+    Weakening {
+        name: "a mark is set in one step",
+        file: "cell/marks.rs",
+        from: "self.0.fetch_or(mark, Ordering::Release);",
+        to: "let marks = self.0.load(Ordering::Acquire);
+        self.0.store(marks | mark, Ordering::Release);",
+    },
+    Weakening {
+        name: "a mark is cleared in one step",
+        file: "cell/marks.rs",
+        from: "self.0.fetch_and(!mark, Ordering::Release);",
+        to: "let marks = self.0.load(Ordering::Acquire);
+        self.0.store(marks & !mark, Ordering::Release);",
+    },
+    Weakening {
+        name: "who comes in sees that it was shut before",
+        file: "branch/latch.rs",
+        from: "marks if marks & USED == 0 => self.state.fetch_or(USED, Ordering::AcqRel),",
+        to: "marks if marks & USED == 0 => {
+                self.state.fetch_or(USED, Ordering::AcqRel);
+                marks
+            }",
+    },
+    Weakening {
+        name: "who shuts sees that somebody came in before",
+        file: "branch/latch.rs",
+        from: "if marks & USED == 0 && shut().is_ok() {",
+        to: "let late = || self.state.fetch_or(SHUT, Ordering::AcqRel) > 0;
+        if marks & USED == 0 && (shut().is_ok() || late()) {",
+    },
+    Weakening {
         name: "who is next is shown to who takes it",
         file: "schedule/strand/next.rs",
         from: "self.place.state.store(FULL, Ordering::Release)",

@@ -39,6 +39,9 @@ pub trait Actor: Sized + Send + 'static {
     const SURVIVES_PANIC: bool = false;
 
     /// Makes the value of an incarnation. Messages wait meanwhile.
+    ///
+    /// An actor that finds here that it has nothing to do calls [`Context::stop`], and ends with
+    /// [`Exit::Ignored`]; an error is a failure, also after that call.
     fn pre_start(
         args: Self::Args,
         cx: &mut Context<Self>,

@@ -3,26 +3,23 @@
 //! A child knows its key and its place, and the table of the system holds it: this one keeps
 //! identifiers, with as much of the hash of a key as saves a look at the child.
 
+mod latch;
+#[cfg(all(test, strowger_loom))]
+mod loom;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use parking_lot::Mutex;
 
 use crate::cell::{ActorId, AnyCell, Node};
 use crate::path::Key;
 use crate::system::Cells;
+use latch::Latch;
 
-/// The table of children of one node.
+/// The table of children of one node; absent until the first child.
 #[derive(Default)]
-pub(crate) struct Branch {
-    /// `USED`, `SHUT`, `TOGETHER`, `OTHERS`. Changes under the lock, but where there never was a
-    /// child.
-    state: AtomicU8,
-    /// Absent until the first child.
-    children: Mutex<Option<Box<Children>>>,
-}
+pub(crate) struct Branch(Latch<Option<Box<Children>>>);
 
 /// There was a child, or is about to be one.
 const USED: u8 = 1;
@@ -74,7 +71,7 @@ impl Children {
 impl Branch {
     /// A place in the order for a child that may come back to it.
     pub(crate) fn reserve(&self) -> u64 {
-        let mut children = self.children.lock();
+        let mut children = self.0.lock();
         children.get_or_insert_default().take_place()
     }
 
@@ -88,10 +85,9 @@ impl Branch {
         place: Option<u64>,
         make: impl FnOnce(u64) -> Arc<C>,
     ) -> Result<Arc<C>, Unfit> {
-        let mut guard = self.children.lock();
-        if self.enter() & SHUT != 0 {
+        let Some(mut guard) = self.0.enter() else {
             return Err(Unfit::Closed);
-        }
+        };
         let children = guard.get_or_insert_default();
         let full = children.by_key.len() >= limit;
         // A place that a refused child does not need leaves a gap, which no order minds.
@@ -115,7 +111,7 @@ impl Branch {
     }
 
     pub(crate) fn remove(&self, node: &Node) {
-        let mut guard = self.children.lock();
+        let mut guard = self.0.lock();
         let Some(children) = &mut *guard else {
             return;
         };
@@ -129,7 +125,7 @@ impl Branch {
     }
 
     pub(crate) fn get(&self, cells: &Cells, key: &Key) -> Option<Arc<dyn AnyCell>> {
-        let guard = self.children.lock();
+        let guard = self.0.lock();
         let by_key = &guard.as_ref()?.by_key;
         let code = code(key);
         let found = by_key.find(spread(code), |child| {
@@ -140,10 +136,10 @@ impl Branch {
 
     /// The children in the order of their start.
     pub(crate) fn all(&self, cells: &Cells) -> Vec<Arc<dyn AnyCell>> {
-        if !self.has(USED) {
+        if !self.0.has(USED) {
             return Vec::new();
         }
-        let guard = self.children.lock();
+        let guard = self.0.lock();
         let Some(children) = &*guard else {
             return Vec::new();
         };
@@ -155,86 +151,48 @@ impl Branch {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let children = self.children.lock();
+        let children = self.0.lock();
         children
             .as_ref()
             .map_or(0, |children| children.by_key.len())
     }
 
-    fn has(&self, mark: u8) -> bool {
-        self.state.load(Ordering::Acquire) & mark != 0
-    }
-
-    /// Notes, under the lock, that there is about to be a child; the marks that there are.
-    fn enter(&self) -> u8 {
-        match self.state.load(Ordering::Acquire) {
-            marks if marks & USED == 0 => self.state.fetch_or(USED, Ordering::AcqRel),
-            marks => marks,
-        }
-    }
-
     /// Whether it takes no more children.
     pub(crate) fn is_shut(&self) -> bool {
-        self.has(SHUT)
+        self.0.has(SHUT)
     }
 
     /// Takes no more children if there is none; whether that is so. Who runs the actor asks.
     pub(crate) fn shut_if_none(&self) -> bool {
-        let marks = self.state.load(Ordering::Relaxed);
-        if marks & (USED | OTHERS) == 0 {
-            self.state.store(marks | SHUT, Ordering::Release);
-            return true;
-        }
-        let shut = || {
-            let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
-            self.state.compare_exchange(marks, marks | SHUT, ok, failed)
-        };
-        if marks & USED == 0 && shut().is_ok() {
-            return true;
-        }
-        let children = self.children.lock();
-        let none = children
-            .as_ref()
-            .is_none_or(|children| children.by_key.is_empty());
-        if none {
-            self.state.fetch_or(SHUT, Ordering::AcqRel);
-        }
-        none
+        self.0.shut_if(|children| {
+            let children = children.as_ref();
+            children.is_none_or(|children| children.by_key.is_empty())
+        })
     }
 
     /// Takes no more children; returns those there are, in the order of their start.
     pub(crate) fn shut(&self, cells: &Cells) -> Vec<Arc<dyn AnyCell>> {
-        let guard = self.children.lock();
-        self.state.fetch_or(SHUT, Ordering::AcqRel);
-        drop(guard);
+        self.0.shut();
         self.all(cells)
     }
 
     /// Says that the children stop all at once, not one after the other.
     pub(crate) fn stop_together(&self) {
-        self.state.fetch_or(TOGETHER, Ordering::AcqRel);
+        self.0.mark_together();
     }
 
     pub(crate) fn stops_together(&self) -> bool {
-        self.has(TOGETHER)
+        self.0.has(TOGETHER)
     }
 
     /// Takes children again. Who makes the next incarnation ready says so.
     pub(crate) fn open(&self) {
-        let marks = self.state.load(Ordering::Acquire);
-        if marks & SHUT == 0 {
-            return;
-        }
-        if marks & (USED | OTHERS) == 0 {
-            self.state.store(marks & !SHUT, Ordering::Release);
-        } else {
-            self.state.fetch_and(!SHUT, Ordering::AcqRel);
-        }
+        self.0.open();
     }
 
     /// Says that others than who runs the actor start children too, before they can.
     pub(crate) fn open_to_others(&self) {
-        self.state.fetch_or(OTHERS, Ordering::AcqRel);
+        self.0.mark_others();
     }
 }
 

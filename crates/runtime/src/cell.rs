@@ -3,13 +3,15 @@
 mod end;
 mod id;
 mod life;
+#[cfg(all(test, strowger_loom))]
+mod loom;
+mod marks;
 mod span;
 mod stand;
 
 use std::any::Any;
 use std::future::poll_fn;
 use std::mem;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::branch::Branch;
@@ -29,6 +31,7 @@ pub(crate) use end::{down, finish, finish_down, finish_if_down, part};
 pub use id::ActorId;
 use life::{Life, PhaseWait, Watcher};
 pub(crate) use life::{Link, Phase};
+use marks::Marks;
 use stand::Stand;
 
 /// The cell of an actor that takes messages of type `M`.
@@ -164,7 +167,7 @@ pub(crate) struct Node {
     /// How long it may take to stop.
     pub(crate) limit: Limit,
     /// `KILLED`, `TRACED`.
-    marks: AtomicU8,
+    marks: Marks,
     stand: Stand,
     life: Lock<Life>,
 }
@@ -237,8 +240,8 @@ impl Node {
             shared,
             limit: shutdown.into(),
             children: Branch::default(),
-            marks: AtomicU8::new(0),
-            stand: Stand::new(),
+            marks: Marks::default(),
+            stand: Stand::default(),
             life: Lock::new(Life::default()),
         }
     }
@@ -280,27 +283,27 @@ impl Node {
     }
 
     pub(crate) fn is_killed(&self) -> bool {
-        self.marks.load(Ordering::Acquire) & KILLED != 0
+        self.marks.has(KILLED)
     }
 
     /// Whether it is killed, or somebody may trace it; read for each message.
     #[inline(always)]
     pub(crate) fn is_marked(&self) -> bool {
         let seen = if COUNTED { KILLED | TRACED } else { KILLED };
-        self.marks.load(Ordering::Acquire) & seen != 0
+        self.marks.has(seen)
     }
 
     /// Whether somebody may trace this actor.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
-        COUNTED && self.marks.load(Ordering::Relaxed) & TRACED != 0
+        COUNTED && self.marks.has(TRACED)
     }
 
     pub(crate) fn set_traced(&self, traced: bool) {
         if traced {
-            self.marks.fetch_or(TRACED, Ordering::Relaxed);
+            self.marks.set(TRACED);
         } else {
-            self.marks.fetch_and(!TRACED, Ordering::Relaxed);
+            self.marks.clear(TRACED);
         }
     }
 
@@ -309,7 +312,7 @@ impl Node {
         let life = self.life.lock();
         let lives = !self.is_over() && self.phase() != Phase::Down;
         if lives {
-            self.marks.fetch_or(KILLED, Ordering::Release);
+            self.marks.set(KILLED);
         }
         drop(life);
         lives
@@ -326,7 +329,7 @@ impl Node {
             return None;
         }
         if self.is_killed() {
-            self.marks.fetch_and(!KILLED, Ordering::Release);
+            self.marks.clear(KILLED);
         }
         let more = life.more();
         more.restarts += 1;

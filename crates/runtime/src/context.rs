@@ -1,5 +1,6 @@
 //! What an incarnation can do: its own place in the system.
 
+mod leaving;
 mod pipe;
 
 use std::fmt;
@@ -112,11 +113,14 @@ impl<A: Actor> Context<A> {
         self.held.is_none()
     }
 
-    /// Makes this the context of the next incarnation, once the last one has ended.
-    pub(crate) fn renew(&mut self) {
-        self.incarnation = self.cell.mailbox.renew(self.receiver.get_mut());
+    /// Makes this the context of the next incarnation, once the last one has ended. Returns `true`
+    /// if that was told to stop on its way.
+    pub(crate) fn renew(&mut self) -> bool {
+        let (incarnation, stopped) = self.cell.mailbox.renew(self.receiver.get_mut());
+        self.incarnation = incarnation;
         self.leaving = false;
         self.handling = false;
+        stopped
     }
 
     fn held(&mut self) -> &mut Held<A::Msg> {
@@ -183,30 +187,6 @@ impl<A: Actor> Context<A> {
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.cell.mailbox.has_more()
-    }
-
-    /// Ends the actor with [`Exit::Normal`] after this hook, before all that waits.
-    pub fn stop(&mut self) {
-        self.leaving = true;
-        if let Some(held) = &mut self.held {
-            held.exit = None;
-        }
-    }
-
-    /// Ends the actor with this exit after this hook.
-    pub(crate) fn leave(&mut self, exit: &Exit) {
-        self.leaving = true;
-        self.held().exit = Some(exit.clone());
-    }
-
-    /// The exit that the actor itself asked for.
-    #[inline]
-    pub(crate) fn left(&self) -> Option<Exit> {
-        self.leaving.then(|| {
-            let held = self.held.as_ref();
-            let exit = held.and_then(|held| held.exit.clone());
-            exit.unwrap_or(Exit::Normal)
-        })
     }
 
     /// Starts a child. It ends before this actor does, and is not restarted; for that, give it a

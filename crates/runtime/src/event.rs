@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use parking_lot::Mutex;
 use crate::exit::Exit;
 use crate::metric::{self, Count};
 use crate::path::Path;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::trace::Taps;
 
 /// Something that happened to an actor.
@@ -115,10 +115,13 @@ const CAPACITY: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Events {
-    /// Read before an event is made, so that events nobody wants cost one load.
+    /// Read before an event is made, so that events nobody wants cost one load. A hint: whoever
+    /// subscribes while an event is made may miss that one, and the queues are behind a lock.
     subscribers: AtomicUsize,
     queues: Mutex<Vec<Arc<Mutex<Queue>>>>,
     taps: Taps,
+    /// Written before the list is locked to close the queues, read after it was locked to add one.
+    /// So either the close finds the queue in the list, or the lock shows that it came first.
     closed: AtomicBool,
 }
 

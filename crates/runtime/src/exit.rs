@@ -20,6 +20,9 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub enum Exit {
     /// The actor ended itself.
     Normal,
+    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in
+    /// `pre_start`. No restart follows. What OTP calls `ignore`.
+    Ignored,
     /// The actor was asked to stop, by its supervisor, by its parent or from outside.
     Shutdown,
     /// The actor was ended at its next await, without `post_stop`.
@@ -45,10 +48,11 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Whether the end was wanted: [`Exit::Normal`] or [`Exit::Shutdown`].
+    /// Returns `true` if the end was wanted: [`Exit::Normal`], [`Exit::Ignored`] or
+    /// [`Exit::Shutdown`].
     #[must_use]
     pub const fn is_orderly(&self) -> bool {
-        matches!(self, Self::Normal | Self::Shutdown)
+        matches!(self, Self::Normal | Self::Ignored | Self::Shutdown)
     }
 
     /// Makes an exit from an error that a hook returned.
@@ -61,6 +65,7 @@ impl Exit {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Normal => "normal",
+            Self::Ignored => "ignored",
             Self::Shutdown => "shutdown",
             Self::Killed => "killed",
             Self::Failed(_) => "failed",
@@ -74,7 +79,9 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Normal | Self::Shutdown | Self::Killed => f.write_str(self.kind()),
+            Self::Normal | Self::Ignored | Self::Shutdown | Self::Killed => {
+                f.write_str(self.kind())
+            }
             Self::Failed(error) => write!(f, "failed: {error}"),
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::Linked { path, exit } => write!(f, "linked {path} ended: {exit}"),

@@ -125,6 +125,7 @@ mod run;
 mod schedule;
 mod sending;
 mod splitmix;
+mod starting;
 mod stream;
 mod strike;
 mod supervision;

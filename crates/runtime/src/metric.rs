@@ -48,6 +48,7 @@ pub(crate) fn count(turn: Count<'_>) {
         Count::Stopped(exit) => {
             let key = match exit {
                 Exit::Normal => key!(STOPPED, "normal"),
+                Exit::Ignored => key!(STOPPED, "ignored"),
                 Exit::Shutdown => key!(STOPPED, "shutdown"),
                 Exit::Killed => key!(STOPPED, "killed"),
                 Exit::Failed(_) => key!(STOPPED, "failed"),

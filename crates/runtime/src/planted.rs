@@ -27,6 +27,12 @@ pub(crate) enum Bug {
     ChildrenOutliveTheirParent,
     /// A sibling is started again while it still runs.
     IncarnationsOverlap,
+    /// A supervisor answers to all exits before it looks at a request.
+    ExitsStarveRequests,
+    /// A child that is told to stop while it is started again runs on.
+    StopLostInRestart,
+    /// An actor that chose not to run counts as one that ran and ended.
+    IgnoredStartIsAnEnd,
     /// Those who ask in a ring wait for each other.
     RingUnnoticed,
     /// Who ended stays in its groups.

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use crate::schedule::strand::{self, Fresh, Giver, Taker};
 use crate::schedule::wake::wake;
+use crate::sync::{AtomicBool, Ordering};
 
 /// A message that is answered.
 ///

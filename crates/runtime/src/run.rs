@@ -219,7 +219,11 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         let Self { stage, cx } = self;
         if let Stage::Fresh(args) = mem::replace(stage, Stage::Gone) {
             *stage = Stage::Grown(grow(args, cx).await?);
-            cx.node().enter(Phase::Running);
+            // One that chose not to run goes from its start to its end, and so nobody takes it for
+            // one that ran.
+            if cx.left().is_none() {
+                cx.node().enter(Phase::Running);
+            }
         }
         Ok(())
     }
@@ -249,7 +253,11 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     fn begin_end(&mut self, cell: &Cell<A::Msg>, exit: &Exit) -> bool {
         let (cx, node) = (&self.cx, &cell.node);
         cx.explain(exit);
-        node.enter(Phase::Stopping);
+        // One that never ran is starting until it is down: whoever waits for its start would take
+        // it for one that ran.
+        if node.phase() == Phase::Running {
+            node.enter(Phase::Stopping);
+        }
         let count = if cx.handling { cx.at_stake() } else { 0 };
         if count > 0 && !planted(Bug::DeadLetterUnreported) {
             let shared = &node.shared;
@@ -307,15 +315,17 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         self.stage = Stage::Fresh(args);
         let node = &cell.node;
         // What it is told from here on is meant for the next one.
-        self.cx.renew();
+        let stopped = self.cx.renew();
+        let unwanted = stopped && !overseer.keeps(node) && !planted(Bug::StopLostInRestart);
         let links = node.succeed(exit.take().unwrap_or(Exit::Killed), overseer);
         if !links.is_empty() {
             let exit = node.last_exit().unwrap_or(Exit::Killed);
             cell::part(node, links, &exit);
         }
-        // It may have been asked to stop just before it was there again.
+        // It may have been asked to stop just before it was there again: with all its siblings, or
+        // alone, for good.
         if let Owner::Supervisor { cell: parent, .. } = &node.owner
-            && parent.node().children.is_shut()
+            && (unwanted || parent.node().children.is_shut())
         {
             ask_to_stop(cell, parent.node().is_killed());
         }
@@ -412,7 +422,12 @@ async fn grow<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
     let struck = strike(cx.node(), Hook::PreStart).suffer(cx.node()).await;
     struck.map_err(Exit::failed)?;
     match A::pre_start(args, cx).await {
-        Ok(actor) => Ok(actor),
+        Ok(actor) => {
+            if matches!(cx.left(), Some(Exit::Normal)) && !planted(Bug::IgnoredStartIsAnEnd) {
+                cx.leave(&Exit::Ignored);
+            }
+            Ok(actor)
+        }
         // A supervisor that was stopped before all children had started did not fail.
         Err(_) if matches!(cx.left(), Some(Exit::Shutdown)) => Err(Exit::Shutdown),
         Err(error) => Err(Exit::failed(error)),
@@ -508,6 +523,8 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
             let answer = overseer.map(|one| one.child_down(parent.node(), cell, exit));
             match answer {
                 Some(Answer::Again((ready, place))) => {
+                    // On a turn of its own: one that fails again and again must not hold its
+                    // worker.
                     node.shared.scheduler.push(ready, place);
                     // It may have been asked to stop just before it was there again.
                     if parent.node().children.is_shut() {

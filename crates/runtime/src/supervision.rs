@@ -4,6 +4,7 @@ mod address;
 mod backoff;
 mod child;
 mod dynamic;
+mod fair;
 mod intensity;
 mod roster;
 mod spec;

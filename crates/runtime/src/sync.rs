@@ -58,9 +58,45 @@ mod plain {
 
 #[cfg(strowger_loom)]
 mod checked {
+    use std::ops::Deref;
+
     pub(crate) use loom::cell::{MutPtr, UnsafeCell};
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
     pub(crate) use loom::sync::{Condvar, MutexGuard};
+
+    /// Loom's atomic. Dropping it is an access that needs it alone: whoever frees it must have seen
+    /// the end of every other access, loads among them, which loom would not notice by itself.
+    macro_rules! atomic {
+        ($($name:ident: $value:ty),+) => {$(
+            #[derive(Debug, Default)]
+            pub(crate) struct $name(loom::sync::atomic::$name);
+
+            impl $name {
+                pub(crate) fn new(value: $value) -> Self {
+                    Self(loom::sync::atomic::$name::new(value))
+                }
+            }
+
+            impl Deref for $name {
+                type Target = loom::sync::atomic::$name;
+
+                fn deref(&self) -> &Self::Target {
+                    &self.0
+                }
+            }
+
+            impl Drop for $name {
+                fn drop(&mut self) {
+                    // A model that failed is over; a second panic would hide why.
+                    if !std::thread::panicking() {
+                        self.0.with_mut(|_| ());
+                    }
+                }
+            }
+        )+};
+    }
+
+    atomic!(AtomicU8: u8, AtomicU64: u64, AtomicUsize: usize);
 
     /// Loom's lock behind the interface of `parking_lot`.
     #[derive(Debug, Default)]

@@ -24,7 +24,6 @@ mod turn;
 
 use std::fmt;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -33,6 +32,7 @@ use crate::address::AnyRef;
 use crate::choice;
 use crate::exit::{discard, discard_one};
 use crate::recipient::Recipient;
+use crate::sync::{AtomicU64, Ordering};
 use broker::Broker;
 use route::{Route, Rule};
 use turn::Turn;
@@ -115,7 +115,8 @@ struct Inner<T> {
     counts: Counts,
 }
 
-/// Written under the lock of the route, read without.
+/// Written under the lock of the route, read without: each is right by itself, and nothing else is
+/// read on the strength of it.
 #[derive(Default)]
 struct Counts {
     published: AtomicU64,

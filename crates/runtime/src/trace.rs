@@ -13,7 +13,6 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use crate::clock;
 use crate::event::{Event, Events};
 use crate::monitor::Signal;
 use crate::path::{Path, PathPattern};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// After how much a trace is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,9 @@ struct Tap {
     began: Instant,
     until: Instant,
     queue: Mutex<Queue>,
+    /// Only counted.
     lost: AtomicU64,
+    /// A hint that saves the way to the queue, whose lock decides.
     over: AtomicBool,
 }
 
@@ -227,7 +229,9 @@ impl TraceStep {
 /// All traces of a system.
 #[derive(Default)]
 pub(crate) struct Taps {
-    /// Read before a new actor is looked at, so that actors start as fast as without traces.
+    /// Read before a new actor is looked at, so that actors start as fast as without traces. A
+    /// hint: the list is behind a lock, under which this is written, and an actor that started
+    /// before the trace was in the list is marked by whoever puts it there.
     any: AtomicBool,
     list: RwLock<Vec<Arc<Tap>>>,
 }

@@ -12,6 +12,14 @@ const TABLES: &[&str] = &[];
 /// Columns of a line.
 const LINE_LIMIT: usize = 100;
 
+/// Sources that loom checks, so their atomics come from the one module that can exchange them.
+const CHECKED_BY_LOOM: &str = "crates/runtime/src/";
+/// The module that exchanges them, and what must not: statics outlive models.
+const PLAIN_ATOMICS: &[&str] = &[
+    "crates/runtime/src/sync.rs",
+    "crates/runtime/src/schedule/pool/watch.rs",
+];
+
 /// Words of a test that runs on a clock which it moves itself.
 const VIRTUAL_TIME: &[&str] = &["start_paused", "TestSystem", "time::pause("];
 
@@ -54,6 +62,13 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
             found("glob", "re-export each item by name");
         }
         let in_test = test_file || number >= tests_begin;
+        let checked = path.starts_with(CHECKED_BY_LOOM) && !PLAIN_ATOMICS.contains(&path);
+        if checked && !in_test && names_plain_atomics(line) {
+            found(
+                "atomics",
+                "take them from `crate::sync`, or loom does not see them",
+            );
+        }
         let sleeps = line.contains("thread::sleep(") || (line.contains("sleep(") && !paused);
         if in_test && sleeps {
             found(
@@ -129,6 +144,13 @@ fn tests_begin(text: &str) -> usize {
                     .is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'))
         })
         .map_or(usize::MAX, |at| at + 1)
+}
+
+/// Whether a line reaches for the atomics of the standard library.
+fn names_plain_atomics(line: &str) -> bool {
+    let library = ["std::", "core::"].iter().any(|name| line.contains(name));
+    let other = line.contains("loom::");
+    library && !other && line.contains("sync::") && line.contains("atomic")
 }
 
 fn is_test_file(path: &str) -> bool {
@@ -208,6 +230,32 @@ mod tests {
             rules(BEHAVIOUR, "#[ignore = \"slow\"]\nfn a() {}\n"),
             ["ignored-test"]
         );
+    }
+
+    #[test]
+    fn atomics_that_loom_does_not_see_are_found() {
+        let cell = "crates/runtime/src/cell.rs";
+        let plain = "use std::sync::atomic::{AtomicU8, Ordering};\n";
+        assert_eq!(rules(cell, plain), ["atomics"]);
+        assert_eq!(rules(cell, "use std::sync::{Arc, atomic};\n"), ["atomics"]);
+        assert_eq!(
+            rules(cell, "    a: core::sync::atomic::AtomicBool,\n"),
+            ["atomics"]
+        );
+        let seen = "use crate::sync::{AtomicU8, Ordering};\nuse std::sync::Arc;\n";
+        assert_eq!(rules(cell, seen), [""; 0]);
+        assert_eq!(
+            rules(cell, "use ::loom::sync::atomic::AtomicU8;\n"),
+            [""; 0]
+        );
+        let tests = format!("#[cfg(test)]\nmod tests {{\n    {plain}}}\n");
+        assert_eq!(rules(cell, &tests), [""; 0]);
+        assert_eq!(rules("crates/runtime/src/sync.rs", plain), [""; 0]);
+        assert_eq!(
+            rules("crates/runtime/src/schedule/pool/watch.rs", plain),
+            [""; 0]
+        );
+        assert_eq!(rules("crates/gateway/src/frame.rs", plain), [""; 0]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! The span of an incarnation.
 
-use std::sync::atomic::Ordering;
-
 use tracing::level_filters::LevelFilter;
 
 use super::{Node, SPANNED};
@@ -29,22 +27,22 @@ impl Node {
         );
         if !span.is_disabled() {
             self.life.lock().more().span = Some(span);
-            self.marks.fetch_or(SPANNED, Ordering::Relaxed);
+            self.marks.set(SPANNED);
         }
     }
 
     /// Whether the incarnation has a span.
     pub(crate) fn has_span(&self) -> bool {
-        self.marks.load(Ordering::Relaxed) & SPANNED != 0
+        self.marks.has(SPANNED)
     }
 
     /// The span to be in while the incarnation runs; with no listener it costs a look at a word
     /// that is read anyway.
     #[inline(always)]
     pub(crate) fn span(&self) -> Option<tracing::Span> {
-        match self.marks.load(Ordering::Relaxed) & SPANNED {
-            0 => None,
-            _ => self.kept_span(),
+        match self.marks.has(SPANNED) {
+            false => None,
+            true => self.kept_span(),
         }
     }
 
@@ -55,13 +53,13 @@ impl Node {
 
     /// Ends the span with its incarnation.
     pub(super) fn leave_span(&self) {
-        if self.marks.load(Ordering::Relaxed) & SPANNED != 0 {
+        if self.marks.has(SPANNED) {
             drop(self.close_span());
         }
     }
 
     fn close_span(&self) -> Option<tracing::Span> {
-        self.marks.fetch_and(!SPANNED, Ordering::Relaxed);
+        self.marks.clear(SPANNED);
         self.life.lock().more.as_mut()?.span.take()
     }
 }

@@ -1,9 +1,8 @@
 //! Where an actor stands, to be read without a lock.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use super::Phase;
 use crate::exit::Exit;
+use crate::sync::{AtomicU8, Ordering};
 
 /// The phase of an actor, whether somebody sees to its end for good, and the kind of its last
 /// exit, in one octet.
@@ -18,15 +17,20 @@ const PHASE: u8 = 7;
 const OVER: u8 = 8;
 /// Where the kind of the last exit stands.
 const LAST: u8 = 4;
+/// The kind of an exit of which the kind does not say everything.
+const WORDY: u8 = 5;
 
 /// An exit of which the kind does not say everything.
 pub(super) struct Wordy;
 
-impl Stand {
-    pub(super) const fn new() -> Self {
+impl Default for Stand {
+    fn default() -> Self {
         Self(AtomicU8::new(Phase::Starting as u8))
     }
+}
 
+impl Stand {
+    /// The phase. Whoever sees one sees all that was done before it was entered.
     pub(super) fn phase(&self) -> Phase {
         Phase::from_bits(self.0.load(Ordering::Acquire) & PHASE)
     }
@@ -42,6 +46,7 @@ impl Stand {
             1 => Ok(Some(Exit::Normal)),
             2 => Ok(Some(Exit::Shutdown)),
             3 => Ok(Some(Exit::Killed)),
+            4 => Ok(Some(Exit::Ignored)),
             _ => Err(Wordy),
         }
     }
@@ -61,10 +66,13 @@ impl Stand {
             Exit::Normal => 1,
             Exit::Shutdown => 2,
             Exit::Killed => 3,
-            Exit::Failed(_) | Exit::Panicked(_) | Exit::Linked { .. } | Exit::Escalated { .. } => 4,
+            Exit::Ignored => 4,
+            Exit::Failed(_) | Exit::Panicked(_) | Exit::Linked { .. } | Exit::Escalated { .. } => {
+                WORDY
+            }
         };
         self.change(u8::MAX << LAST, kind << LAST);
-        kind < 4
+        kind < WORDY
     }
 
     fn change(&self, bits: u8, to: u8) {

@@ -19,6 +19,12 @@ impl<M> Lanes<M> {
         self.aside = true;
         self.incarnation
     }
+
+    /// Returns `true` if a stop waits, in front of all else or behind other news.
+    fn is_told_to_stop(&self) -> bool {
+        let mut news = self.rare.iter().flat_map(|rare| &rare.system);
+        self.stop || news.any(|one| matches!(one, System::Stop(_)))
+    }
 }
 
 impl<M> Mailbox<M> {
@@ -56,12 +62,14 @@ impl<M> Mailbox<M> {
     }
 
     /// Ends an incarnation and begins another one, which goes on with what the last one took out.
-    pub(crate) fn renew(&self, receiver: &mut Receiver<M>) -> u32 {
+    /// Returns its number, and whether the last one was told to stop on its way.
+    pub(crate) fn renew(&self, receiver: &mut Receiver<M>) -> (u32, bool) {
         let mut lanes = self.lanes.lock();
         let goes_on = lanes.rare.is_none();
         if !goes_on || planted(Bug::BatchGoesBehind) {
             receiver.give_back(self, &mut lanes);
         }
+        let stopped = lanes.is_told_to_stop();
         let left = self.part(&mut lanes);
         if !goes_on {
             lanes.begin();
@@ -69,7 +77,7 @@ impl<M> Mailbox<M> {
         let incarnation = lanes.incarnation;
         drop(lanes);
         tell(left);
-        incarnation
+        (incarnation, stopped)
     }
 
     /// Takes out what was meant for the incarnation alone that ends.
@@ -133,12 +141,15 @@ impl<M> Mailbox<M> {
         count
     }
 
+    /// Returns `true` if a stop waits for the receiver.
+    pub(crate) fn is_told_to_stop(&self) -> bool {
+        self.lanes.lock().is_told_to_stop()
+    }
+
     /// Waits until a stop waits for the receiver; for hooks of our own that wait for others.
     pub(crate) fn poll_stop(&self) -> Poll<()> {
         let mut lanes = self.lanes.lock();
-        let stops = |one: &System| matches!(one, System::Stop(_));
-        let mut news = lanes.rare.iter().flat_map(|rare| &rare.system);
-        if lanes.stop || news.any(stops) {
+        if lanes.is_told_to_stop() {
             return Poll::Ready(());
         }
         lanes.receiving = true;

@@ -10,7 +10,6 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -24,6 +23,7 @@ use super::pool::Residents;
 use super::strand::Ready;
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
+use crate::sync::{AtomicBool, Ordering};
 
 /// One turn of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

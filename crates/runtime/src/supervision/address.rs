@@ -68,7 +68,8 @@ impl SupervisorRef {
     /// Adds a child after all others and starts it.
     ///
     /// # Errors
-    /// When the key is taken, or the child ends while it starts.
+    /// When the key is taken, or the child ends while it starts. [`StartError::Ignored`] when it
+    /// chose not to run: then it keeps its place, stopped, unless it is temporary.
     pub async fn start_child(&self, spec: ChildSpec) -> Result<AnyRef, ChildError> {
         self.call(|reply| SupervisorMsg::Start(Box::new(spec), reply))
             .await?
@@ -91,7 +92,8 @@ impl SupervisorRef {
 
     /// Adds many children in one call, all or none: as when a supervisor starts, they start in
     /// this order up to the first that fails, which stops those before it, the latest first, and
-    /// takes their places away.
+    /// takes their places away. One that chose not to run has not failed, and is not among those
+    /// that are returned.
     ///
     /// # Errors
     /// The error of the child that failed, as in [`SupervisorRef::start_child`].
@@ -107,7 +109,7 @@ impl SupervisorRef {
     /// Starts a child again that was stopped and kept its place.
     ///
     /// # Errors
-    /// When it runs, or ends while it starts.
+    /// When it runs, or ends while it starts. [`StartError::Ignored`] when it chose not to run.
     pub async fn restart_child(&self, key: &str) -> Result<AnyRef, ChildError> {
         self.call(|reply| SupervisorMsg::Restart(key.into(), reply))
             .await?

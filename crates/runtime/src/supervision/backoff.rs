@@ -36,7 +36,8 @@ impl Backoff {
         jitter: 0.0,
     };
 
-    /// Waits `initial` before the second restart and doubles the pause up to `max`.
+    /// Waits `initial` before the second restart and doubles the pause up to `max`. If either is
+    /// zero there is no pause.
     #[must_use]
     pub const fn new(initial: Duration, max: Duration) -> Self {
         Self {
@@ -68,9 +69,14 @@ impl Backoff {
         self
     }
 
+    /// Returns `true` if a restart may have to wait.
+    pub(crate) const fn pauses(&self) -> bool {
+        !(self.initial.is_zero() || self.max.is_zero())
+    }
+
     /// The pause before the restart that follows `earlier` restarts in a row.
     pub(crate) fn pause(&self, earlier: u32, seed: u64) -> Duration {
-        if earlier == 0 || self.max.is_zero() {
+        if earlier == 0 || !self.pauses() {
             return Duration::ZERO;
         }
         let exponent = i32::try_from(earlier - 1).unwrap_or(i32::MAX);
@@ -166,6 +172,14 @@ mod tests {
     #[test]
     fn without_backoff_no_restart_waits() {
         assert!((0..100).all(|earlier| Backoff::NONE.pause(earlier, 7).is_zero()));
+    }
+
+    #[test]
+    fn a_backoff_that_begins_with_no_pause_never_pauses() {
+        let backoff = Backoff::new(ms(0), ms(300));
+        assert!(!backoff.pauses() && Backoff::new(ms(1), ms(300)).pauses());
+        let counts = [0, 1, 2, 2000, u32::MAX];
+        assert!(counts.iter().all(|n| backoff.pause(*n, 7).is_zero()));
     }
 
     #[test]

@@ -18,6 +18,12 @@ use crate::system::{CellSettings, Shared, StartError};
 ///
 /// Unless said otherwise an actor is [`Restart::Permanent`] and gets five seconds to stop, a
 /// supervisor as long as its own children need.
+///
+/// A child that chooses not to run ([`Context::stop`](crate::Context::stop) in `pre_start`) does
+/// not fail its supervisor, which goes on with the next child. It keeps its place, stopped, until
+/// [`SupervisorRef::restart_child`](crate::SupervisorRef::restart_child) or
+/// [`SupervisorRef::delete_child`](crate::SupervisorRef::delete_child); one that is
+/// [`Restart::Temporary`] gives it up.
 #[derive(Clone)]
 #[must_use = "a specification starts nothing by itself"]
 pub struct ChildSpec {

@@ -277,7 +277,9 @@ impl<A: Actor> DynamicRef<A> {
 
     /// Starts a child. Messages that are sent before it has started wait.
     ///
-    /// This is a call, not a message: it does not wait for the supervisor.
+    /// This is a call, not a message: it does not wait for the supervisor, nor for the child.
+    /// [`ActorRef::started`] does, and says if the child chose not to run: nothing is kept of one
+    /// that did, whatever its restart kind, and its key is free again.
     ///
     /// # Errors
     /// When the key is taken, there are too many children, or the supervisor is ending.
@@ -475,6 +477,10 @@ impl<A: Actor> Overseer for Table<A> {
             return false;
         };
         taken(&kept.args, take) && state.policy.succeeds(&mut kept.fact, exit, child)
+    }
+
+    fn keeps(&self, child: &Node) -> bool {
+        self.state.lock().children.get_mut(child.id).is_some()
     }
 
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {

@@ -35,6 +35,9 @@ pub(crate) trait Overseer: Send + Sync {
         take: &mut dyn FnMut(&dyn Any) -> bool,
     ) -> bool;
 
+    /// Returns `true` as long as the child is to run; `false` once somebody was asked to end it.
+    fn keeps(&self, child: &Node) -> bool;
+
     /// Answers to the end of a child's incarnation.
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer;
 }
@@ -203,6 +206,12 @@ impl Overseer for Roster {
         kept.fact.running
             && taken(kept.spec.args(), take)
             && entries.policy.succeeds(&mut kept.fact, exit, child)
+    }
+
+    fn keeps(&self, child: &Node) -> bool {
+        let mut entries = self.lock();
+        let kept = entries.get(child.place);
+        kept.is_some_and(|kept| kept.fact.running)
     }
 
     fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {

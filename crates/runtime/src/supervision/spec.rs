@@ -19,11 +19,13 @@ pub enum Strategy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Restart {
-    /// After every exit.
+    /// After every exit but [`Exit::Ignored`](crate::Exit::Ignored), which leaves the child
+    /// stopped.
     #[default]
     Permanent,
-    /// After an exit that was not orderly: [`Exit::Normal`](crate::Exit::Normal) and
-    /// [`Exit::Shutdown`](crate::Exit::Shutdown) leave the child stopped.
+    /// After an exit that was not orderly: [`Exit::Normal`](crate::Exit::Normal),
+    /// [`Exit::Ignored`](crate::Exit::Ignored) and [`Exit::Shutdown`](crate::Exit::Shutdown) leave
+    /// the child stopped.
     Transient,
     /// Never. Its place in the supervisor goes with it, also when a sibling's restart stops it.
     Temporary,

@@ -37,7 +37,7 @@ impl Child {
 /// What to do with the child that ended, before its siblings are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It stays stopped and keeps its place.
+    /// It stays stopped and keeps its place. An orderly exit, or a start that was ignored.
     Nothing,
     /// It gives up its place.
     Remove,
@@ -79,7 +79,7 @@ pub(crate) struct Policy {
 impl Policy {
     /// Whether a restart may have to wait.
     pub(crate) fn pauses(&self) -> bool {
-        self.backoff != Backoff::NONE
+        self.backoff.pauses()
     }
 
     /// Decides about a child alone: all there is to do where children do not share their fate.
@@ -95,6 +95,8 @@ impl Policy {
         match child.restart {
             Restart::Temporary => Verdict::Remove,
             Restart::Transient if exit.is_orderly() => Verdict::Nothing,
+            // It would choose the same again.
+            Restart::Permanent if matches!(exit, Exit::Ignored) => Verdict::Nothing,
             Restart::Transient | Restart::Permanent => {
                 if !self.intensity.counts() && !self.pauses() {
                     let after = Duration::ZERO;

@@ -26,6 +26,7 @@ use crate::run;
 use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
+use crate::supervision::fair::FairExits;
 use crate::supervision::intensity::Intensity;
 use crate::supervision::roster::{Kept, Roster, restarted};
 use crate::supervision::spec::{Restart, Strategy};
@@ -36,6 +37,10 @@ use crate::system::StartError;
 ///
 /// Children start in this order, each when the one before has started, and stop in the reverse
 /// order. Unless said otherwise, one restart more than three in five seconds is one too many.
+///
+/// The exit of a child overtakes the requests that wait for the supervisor. After each exit that it
+/// answered, one request comes before the next exit: a child that fails again and again, without a
+/// limit or a pause, keeps nobody from terminating it. A stop comes before both.
 #[derive(Debug, Clone)]
 #[must_use = "a specification starts nothing by itself"]
 pub struct Supervisor {
@@ -64,6 +69,9 @@ impl Supervisor {
     }
 
     /// Says how long to wait before a restart.
+    ///
+    /// With [`Strategy::OneForOne`] the supervisor does not wait until a child that is restarted
+    /// runs; otherwise it does, before it starts the next one or serves a request.
     pub const fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -98,6 +106,8 @@ pub(crate) enum SupervisorMsg {
 /// The actor behind a [`SupervisorRef`].
 pub(crate) struct SupervisorActor {
     roster: Arc<Roster>,
+    /// Exits of children that are still to be answered.
+    exits: FairExits<(ActorId, Arc<str>)>,
     /// Restarts whose wait is not over: a number, and the places of the children to start.
     waiting: FxHashMap<u64, Vec<u64>>,
     next_wait: u64,
@@ -119,17 +129,21 @@ impl Actor for SupervisorActor {
         }));
         let this = Self {
             roster: Arc::clone(&roster),
+            exits: FairExits::new(),
             waiting: FxHashMap::default(),
             next_wait: 0,
         };
         cx.node().oversee(roster);
         for spec in &args.children {
             let place = this.add(spec.clone(), cx);
-            if let Err(error) = this.start(place, cx).await {
-                if matches!(error, StartError::Closed { .. }) {
-                    cx.leave(&Exit::Shutdown);
+            match this.start(place, cx).await {
+                Ok(_) | Err(StartError::Ignored { .. }) => {}
+                Err(error) => {
+                    if matches!(error, StartError::Closed { .. }) {
+                        cx.leave(&Exit::Shutdown);
+                    }
+                    return Err(error);
                 }
-                return Err(error);
             }
         }
         this.roster.lock().busy = false;
@@ -157,14 +171,17 @@ impl Actor for SupervisorActor {
                 }
             }
         }
+        self.exits.request_served();
+        self.answer_exits(cx).await;
         self.roster.lock().busy = false;
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), StartError> {
         if let Signal::ChildEnded { actor, key, .. } = signal {
+            self.exits.push((actor, key));
             self.roster.lock().busy = true;
-            self.child_ended(actor, &key, cx).await;
+            self.answer_exits(cx).await;
             self.roster.lock().busy = false;
         }
         Ok(())
@@ -212,7 +229,7 @@ impl SupervisorActor {
 
     /// Starts an incarnation and waits until it runs, or until this supervisor is to stop: a
     /// child that hangs in its start must not keep it from that. A failure is also the child's
-    /// exit, of which a signal tells.
+    /// exit, of which a signal tells. One that chose not to run is seen to here.
     async fn start(&self, place: u64, cx: &Context<Self>) -> Result<AnyRef, StartError> {
         let cell = self.launch(place, cx)?;
         let node = cell.node();
@@ -221,27 +238,70 @@ impl SupervisorActor {
         }
         match node.phase() {
             Phase::Down | Phase::Ended => {
-                let exit = node.last_exit().unwrap_or(Exit::Shutdown);
-                Err(StartError::Failed {
-                    path: node.path(),
-                    exit,
-                })
+                let path = node.path();
+                match node.last_exit().unwrap_or(Exit::Shutdown) {
+                    Exit::Ignored => {
+                        self.ignored(place, &cell);
+                        Err(StartError::Ignored { path })
+                    }
+                    exit => Err(StartError::Failed { path, exit }),
+                }
             }
             Phase::Starting | Phase::Running | Phase::Stopping => Ok(AnyRef(cell)),
         }
     }
 
+    /// Ends the cell of a child that chose not to run. It keeps its place, unless it is temporary.
+    fn ignored(&self, place: u64, cell: &Arc<dyn AnyCell>) {
+        let mut entries = self.roster.lock();
+        let mut removed = None;
+        if let Some(kept) = entries.get(place) {
+            kept.fact.running = false;
+            let cell = kept.cell.take();
+            removed = match kept.fact.restart {
+                Restart::Temporary => entries.remove(place),
+                Restart::Permanent | Restart::Transient => None,
+            };
+            drop(cell);
+        }
+        drop(entries);
+        drop(removed);
+        cell::finish(cell, &Exit::Ignored, None);
+    }
+
     /// Starts children in order, up to the first that fails: its exit decides about the rest.
+    ///
+    /// Children that do not share their fate wait for nobody. Nor does anybody wait for them, or
+    /// one that hangs in its start would keep the supervisor from its requests.
     async fn start_in_order(&self, places: &[u64], cx: &Context<Self>) {
+        let alone = self.roster.lock().policy.strategy == Strategy::OneForOne;
         for &place in places {
             let idle = self
                 .roster
                 .lock()
                 .get(place)
                 .is_some_and(|kept| !kept.fact.running);
-            if idle && self.start(place, cx).await.is_err() {
+            if !idle {
+                continue;
+            }
+            let started = match alone {
+                true => self.launch(place, cx).map(drop),
+                false => self.start(place, cx).await.map(drop),
+            };
+            if started.is_err_and(|error| !matches!(error, StartError::Ignored { .. })) {
                 break;
             }
+        }
+    }
+
+    /// Answers to exits, as far as it is their turn. A stop comes before them: what is down then
+    /// ends with the supervisor.
+    async fn answer_exits(&mut self, cx: &mut Context<Self>) {
+        while cx.left().is_none() && !cx.is_told_to_stop() {
+            let Some((actor, key)) = self.exits.next(|| cx.has_more()) else {
+                break;
+            };
+            self.child_ended(actor, &key, cx).await;
         }
     }
 
@@ -388,7 +448,9 @@ impl SupervisorActor {
         }
         let place = self.add(spec, cx);
         let started = self.start(place, cx).await;
-        if started.is_err() {
+        if let Err(error) = &started
+            && !matches!(error, StartError::Ignored { .. })
+        {
             // Nobody relies on it yet: the caller decides whether to try again.
             let removed = self.roster.lock().remove(place);
             discard(removed.and_then(|kept| kept.cell));
@@ -414,20 +476,34 @@ impl SupervisorActor {
         cx: &Context<Self>,
     ) -> Result<Vec<AnyRef>, ChildError> {
         let mut started = Vec::with_capacity(specs.len());
+        let mut keys = Vec::with_capacity(specs.len());
         for spec in specs {
+            let key = Arc::clone(&spec.key);
             match self.start_new(spec, cx).await {
                 Ok(child) => started.push(child),
+                Err(ChildError::Start(StartError::Ignored { .. })) => {}
                 Err(error) => {
-                    for AnyRef(cell) in started.into_iter().rev() {
-                        let removed = self.roster.lock().remove(cell.node().place);
-                        drop(removed);
-                        run::end_child(cx.node(), &cell).await;
-                    }
+                    self.undo(keys, cx).await;
                     return Err(error);
                 }
             }
+            keys.push(key);
         }
         Ok(started)
+    }
+
+    /// Ends children that were just started, the latest first, and takes their places away.
+    async fn undo(&self, keys: Vec<Arc<str>>, cx: &Context<Self>) {
+        for key in keys.into_iter().rev() {
+            let removed = {
+                let mut entries = self.roster.lock();
+                let place = entries.place(&key);
+                place.and_then(|place| entries.remove(place))
+            };
+            if let Some(cell) = removed.and_then(|kept| kept.cell) {
+                run::end_child(cx.node(), &cell).await;
+            }
+        }
     }
 
     async fn start_again(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
@@ -498,7 +574,7 @@ impl SupervisorActor {
     }
 }
 
-/// Waits until a child has started or ended; false when this supervisor is to stop before that.
+/// Waits until a child runs or is down; false when this supervisor is to stop before that.
 async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     let me = cx.cell();
     let mut started = pin!(child.reached(|phase| !matches!(phase, Phase::Starting)));

@@ -2,7 +2,6 @@
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -28,6 +27,7 @@ use crate::schedule::Scheduler;
 use crate::schedule::pool::Residents;
 use crate::schedule::strand::Berth;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
+use crate::sync::{AtomicU64, Ordering};
 use crate::timer::Alarms;
 use crate::topic::{Exchange, Exchanges, TopicLimits};
 
@@ -61,6 +61,13 @@ pub enum StartError {
         /// How many children it may have.
         limit: usize,
     },
+    /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in
+    /// `pre_start`.
+    #[error("{path} chose not to start")]
+    Ignored {
+        /// The actor.
+        path: Path,
+    },
     /// The actor ended while it started.
     #[error("{path} did not start: {exit}")]
     Failed {
@@ -85,7 +92,9 @@ pub(crate) struct Shared {
     pub(super) registry: Registry,
     /// All that have not ended.
     pub(crate) cells: Cells,
+    /// Counted up in one step, so no number is given twice; nothing else hangs on it.
     monitors: AtomicU64,
+    /// As `monitors`.
     seed: AtomicU64,
     extensions: Mutex<FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     #[cfg(feature = "testing")]

@@ -1,13 +1,13 @@
 //! Faults that a test puts into the life of an actor.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::exit::BoxError;
 use crate::path::Path;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// A place in the life of an actor where a fault may be put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,6 +56,8 @@ struct Injected(Arc<str>);
 /// The faults that are still to come in a system.
 #[derive(Default)]
 pub(crate) struct Faults {
+    /// How many plans there are. A hint, written under their lock: a test plans a fault before it
+    /// runs what is to fail.
     left: AtomicUsize,
     plans: Mutex<Vec<Plan>>,
     struck: Mutex<Vec<(Hook, Fault)>>,

@@ -2,7 +2,6 @@
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -16,6 +15,7 @@ use crate::cell::ActorId;
 use crate::event::Events;
 use crate::exit::discard;
 use crate::recipient::Recipient;
+use crate::sync::{AtomicU64, Ordering};
 use crate::tie::{Leave, Tie};
 
 /// What says whether a subscriber wants a message.
@@ -25,6 +25,10 @@ pub(crate) type Filter<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 pub(super) struct Broker<T> {
     pub(super) events: Arc<Events>,
     /// Counts the changes of the table: a route that is older is made anew.
+    ///
+    /// It is read before the table is locked to make a route, and counted up after the table was
+    /// unlocked by the one who changed it. Whoever reads the new number therefore finds the change:
+    /// had it locked the table first, its read would have come before the count that it saw.
     version: AtomicU64,
     table: Mutex<Table<T>>,
     /// Held while a message is delivered to a wildcard, so that those who subscribe to many

@@ -13,6 +13,7 @@ mod expiry;
 mod group;
 mod handlers;
 mod hanging;
+mod ignoring;
 mod lifecycle;
 mod links;
 mod mailbox;

@@ -3,5 +3,6 @@
 mod contention;
 mod existing_tokio;
 mod line;
+mod restart_loop;
 mod threads;
 mod workers;

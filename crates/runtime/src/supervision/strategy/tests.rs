@@ -68,6 +68,24 @@ fn rest_for_one_takes_those_started_after_the_child() {
     assert_eq!(decision, restart(&[3, 2], &[1, 2, 3]));
 }
 
+/// OTP: "If the start function returns `ignore`, the child specification is kept in the supervisor,
+/// unless it is a temporary child".
+#[test]
+fn a_child_that_chose_not_to_run_is_not_started_again() {
+    for (restart, expected) in [
+        (Restart::Permanent, Decision::Nothing),
+        (Restart::Transient, Decision::Nothing),
+        (Restart::Temporary, Decision::Remove),
+    ] {
+        let mut children = running(&[restart, Restart::Permanent]);
+        let mut policy = policy(Strategy::OneForAll);
+        policy.intensity = Intensity::new(0, Duration::ZERO);
+        let decision = policy.on_exit(&mut children, 0, &Exit::Ignored, Instant::now(), 0);
+        assert_eq!(decision, expected);
+        assert!(!children[0].running && children[1].running);
+    }
+}
+
 /// OTP: "A permanent child process is always restarted."
 #[test]
 fn a_permanent_child_is_always_restarted() {

@@ -1,0 +1,395 @@
+//! A child that fails again and again, without a limit and without a pause: its supervisor answers
+//! all the same, and so do its siblings (OTP: `hanging_restart_loop`).
+
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use strowger::{
+    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, Dynamic, Exit,
+    Request, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
+};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// No request takes longer than this, on a machine that has time for it.
+const PROMPT: Duration = Duration::from_millis(250);
+
+/// A guard against hanging.
+const LONG: Duration = Duration::from_secs(60);
+
+/// So many tries are given to a machine that has not.
+const TRIES: usize = 5;
+
+const STRATEGIES: [Strategy; 3] = [
+    Strategy::OneForOne,
+    Strategy::OneForAll,
+    Strategy::RestForOne,
+];
+
+/// How a child fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// Each start but the first fails.
+    Start,
+    /// Each start but the first fails after a while.
+    SlowStart,
+    /// Each start succeeds, and the first thing that is handled fails.
+    FirstMessage,
+}
+
+const FAILURES: [Failure; 3] = [Failure::Start, Failure::SlowStart, Failure::FirstMessage];
+
+/// A child that fails for ever, once it is told to.
+struct Failing;
+
+#[derive(Clone)]
+struct Failings(Failure, Arc<AtomicU64>);
+
+impl Actor for Failing {
+    type Msg = ();
+    type Args = Failings;
+    type Error = BoxError;
+
+    async fn pre_start(args: Failings, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        let Failings(failure, starts) = args;
+        if starts.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Ok(Self);
+        }
+        match failure {
+            Failure::Start => Err("it does not start".into()),
+            Failure::SlowStart => {
+                let _late = timeout(Duration::from_millis(20), pending::<()>()).await;
+                Err("it does not start in time".into())
+            }
+            Failure::FirstMessage => {
+                cx.me().try_tell(())?;
+                Ok(Self)
+            }
+        }
+    }
+
+    async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), BoxError> {
+        Err("as ordered".into())
+    }
+}
+
+/// A sibling that answers.
+struct Steady;
+
+struct Ping;
+
+impl Request for Ping {
+    type Reply = ();
+}
+
+struct SteadyMsg(Ask<Ping>);
+
+impl Accepts<Ask<Ping>> for SteadyMsg {
+    fn wrap(ask: Ask<Ping>) -> Self {
+        Self(ask)
+    }
+}
+
+impl Actor for Steady {
+    type Msg = SteadyMsg;
+    type Args = ();
+    type Error = Infallible;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+
+    async fn handle(
+        &mut self,
+        SteadyMsg(ask): SteadyMsg,
+        _: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        ask.reply.send(());
+        Ok(())
+    }
+}
+
+/// A supervisor `/s` with `steady` and `failing`, which is in its loop.
+struct Office {
+    system: ActorSystem,
+    supervisor: SupervisorRef,
+    steady: ActorRef<SteadyMsg>,
+    starts: Arc<AtomicU64>,
+}
+
+impl Office {
+    async fn open(strategy: Strategy, failure: Failure) -> Self {
+        let system = ActorSystem::new("loop").expect("inside tokio");
+        let starts = Arc::<AtomicU64>::default();
+        let failing = Failings(failure, Arc::clone(&starts));
+        let supervisor = Supervisor::new(strategy)
+            .intensity(u32::MAX, LONG)
+            .child(ChildSpec::new::<Steady>("steady", ()))
+            .child(ChildSpec::new::<Failing>("failing", failing));
+        let supervisor = system.supervise("s", supervisor).await.expect("it starts");
+        let steady = supervisor.child("steady").expect("it runs");
+        let failing: ActorRef<()> = supervisor.child("failing").expect("it runs");
+        failing.try_tell(()).expect("there is room");
+        let this = Self {
+            system,
+            supervisor,
+            steady,
+            starts,
+        };
+        this.go_on(5).await;
+        // An end while the supervisor is at work is not answered where it happens: from then on
+        // each one may be told to the supervisor.
+        for _ in 0..20 {
+            let counted = timeout(LONG, this.supervisor.count_children()).await;
+            let counted = counted.unwrap_or_else(|_| panic!("{strategy:?}, {failure:?}: no count"));
+            assert_eq!(counted.expect("it runs"), 2);
+        }
+        this.go_on(5).await;
+        this
+    }
+
+    /// Waits for so many more starts.
+    async fn go_on(&self, more: u64) {
+        let starts = self.starts.load(Ordering::Relaxed) + more;
+        let went_on = async {
+            while self.starts.load(Ordering::Relaxed) < starts {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LONG, went_on).await.expect("it is started again");
+    }
+
+    async fn close(self) {
+        let report = timeout(LONG, self.system.shutdown(LONG)).await;
+        let report = report.expect("it ends");
+        assert!(report.not_stopped.is_empty(), "{report:?}");
+    }
+}
+
+fn current_thread() -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime")
+}
+
+fn two_workers() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    let builder = builder.worker_threads(2).enable_all();
+    builder.build().expect("a runtime")
+}
+
+/// Tries it on both kinds of runtime until it took no longer than it may: a busy machine may take
+/// its time now and then, and a supervisor that is starved never answers.
+fn promptly<F: Future<Output = Duration>>(what: &str, mut attempt: impl FnMut() -> F) {
+    for (runtime, name) in [
+        (current_thread(), "one thread"),
+        (two_workers(), "two workers"),
+    ] {
+        let mut took = Vec::new();
+        while took.last().is_none_or(|took| *took > PROMPT) {
+            assert!(took.len() < TRIES, "{what} took {took:?} on {name}");
+            let tried = runtime.block_on(async { timeout(LONG, attempt()).await });
+            took.push(tried.unwrap_or_else(|_| panic!("{what}: hangs on {name}")));
+        }
+    }
+}
+
+async fn time<T>(future: impl Future<Output = T>) -> (Duration, T) {
+    let since = Instant::now();
+    let came = timeout(LONG, future).await.expect("it is answered");
+    (since.elapsed(), came)
+}
+
+fn for_all(run: impl Fn(Strategy, Failure, &str)) {
+    for strategy in STRATEGIES {
+        for failure in FAILURES {
+            run(strategy, failure, &format!("{strategy:?}, {failure:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_child_that_fails_for_ever_is_terminated_when_it_is_asked_for() {
+    for_all(|strategy, failure, what| {
+        promptly(what, || async move {
+            let office = Office::open(strategy, failure).await;
+            let (took, done) = time(office.supervisor.terminate_child("failing")).await;
+            done.expect("there is such a child");
+            assert!(office.supervisor.any_child("failing").is_none());
+            let starts = office.starts.load(Ordering::Relaxed);
+            // Those who shared its fate come back.
+            let (_, count) = time(office.supervisor.count_children()).await;
+            assert_eq!(count.expect("it runs"), 2, "it keeps its place");
+            time(office.steady.ask(Ping)).await.1.expect("it answers");
+            assert_eq!(office.starts.load(Ordering::Relaxed), starts, "it is over");
+            office.close().await;
+            took
+        });
+    });
+}
+
+#[test]
+fn the_supervisor_of_a_child_that_fails_for_ever_answers() {
+    for_all(|strategy, failure, what| {
+        promptly(what, || async move {
+            let office = Office::open(strategy, failure).await;
+            let mut took = Vec::new();
+            for round in 0..5 {
+                let supervisor = &office.supervisor;
+                let (one, which) = time(supervisor.which_children()).await;
+                assert_eq!(which.expect("it runs").len(), 2 + round);
+                let (two, count) = time(supervisor.count_children()).await;
+                assert_eq!(count.expect("it runs"), 2 + round);
+                let spec = ChildSpec::new::<Steady>(format!("more {round}"), ());
+                let (three, started) = time(supervisor.start_child(spec)).await;
+                started.expect("the key is free");
+                took.extend([one, two, three]);
+                office.go_on(1).await;
+            }
+            office.close().await;
+            took.into_iter().max().unwrap_or_default()
+        });
+    });
+}
+
+#[test]
+fn a_supervisor_whose_child_fails_for_ever_stops_when_it_is_told_to() {
+    for_all(|strategy, failure, what| {
+        promptly(what, || async move {
+            let office = Office::open(strategy, failure).await;
+            office.supervisor.stop();
+            let (took, exit) = time(office.supervisor.stopped()).await;
+            assert!(matches!(exit, Exit::Shutdown), "{exit}");
+            office.close().await;
+            took
+        });
+    });
+}
+
+#[test]
+fn siblings_of_a_child_that_fails_for_ever_are_served() {
+    for failure in FAILURES {
+        for strategy in [Strategy::OneForOne, Strategy::RestForOne] {
+            promptly(&format!("{strategy:?}, {failure:?}"), || async move {
+                let office = Office::open(strategy, failure).await;
+                let mut took = Vec::new();
+                for _ in 0..5 {
+                    let (one, answer) = time(office.steady.ask(Ping)).await;
+                    answer.expect("it answers");
+                    took.push(one);
+                    office.go_on(1).await;
+                }
+                assert_eq!(office.steady.erase().info().restarts, 0);
+                office.close().await;
+                took.into_iter().max().unwrap_or_default()
+            });
+        }
+    }
+}
+
+#[test]
+fn tasks_beside_a_child_that_fails_for_ever_have_their_turn() {
+    for failure in FAILURES {
+        promptly(&format!("{failure:?}"), || async move {
+            let office = Office::open(Strategy::OneForOne, failure).await;
+            let due = Duration::from_millis(5);
+            let (took, _) = time(timeout(due, pending::<()>())).await;
+            let (task, ran) = time(tokio::spawn(async {})).await;
+            ran.expect("it runs");
+            office.close().await;
+            took.max(task)
+        });
+    }
+}
+
+#[test]
+fn the_table_of_a_dynamic_supervisor_is_open_while_a_child_fails_for_ever() {
+    for failure in FAILURES {
+        promptly(&format!("{failure:?}"), || async move {
+            let system = ActorSystem::new("loop").expect("inside tokio");
+            let dynamic = Dynamic::<Failing>::new()
+                .restart(Restart::Permanent)
+                .intensity(u32::MAX, LONG);
+            let dynamic = system.dynamic("d", dynamic).expect("the key is free");
+            let args = || Failings(failure, Arc::default());
+            let (failing, sound) = (args(), args());
+            let starts = Arc::clone(&failing.1);
+            let child = dynamic.start_child("failing", failing).expect("a new key");
+            child.try_tell(()).expect("there is room");
+            let went_on = async {
+                while starts.load(Ordering::Relaxed) < 5 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            timeout(LONG, went_on).await.expect("it is started again");
+            let (one, sound) = time(async { dynamic.start_child("sound", sound) }).await;
+            sound.expect("a new key");
+            assert_eq!(dynamic.len(), 2);
+            let (two, found) = time(dynamic.terminate_child("failing")).await;
+            assert!(found && dynamic.len() == 1 && !child.is_alive());
+            let child = dynamic.start_child("failing", args()).expect("a free key");
+            child.try_tell(()).expect("there is room");
+            dynamic.stop();
+            let (three, exit) = time(dynamic.stopped()).await;
+            assert!(matches!(exit, Exit::Shutdown), "{exit}");
+            time(system.shutdown(LONG)).await;
+            one.max(two).max(three)
+        });
+    }
+}
+
+/// Fails at the first message of each life, of which it sees to itself until it is sound.
+struct Healing;
+
+#[derive(Clone, Default)]
+struct Health {
+    sound: Arc<AtomicBool>,
+    starts: Arc<AtomicU64>,
+}
+
+impl Actor for Healing {
+    type Msg = ();
+    type Args = Health;
+    type Error = BoxError;
+
+    async fn pre_start(health: Health, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+        health.starts.fetch_add(1, Ordering::Relaxed);
+        if !health.sound.load(Ordering::Relaxed) {
+            cx.me().try_tell(())?;
+        }
+        Ok(Self)
+    }
+
+    async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), BoxError> {
+        Err("not sound yet".into())
+    }
+}
+
+#[test]
+fn a_child_that_is_terminated_while_it_is_started_again_ends() {
+    const ROUNDS: u64 = 10_000;
+    two_workers().block_on(async {
+        let system = ActorSystem::new("meet").expect("inside tokio");
+        // It has all the time it needs: one that was not told never ends.
+        let dynamic = Dynamic::<Healing>::new()
+            .restart(Restart::Permanent)
+            .shutdown(Shutdown::Infinity)
+            .intensity(u32::MAX, LONG);
+        let dynamic = system.dynamic("d", dynamic).expect("the key is free");
+        for round in 0..ROUNDS {
+            let health = Health::default();
+            let child = dynamic.start_child("c", health.clone());
+            child.expect("the key is free");
+            while health.starts.load(Ordering::Relaxed) < round % 50 {
+                std::hint::spin_loop();
+            }
+            health.sound.store(true, Ordering::Relaxed);
+            let ended = timeout(LONG, dynamic.terminate_child("c")).await;
+            assert_eq!(ended, Ok(true), "it ends, in round {round}");
+        }
+        let report = system.shutdown(LONG).await;
+        assert!(report.not_stopped.is_empty(), "{report:?}");
+    });
+}
