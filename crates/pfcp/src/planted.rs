@@ -14,6 +14,8 @@ pub(crate) enum Bug {
     AbandonedForEver,
     /// Every fourth number is used again as soon as its request is answered.
     NumberUsedTwice,
+    /// The usage in a report that is not answered is lost when its session is deleted.
+    ReportDroppedAtTheEnd,
 }
 
 /// Whether this bug is the one that was planted.
