@@ -56,8 +56,8 @@ impl Endpoint {
     }
 
     /// Withdraws a request: it is not sent again, has no outcome, and an answer that is on its way
-    /// is ignored. Returns its bytes, so that the owner can drop a datagram of them that it took out
-    /// with [`Endpoint::poll_transmit`] and has not sent; `None` if it does not wait any more.
+    /// is ignored. Returns its bytes, so that the owner can drop a datagram of them that it took
+    /// out with [`Endpoint::poll_transmit`] and has not sent; `None` if it does not wait any more.
     pub fn withdraw(&mut self, outstanding: Outstanding) -> Option<Arc<[u8]>> {
         let octets = self.requests.withdraw(outstanding)?;
         self.purposes.remove(&outstanding.request);

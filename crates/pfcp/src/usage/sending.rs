@@ -309,8 +309,8 @@ fn fill(
     rest
 }
 
-/// Tells how many reports follow, TS 29.244 §8.2.91: their number, or that there are some (AURI) where
-/// the field has no room for it.
+/// Tells how many reports follow, TS 29.244 §8.2.91: their number, or that there are some (AURI)
+/// where the field has no room for it.
 fn additional(count: usize, out: &mut Vec<u8>) {
     let number = u16::try_from(count).ok().filter(|number| *number < 1 << 15);
     let told = AdditionalUsageReportsInformation {
