@@ -41,7 +41,7 @@ const FIELDS: [Field; 2] = [
             "crates/pfcp/src/planted.rs",
             "crates/pfcp-node/src/planted.rs",
         ],
-        tests: &["-p", "strowger-pfcp-node", "--lib"],
+        tests: &["-p", "strowger-pfcp-node", "--lib", "--test", "lifetime"],
         first: ("strowger_pfcp_node", "simulation::both"),
         seeds: ("STROWGER_N4_SEEDS", "0..400"),
     },

@@ -11,7 +11,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{IeType, Seid};
 
-use crate::store::SessionRecord;
+use crate::store::{Owner, SessionRecord};
 
 /// Something became of a session. Published to [`SessionEvent::TOPIC`].
 ///
@@ -88,6 +88,30 @@ pub struct UsageFigures {
     pub duration: Option<DurationMeasurement>,
 }
 
+/// A peer restarted, and its sessions ended. Published to [`RestartNoticed::TOPIC`].
+///
+/// It is published when the peer has set its association up with another Recovery Time Stamp, or
+/// has confirmed the later one of a heartbeat; after the [`SessionEvent`]s of the sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestartNoticed {
+    /// The Node ID of the peer.
+    pub node: NodeName,
+    /// Where the peer sends from.
+    pub peer: SocketAddr,
+    /// Its Recovery Time Stamp until then, in seconds since 1900.
+    pub before: u32,
+    /// Its Recovery Time Stamp from then on, in seconds since 1900.
+    pub now: u32,
+    /// Number of sessions that ended.
+    pub sessions: usize,
+}
+
+impl RestartNoticed {
+    /// The topic to subscribe to.
+    pub const TOPIC: &str = "n4/restarts";
+}
+
 impl SessionEvent {
     /// The topic to subscribe to.
     pub const TOPIC: &str = "n4/sessions";
@@ -137,6 +161,7 @@ figures! { UsageReportRequest UsageReportModificationResponse UsageReportDeletio
 pub(crate) struct Bulletin {
     sessions: Topic<SessionEvent>,
     usage: Topic<UsageReported>,
+    restarts: Topic<RestartNoticed>,
 }
 
 impl Bulletin {
@@ -144,6 +169,7 @@ impl Bulletin {
         Ok(Self {
             sessions: system.topic(SessionEvent::TOPIC)?,
             usage: system.topic(UsageReported::TOPIC)?,
+            restarts: system.topic(RestartNoticed::TOPIC)?,
         })
     }
 
@@ -155,6 +181,17 @@ impl Bulletin {
             peer_seid: record.peer_seid,
             node: record.owner.node.clone(),
             peer: record.owner.address,
+        });
+    }
+
+    /// Tells that a peer restarted, of which this is what it is now.
+    pub(crate) fn restart(&self, owner: &Owner, before: u32, sessions: usize) {
+        self.restarts.publish(RestartNoticed {
+            node: owner.node.clone(),
+            peer: owner.address,
+            before,
+            now: owner.recovery.0,
+            sessions,
         });
     }
 

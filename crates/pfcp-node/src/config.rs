@@ -8,6 +8,7 @@ mod networks;
 mod peer;
 mod policy;
 mod release;
+mod restart;
 mod size;
 mod span;
 mod store;

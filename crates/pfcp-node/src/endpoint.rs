@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use strowger::{
@@ -34,11 +34,13 @@ use strowger_pfcp::endpoint::{
 use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
 
 pub(crate) use report::Outgoing;
+use report::Reports;
 
 use crate::association::Members;
+use crate::node::OrderError;
 use crate::page_map::SeidMap;
 use crate::session::{Done, SessionMsg};
-use crate::shared::{Shared, add_many};
+use crate::shared::{Shared, add, add_many};
 use crate::socket::Batch;
 use crate::store::{Change, Refused};
 use order::Obeyed;
@@ -96,7 +98,7 @@ pub(crate) struct Endpoint {
     /// Requests that a session works on, by the token of their reply.
     pending: FxHashMap<u64, Pending>,
     /// Session reports that wait for their answers.
-    reports: FxHashMap<RequestId, Seid>,
+    reports: Reports,
     /// Requests of ours that the owner of the node waits for.
     orders: FxHashMap<RequestId, Reply<Obeyed>>,
     timer: Option<(Instant, TimerKey)>,
@@ -139,7 +141,7 @@ impl Actor for Endpoint {
             members: FxHashMap::default(),
             sessions: SeidMap::default(),
             pending: FxHashMap::default(),
-            reports: FxHashMap::default(),
+            reports: Reports::default(),
             orders: FxHashMap::default(),
             timer: None,
             unstarted: Vec::new(),
@@ -191,7 +193,11 @@ impl Actor for Endpoint {
                 self.timer = None;
                 self.protocol.handle_timeout(now);
             }
-            EndpointMsg::Start => self.start_some(cx),
+            EndpointMsg::Start => {
+                // They start from what is stored.
+                self.write_news().await;
+                self.start_some(cx);
+            }
             EndpointMsg::Report(outgoing) => self.report(now, &outgoing),
             EndpointMsg::Order(Ask { request, reply }) => self.order(now, request, reply),
         }
@@ -305,18 +311,26 @@ impl Endpoint {
                 transaction,
                 association,
                 octets,
-            } => self.node_request(now, transaction, association, &octets),
+            } => {
+                self.node_request(now, transaction, association, &octets);
+                if !self.unstarted.is_empty() {
+                    cx.send_after(Duration::ZERO, EndpointMsg::Start);
+                }
+            }
             Event::OverLimit {
                 transaction,
                 octets,
                 overload,
             } => self.over_limit(transaction, &octets, &overload),
             Event::PeerRestarted { association } => self.peer_restarted(association),
+            Event::RestartDenied { association, claim } => self.restart_denied(association, claim),
+            Event::StampIgnored { association, stamp } => self.stamp_ignored(association, stamp),
             Event::AssociationReleased { association } => self.association_released(&association),
             Event::Response {
                 request, octets, ..
             } => self.answered(request, Some(octets)),
             Event::RequestFailed { request, .. } => self.answered(request, None),
+            Event::RequestWithdrawn { request, octets } => self.withdrawn(request, &octets),
             Event::PeerSilent { association } => {
                 if let Some(association) = self.protocol.associations().get(association) {
                     let (node, address) = (&association.node, association.address);
@@ -338,10 +352,26 @@ impl Endpoint {
     /// Takes note of how a request of ours ended: the owner's, or a report.
     fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
         if self.orders.contains_key(&request) {
-            self.obeyed(request, answer.as_ref());
+            self.obeyed(request, answer.as_ref().ok_or(OrderError::NoAnswer));
         } else {
             self.reported(request, answer);
         }
+    }
+
+    /// Takes note of a request of ours that ended with its association.
+    fn withdrawn(&mut self, request: RequestId, octets: &Arc<[u8]>) {
+        self.recall(octets);
+        if self.orders.contains_key(&request) {
+            self.obeyed(request, Err(OrderError::AssociationEnded));
+        } else if self.reports.forget(request) {
+            add(&self.shared.counters.reports_withdrawn);
+        }
+    }
+
+    /// Drops a request that was withdrawn from what is to leave.
+    fn recall(&mut self, octets: &Arc<[u8]>) {
+        self.leaving
+            .retain(|transmit| !Arc::ptr_eq(&transmit.octets, octets));
     }
 
     fn tell_counters(&mut self) {
@@ -353,6 +383,9 @@ impl Endpoint {
         news.repeated = stats.repeated - before.repeated;
         news.evicted = stats.evicted - before.evicted;
         news.limited = stats.limited - before.limited;
+        news.restarts = stats.restarts - before.restarts;
+        news.restarts_denied = stats.restarts_denied - before.restarts_denied;
+        news.stamps_ignored = stats.stamps_ignored - before.stamps_ignored;
         let mut grown = discards;
         grown
             .iter_mut()
@@ -410,6 +443,7 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
         ..AnswerLimits::default()
     };
     protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
+    protocol.restarts.clone_from(&config.peer.restarts);
     protocol.associations = config.limits.associations;
     protocol.requests = config.limits.transactions;
     let peer = &config.peer;

@@ -27,7 +27,7 @@ mod store;
 mod tap;
 mod torture;
 
-pub use bulletin::{SessionEvent, SessionEventKind, UsageFigures, UsageReported};
+pub use bulletin::{RestartNoticed, SessionEvent, SessionEventKind, UsageFigures, UsageReported};
 pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };

@@ -3,6 +3,7 @@
 mod kept;
 mod order;
 mod parts;
+mod usage;
 mod waiting;
 
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +36,7 @@ use crate::tap::Tap;
 pub(crate) use kept::Kept;
 pub use order::OrderError;
 pub use parts::NodeParts;
+pub use usage::UsageStats;
 
 /// A PFCP node in the UPF role.
 ///
@@ -354,6 +356,12 @@ pub struct NodeStats {
     pub evicted: u64,
     /// Requests that were refused because their sender asked for more than it may.
     pub limited: u64,
+    /// Restarts of peers, which ended their sessions.
+    pub restarts: u64,
+    /// Restarts that a heartbeat claimed and the peer denied.
+    pub restarts_denied: u64,
+    /// Heartbeats with a later Recovery Time Stamp, from peers that restart with a setup alone.
+    pub stamps_ignored: u64,
     /// Requests of peers that are being worked on now.
     pub working: u64,
     /// Those of them that a session has.
@@ -368,28 +376,6 @@ pub struct NodeStats {
     pub usage: UsageStats,
     /// How the policy was asked and answered; all zero without one.
     pub policy: PolicyStats,
-}
-
-/// Counters of traffic and reports since the node started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UsageStats {
-    /// Sessions that count, buffer or watch traffic now.
-    pub metered: usize,
-    /// Octets that passed, by the model of traffic.
-    pub forwarded: u64,
-    /// Octets that were buffered.
-    pub buffered: u64,
-    /// Octets that rules, gates, quotas or a full buffer stopped.
-    pub dropped: u64,
-    /// Session Report Requests that were made, repetitions apart.
-    pub requests: u64,
-    /// Of those, the ones that were not answered, or with a cause that asks for patience.
-    pub unanswered: u64,
-    /// Usage reports that peers have: in requests that they answered, and in our answers.
-    pub reports: u64,
-    /// Usage reports that peers refused.
-    pub refused: u64,
 }
 
 impl NodeHandle {
@@ -485,6 +471,9 @@ impl NodeHandle {
             repeated: get(&counters.repeated),
             evicted: get(&counters.evicted),
             limited: get(&counters.limited),
+            restarts: get(&counters.restarts),
+            restarts_denied: get(&counters.restarts_denied),
+            stamps_ignored: get(&counters.stamps_ignored),
             working: get(&counters.working),
             pending: get(&counters.pending),
             answers: get(&counters.answers),
@@ -497,6 +486,7 @@ impl NodeHandle {
                 dropped: get(&counters.dropped_octets),
                 requests: get(&counters.reports_sent),
                 unanswered: get(&counters.reports_unanswered),
+                withdrawn: get(&counters.reports_withdrawn),
                 reports: get(&counters.usage_reports),
                 refused: get(&counters.usage_refused),
             },

@@ -18,6 +18,8 @@ pub(crate) enum Bug {
     RestartIgnored,
     /// Work that a session dropped stays on the list.
     DroppedStaysPending,
+    /// A report is repeated when its session has ended or is called otherwise.
+    ReportOutlivesSession,
 }
 
 /// Whether this bug is the one that was planted.

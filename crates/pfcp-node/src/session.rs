@@ -21,6 +21,7 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid, validate};
 
 use crate::bulletin::SessionEventKind;
+use crate::endpoint::Outgoing;
 use crate::planted::{Bug, planted};
 use crate::policy::QuestionKind;
 use crate::pool::Claim;
@@ -65,13 +66,29 @@ pub(crate) struct Done {
     /// The whole message.
     pub(crate) octets: Arc<[u8]>,
     pub(crate) outcome: Outcome,
+    /// Session reports that the answer to a deletion announces, and that follow it.
+    pub(crate) more: Box<[Outgoing]>,
+}
+
+impl Done {
+    fn new(octets: Arc<[u8]>, outcome: Outcome) -> Self {
+        let more = Box::default();
+        Self {
+            octets,
+            outcome,
+            more,
+        }
+    }
 }
 
 /// What became of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Established,
-    Modified,
+    /// `renamed` says that the peer calls it otherwise from now on.
+    Modified {
+        renamed: bool,
+    },
     Deleted,
     Refused(Cause),
 }
@@ -245,8 +262,7 @@ impl Session {
                 self.metered_commit(now, None);
                 add(&self.shared.counters.established);
                 self.tell(SessionEventKind::Established);
-                let outcome = Outcome::Established;
-                Done { octets, outcome }
+                Done::new(octets, Outcome::Established)
             }
             Err(refusal) => self.refuse(frame, peer_seid, &refusal),
         }
@@ -299,10 +315,14 @@ impl Session {
         match committed {
             Ok(octets) => {
                 self.metered_commit(now, metered);
+                let new = self.live.as_ref().map(|record| record.peer_seid);
+                let renamed = new != Some(live.peer_seid);
+                if renamed {
+                    self.metered_renamed(now);
+                }
                 add(&self.shared.counters.modified);
                 self.tell(SessionEventKind::Modified);
-                let outcome = Outcome::Modified;
-                Done { octets, outcome }
+                Done::new(octets, Outcome::Modified { renamed })
             }
             Err(refusal) => {
                 // The session held these before, so nobody else can hold them now.
@@ -366,12 +386,15 @@ impl Session {
             return self.refuse(frame, Some(live.peer_seid), &refusal);
         }
         self.live = None;
-        self.metered_end(&live, finals).await;
+        let more = self.metered_end(&live, finals);
         add(&self.shared.counters.deleted);
         let kind = SessionEventKind::Deleted;
         self.shared.bulletin.session(kind, &live);
-        let outcome = Outcome::Deleted;
-        Done { octets, outcome }
+        Done {
+            octets,
+            outcome: Outcome::Deleted,
+            more,
+        }
     }
 
     /// Tells the tree what became of the session.
@@ -452,9 +475,7 @@ impl Session {
     fn refuse(&self, frame: &Frame<'_>, peer_seid: Option<Seid>, refusal: &Refusal) -> Done {
         let outcome = Outcome::Refused(refusal.cause);
         self.shared.counters.refused(refusal.cause);
-        Done {
-            octets: refusal_message(frame, &self.shared, peer_seid, refusal).into(),
-            outcome,
-        }
+        let octets = refusal_message(frame, &self.shared, peer_seid, refusal);
+        Done::new(octets.into(), outcome)
     }
 }

@@ -110,6 +110,8 @@ pub(crate) struct Counters {
     pub(crate) reports_sent: AtomicU64,
     /// Session reports that were not answered.
     pub(crate) reports_unanswered: AtomicU64,
+    /// Session reports that ended with what they are about before they were answered.
+    pub(crate) reports_withdrawn: AtomicU64,
     /// Usage reports that peers have.
     pub(crate) usage_reports: AtomicU64,
     /// Usage reports that peers refused.
@@ -125,6 +127,11 @@ pub(crate) struct Counters {
     pub(crate) evicted: AtomicU64,
     /// Requests that were refused because their sender asked for more than it may.
     pub(crate) limited: AtomicU64,
+    /// Restarts of peers; those that a heartbeat claimed and the peer denied; later stamps of peers
+    /// that restart only with a setup.
+    pub(crate) restarts: AtomicU64,
+    pub(crate) restarts_denied: AtomicU64,
+    pub(crate) stamps_ignored: AtomicU64,
     /// How many there are now: requests being worked on, those of them that a session has, answers.
     pub(crate) working: AtomicU64,
     pub(crate) pending: AtomicU64,
@@ -169,6 +176,9 @@ impl Counters {
             (&self.repeated, stats.repeated),
             (&self.evicted, stats.evicted),
             (&self.limited, stats.limited),
+            (&self.restarts, stats.restarts),
+            (&self.restarts_denied, stats.restarts_denied),
+            (&self.stamps_ignored, stats.stamps_ignored),
         ];
         for (counter, count) in rows.into_iter().chain(self.discards.iter().zip(discards)) {
             if count > 0 {

@@ -4,7 +4,7 @@
 //! Simulated are what they stand on, the [network](wire) and the [disk](platter), and those who use
 //! them, the [subscribers](user). A storm passes over all of it; when it is quiet again, both
 //! sides agree on every session, nothing acknowledged is lost, nothing was done twice, and nothing
-//! is left of what was deleted.
+//! is left of what was deleted; nor was anything reported of what had ended.
 //!
 //! `cargo xtask simulate --n4 --seeds 10000` runs it; `--seed 7 --trace` tells what happens.
 
@@ -70,6 +70,10 @@ faults! {
     /// Crashes of a whole role.
     upf_crashed
     smf_crashed
+    /// Heartbeats in the name of the control plane's host that tell a later stamp.
+    spoofed
+    /// Session reports.
+    reported
     /// Failures of one actor.
     session_panicked
     session_killed

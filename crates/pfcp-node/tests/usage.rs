@@ -179,11 +179,11 @@ impl Bench {
         *request
     }
 
-    /// Deletes the session and counts what its end tells.
+    /// Deletes the session and counts what its end tells: of what was on its way, again.
     async fn delete(&mut self, session: Session) {
         let answer = session.delete().await.unwrap();
         for usage in &answer.usage_reports {
-            assert_ne!(self.tally.add(usage), Arrival::Repeated);
+            self.tally.add(usage);
         }
     }
 }

@@ -4,6 +4,10 @@
 //! set it up, first come: another address that claims it is refused. The Recovery Time Stamp of
 //! the peer says whether it still knows its sessions: a newer one means that it restarted, and
 //! that its sessions are gone; the same one means that a repeated setup changes nothing.
+//!
+//! A setup is believed at once, because it replaces the association in any case. A heartbeat is
+//! not: anybody on the peer's host can send one, so a later stamp in it is only a claim, which the
+//! peer is asked to confirm at the address of its association ([`Doubt`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -175,6 +179,10 @@ pub struct Association {
     pub(crate) set_up_with: Recovery,
     /// When the next heartbeat is due, or its answer was missed.
     pub(crate) heartbeat: Heartbeat,
+    /// The state of the question whether the peer has restarted.
+    pub(crate) doubt: Doubt,
+    /// Set once a later stamp was ignored and the owner was told so.
+    pub(crate) ignores: bool,
 }
 
 /// Octets of features that are kept.
@@ -207,6 +215,28 @@ pub(crate) enum Heartbeat {
     Off,
 }
 
+/// The state of the question whether a peer has restarted, as a heartbeat claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// No heartbeat claims it.
+    None,
+    /// One does, and the peer is being asked.
+    Asked(Recovery),
+    /// The peer said that it has not. Other claims are not looked into before then, so that a flood
+    /// of them costs a heartbeat for each T1.
+    Denied(Instant),
+}
+
+/// The sign that a peer of the control plane, or of the user plane, has restarted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RestartSign {
+    /// A later Recovery Time Stamp, in a setup or in heartbeats.
+    #[default]
+    Heartbeat,
+    /// An association setup alone: for a peer whose stamp wanders without a restart.
+    AssociationSetup,
+}
+
 /// Why a setup was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -223,6 +253,17 @@ pub enum SetupRefused {
         /// How many there may be.
         limit: usize,
     },
+}
+
+/// The answer of a peer that was asked whether it has restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It has.
+    Restarted,
+    /// It has not, although a heartbeat claimed this stamp.
+    Denied(Recovery),
+    /// The question is settled already.
+    Nothing,
 }
 
 /// What a setup did.
@@ -306,6 +347,8 @@ impl Associations {
                 local: None,
                 set_up_with: recovery,
                 heartbeat,
+                doubt: Doubt::None,
+                ignores: false,
             };
             self.all.insert(id, association);
             return Ok(Setup::New(id));
@@ -328,6 +371,7 @@ impl Associations {
         association.set_up_with = recovery;
         association.silent = false;
         association.heartbeat = heartbeat;
+        association.doubt = Doubt::None;
         let restarted = association.recovery != recovery;
         association.recovery = recovery;
         Ok(if restarted {
@@ -349,18 +393,54 @@ impl Associations {
         association.local = local.or(association.local);
     }
 
-    /// Notes a Recovery Time Stamp that came from an address; returns the association whose peer
-    /// has restarted since.
-    ///
-    /// A time stamp that is older than the known one was delayed on its way and says nothing.
-    pub fn recovery(&mut self, address: SocketAddr, recovery: Recovery) -> Option<AssociationId> {
-        let id = self.from_address(address)?.id;
-        let association = self.all.get_mut(&id)?;
-        if !recovery.is_after(association.recovery) {
-            return None;
+    /// Notes that a heartbeat claims a restart; returns `true` if the peer is to be asked about it.
+    pub(crate) fn claimed(&mut self, now: Instant, id: AssociationId, claim: Recovery) -> bool {
+        let Some(association) = self.all.get_mut(&id) else {
+            return false;
+        };
+        let is_open = match association.doubt {
+            Doubt::None => true,
+            Doubt::Asked(_) => false,
+            Doubt::Denied(until) => until <= now,
+        };
+        if is_open {
+            association.doubt = Doubt::Asked(claim);
         }
-        association.recovery = recovery;
-        Some(id)
+        is_open
+    }
+
+    /// Notes that the peer was not asked about a restart after all, or did not answer.
+    pub(crate) fn unanswered(&mut self, id: AssociationId) {
+        if let Some(association) = self.all.get_mut(&id) {
+            association.doubt = Doubt::None;
+        }
+    }
+
+    /// Takes the stamp that the peer gave when it was asked about a restart, and ends the question.
+    /// Other claims are not looked into before `until`, if the peer denies this one.
+    pub(crate) fn said(&mut self, id: AssociationId, stamp: Recovery, until: Instant) -> Said {
+        let Some(association) = self.all.get_mut(&id) else {
+            return Said::Nothing;
+        };
+        let doubt = std::mem::replace(&mut association.doubt, Doubt::None);
+        if stamp.is_after(association.recovery) {
+            association.recovery = stamp;
+            return Said::Restarted;
+        }
+        match doubt {
+            Doubt::Asked(claim) => {
+                association.doubt = Doubt::Denied(until);
+                Said::Denied(claim)
+            }
+            // A setup has answered the question meanwhile.
+            Doubt::None | Doubt::Denied(_) => Said::Nothing,
+        }
+    }
+
+    /// Notes that a later stamp was ignored; returns `true` the first time.
+    pub(crate) fn ignored(&mut self, id: AssociationId) -> bool {
+        let association = self.all.get_mut(&id);
+        association.is_some_and(|one| !std::mem::replace(&mut one.ignores, true))
     }
 
     /// Ends an association.

@@ -10,6 +10,8 @@ mod event;
 mod limit;
 mod network;
 mod receive;
+mod restart;
+mod withdraw;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -24,7 +26,7 @@ pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
 
-use crate::association::{AssociationId, Associations, NodeName, Recovery};
+use crate::association::{AssociationId, Associations, NodeName, Recovery, RestartSign};
 use crate::error::Error;
 use crate::ie::{Cause, IeType, Release};
 use crate::message::MessageType;
@@ -69,6 +71,9 @@ pub struct EndpointConfig {
     pub answers: AnswerLimits,
     /// How long a peer may be silent before it is asked; `None` for never.
     pub heartbeat: Option<Duration>,
+    /// The sign that peers have restarted, by their addresses; the first network that has an
+    /// address counts. Peers in none of them: [`RestartSign::Heartbeat`].
+    pub restarts: Vec<(Network, RestartSign)>,
     /// How many associations there may be.
     pub associations: usize,
     /// How many requests of our own may wait for answers.
@@ -105,6 +110,7 @@ impl EndpointConfig {
             retransmission: Retransmission::default(),
             answers: AnswerLimits::default(),
             heartbeat: Some(Duration::from_secs(10)),
+            restarts: Vec::new(),
             associations: 64,
             requests: 65_536,
             peer: PeerLimits::default(),
@@ -143,6 +149,12 @@ pub struct EndpointStats {
     pub unanswered: u64,
     /// Requests that were refused because their sender asked for more than it may.
     pub limited: u64,
+    /// Restarts of peers: a setup with another stamp, or heartbeats that the peer confirmed.
+    pub restarts: u64,
+    /// Restarts that a heartbeat claimed and the peer denied.
+    pub restarts_denied: u64,
+    /// Heartbeats with a later stamp from peers that are known to restart only with a setup.
+    pub stamps_ignored: u64,
     /// Requests of ours that wait for an answer now.
     pub waiting: usize,
     /// Requests of peers that are being worked on now.
@@ -156,8 +168,10 @@ pub struct EndpointStats {
 enum Purpose {
     Associate,
     Heartbeat(AssociationId),
+    /// A heartbeat that asks whether the peer has restarted.
+    Confirm(AssociationId),
     Release(AssociationId),
-    Update,
+    Update(AssociationId),
 }
 
 /// One node on the N4 interface.
@@ -223,16 +237,25 @@ impl Endpoint {
             }
         }
         while let Some((association, peer)) = self.associations.poll_heartbeat(now) {
-            let body = Elements::new().recovery(self.config.recovery);
-            let purpose = Purpose::Heartbeat(association);
             if self
-                .ask(now, peer, MessageType::HEARTBEAT_REQUEST, &body, purpose)
+                .beat(now, peer, Purpose::Heartbeat(association))
                 .is_err()
             {
                 // Too busy to ask: nothing is known of the peer.
                 self.heard(now, association);
             }
         }
+    }
+
+    fn beat(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        purpose: Purpose,
+    ) -> Result<(), RequestsFull> {
+        let body = Elements::new().recovery(self.config.recovery);
+        let kind = MessageType::HEARTBEAT_REQUEST;
+        self.ask(now, peer, kind, &body, purpose)
     }
 
     /// Sends a request of ours.
@@ -260,13 +283,15 @@ impl Endpoint {
                 self.events
                     .push_back(Event::AssociationFailed { peer, cause: None });
             }
-            Some(Purpose::Heartbeat(association)) => {
+            // Without an answer the question whether it has restarted is one of a broken path.
+            Some(Purpose::Heartbeat(association) | Purpose::Confirm(association)) => {
+                self.associations.unanswered(association);
                 if self.associations.missed(now, association) {
                     self.events.push_back(Event::PeerSilent { association });
                 }
             }
             Some(Purpose::Release(association)) => self.released(association),
-            Some(Purpose::Update) => {}
+            Some(Purpose::Update(_)) => {}
             None => self
                 .events
                 .push_back(Event::RequestFailed { request, peer }),
@@ -275,6 +300,7 @@ impl Endpoint {
 
     fn released(&mut self, association: AssociationId) {
         if let Some(association) = self.associations.remove(association) {
+            self.withdraw_about(association.id);
             self.events
                 .push_back(Event::AssociationReleased { association });
         }
@@ -342,7 +368,7 @@ impl Endpoint {
             None => wanted,
         };
         let update = MessageType::ASSOCIATION_UPDATE_REQUEST;
-        self.ask(now, peer, update, &body, Purpose::Update)
+        self.ask(now, peer, update, &body, Purpose::Update(association))
     }
 
     fn ask(
@@ -355,7 +381,8 @@ impl Endpoint {
     ) -> Result<(), RequestsFull> {
         let sequence = self.requests.sequence(peer)?;
         let header = Header::node(message_type, sequence);
-        if let Ok(request) = self.send_request(now, peer, &header, body.as_slice()) {
+        let to = (peer, purpose.association());
+        if let Ok(request) = self.send_request(now, to, &header, body.as_slice()) {
             self.purposes.insert(request, purpose);
         }
         Ok(())
@@ -378,22 +405,23 @@ impl Endpoint {
         let sequence = self.requests.sequence(peer)?;
         let mut header = Header::node(message_type, sequence);
         header.seid = message_type.is_session().then_some(seid);
-        Ok(self.send_request(now, peer, &header, body)?)
+        Ok(self.send_request(now, (peer, None), &header, body)?)
     }
 
     fn send_request(
         &mut self,
         now: Instant,
-        peer: SocketAddr,
+        (peer, about): (SocketAddr, Option<AssociationId>),
         header: &Header,
         body: &[u8],
     ) -> Result<RequestId, Error> {
         let octets = self.spoken(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
+        let waiting = Arc::clone(&octets);
         let request = self
             .requests
-            .sent(now, peer, sequence, answer, Arc::clone(&octets));
+            .sent(now, (peer, sequence), about, answer, waiting);
         self.send(peer, octets);
         Ok(request)
     }
@@ -559,4 +587,7 @@ pub enum RequestError {
     /// The body does not fit a message.
     #[error(transparent)]
     Message(#[from] Error),
+    /// The association has ended.
+    #[error("there is no such association")]
+    NoAssociation,
 }

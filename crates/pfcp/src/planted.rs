@@ -14,6 +14,14 @@ pub(crate) enum Bug {
     AbandonedForEver,
     /// Every fourth number is used again as soon as its request is answered.
     NumberUsedTwice,
+    /// A request outlives the association that it is about.
+    AskedAfterTheEnd,
+    /// The usage in a report that is not answered is lost when its session is deleted.
+    ReportDroppedAtTheEnd,
+    /// A later stamp in a heartbeat is believed without a question.
+    ClaimBelieved,
+    /// A later stamp in a heartbeat counts where only a setup may.
+    StampBelieved,
 }
 
 /// Whether this bug is the one that was planted.

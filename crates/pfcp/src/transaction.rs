@@ -16,4 +16,4 @@ mod answers;
 mod requests;
 
 pub use answers::{Admission, AnswerKey, AnswerLimits, Answers, TransactionId};
-pub use requests::{Due, RequestId, Requests, RequestsFull, Retransmission};
+pub use requests::{Due, Outstanding, RequestId, Requests, RequestsFull, Retransmission};

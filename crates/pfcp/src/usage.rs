@@ -130,8 +130,6 @@ pub struct Finals {
     pub elements: Vec<u8>,
     /// How many reports those are.
     pub reports: usize,
-    /// Says that a session report with usage is still on its way.
-    pub unacknowledged: bool,
     /// Bodies of session reports with what did not fit.
     pub more: Vec<Vec<u8>>,
 }
@@ -518,12 +516,19 @@ impl Usage {
     }
 
     /// Ends the counting, and returns the reports that go with the answer to the deletion: what
-    /// no request has told, and a last one of each rule.
+    /// the peer has not acknowledged, and a last one of each rule.
+    ///
+    /// A request that is on its way is to be withdrawn with that answer. TS 29.244 §7.5.7.1 wants
+    /// the usage that is available in the answer, and lets a user plane that goes on repeating a
+    /// request after it say so (PURU). Repeating is not safe: the SEID in the request is free with
+    /// the answer, and may name another session when the repetition arrives. So the usage moves
+    /// into the answer, which is repeated until the peer has it, and nothing is lost; and it keeps
+    /// its number, by which a peer that had the request as well knows the same report (§8.2.71), so
+    /// that nothing counts twice. Nothing is pending any more, and PURU is not set.
     #[must_use]
     pub fn finish(mut self, now: Instant) -> Finals {
         self.handle_timeout(now);
-        let unacknowledged = self.sending.unacknowledged();
-        let mut reports = self.sending.take_unsent();
+        let mut reports = self.sending.take_all();
         for (&id, rule) in &mut self.rules {
             reports.extend(rule.notes(UrrId(id)));
             let trigger = UsageReportTrigger::TERMR | rule.owed;
@@ -534,7 +539,6 @@ impl Usage {
         Finals {
             elements,
             reports: count - rest.len(),
-            unacknowledged,
             more: sending::requests(&rest, self.limits.message),
         }
     }

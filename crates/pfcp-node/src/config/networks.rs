@@ -1,5 +1,8 @@
 //! Lists of networks, as they stand in a configuration.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use strowger_pfcp::endpoint::Network;
@@ -10,6 +13,33 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Net
         .iter()
         .map(|text| text.parse().map_err(D::Error::custom))
         .collect()
+}
+
+/// Reads a table from networks to one of some names; the most precise network comes first. `what`
+/// says in an error what the names stand for.
+pub(super) fn table<'de, D: Deserializer<'de>, T: Copy>(
+    input: D,
+    what: &str,
+    names: &[(&str, T)],
+) -> Result<Vec<(Network, T)>, D::Error> {
+    let table = BTreeMap::<String, String>::deserialize(input)?;
+    let rows = table.iter().map(|(network, name)| {
+        let network: Network = network.parse().map_err(D::Error::custom)?;
+        let named = names.iter().find(|(one, _)| one == name);
+        let (_, value) = named.ok_or_else(|| {
+            let mut known: Vec<_> = names
+                .iter()
+                .map(|(name, _)| format!("\"{name}\""))
+                .collect();
+            let last = known.pop().unwrap_or_default();
+            let known = known.join(", ");
+            D::Error::custom(format!("\"{name}\" is no {what}: give {known} or {last}"))
+        })?;
+        Ok((network, *value))
+    });
+    let mut rows: Vec<_> = rows.collect::<Result<_, D::Error>>()?;
+    rows.sort_by_key(|(network, _)| Reverse(network.prefix()));
+    Ok(rows)
 }
 
 /// The networks of texts that are known to be right.

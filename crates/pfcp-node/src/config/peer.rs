@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 use strowger_pfcp::Interfaces;
+use strowger_pfcp::association::RestartSign;
 use strowger_pfcp::endpoint::{Network, PeerLimits};
 
-use super::{ConfigError, interface};
+use super::{ConfigError, interface, restart};
 
 /// What each peer is and may use. A peer is a host: it may send from any port. Beyond a rate the
 /// answer is Cause 74 (PFCP entity in congestion), beyond a number Cause 75 (No resources
@@ -26,6 +27,10 @@ pub struct PeerConfig {
     /// Who is in none of them may speak any, message by message.
     #[serde(deserialize_with = "interface::deserialize")]
     pub interfaces: Vec<(Network, Interfaces)>,
+    /// The sign that peers have restarted, by the network of their addresses, the most precise one
+    /// first. Peers in none of them: a later Recovery Time Stamp, in a setup or in heartbeats.
+    #[serde(deserialize_with = "restart::deserialize")]
+    pub restarts: Vec<(Network, RestartSign)>,
 }
 
 impl PeerConfig {
@@ -57,6 +62,7 @@ impl Default for PeerConfig {
             requests_per_second: rate,
             burst,
             interfaces: Vec::new(),
+            restarts: Vec::new(),
         }
     }
 }

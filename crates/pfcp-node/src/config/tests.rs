@@ -51,6 +51,14 @@ fn a_wrong_value_says_what_is_right() {
             "[peer]\ninterfaces = { \"10.0.0.1\" = \"N6\" }",
             "\"N6\" is no interface",
         ),
+        (
+            "[peer]\nrestarts = { \"10.0.0.1\" = \"never\" }",
+            "\"never\" is no sign of a restart: give \"heartbeat\" or \"association-setup\"",
+        ),
+        (
+            "[peer]\nrestarts = { \"smf\" = \"heartbeat\" }",
+            "`smf` is not a network",
+        ),
         ("[timers]\nt1 = \"3 s\"", "such as \"500ms\""),
         (
             "[timers]\nt1 = \"99999999999999999999s\"",

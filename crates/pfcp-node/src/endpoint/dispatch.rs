@@ -77,6 +77,9 @@ impl Endpoint {
             return self.protocol.abandon(now, transaction);
         };
         let (message_type, seid) = (frame.header.message_type, frame.header.seid);
+        if self.has_announced() && message_type != MessageType::SESSION_DELETION_REQUEST {
+            self.calls_a_session(peer, seid, association, &frame);
+        }
         let found = match message_type {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => match association {
                 Some(association) => self.open(association),
@@ -123,6 +126,22 @@ impl Endpoint {
                 add(&self.shared.counters.dropped);
                 self.protocol.abandon(now, transaction);
             }
+        }
+    }
+
+    /// Notes that a request says how its peer calls a session from now on.
+    fn calls_a_session(
+        &mut self,
+        peer: SocketAddr,
+        seid: Option<Seid>,
+        association: Option<AssociationId>,
+        frame: &Frame<'_>,
+    ) {
+        let owned = self.find(peer, seid).ok();
+        let entry = owned.and_then(|seid| self.sessions.get(seid));
+        let association = entry.map(|entry| entry.association).or(association);
+        if let Some((association, called)) = association.zip(peer_seid(frame)) {
+            self.end_announced(association, called);
         }
     }
 
@@ -212,12 +231,18 @@ impl Endpoint {
         let ended = match done.outcome {
             Outcome::Refused(_) => pending.establishes,
             Outcome::Deleted => true,
-            Outcome::Established | Outcome::Modified => false,
+            Outcome::Established | Outcome::Modified { .. } => false,
         };
+        let mut owner = None;
         if ended {
-            self.forget(pending.seid);
+            owner = self.forget(pending.seid).map(|entry| entry.association);
+        } else if done.outcome == (Outcome::Modified { renamed: true }) {
+            self.end_report(pending.seid);
         }
         self.protocol.respond(now, transaction, done.octets);
+        if let Some(association) = owner {
+            self.announced(now, association, &done.more);
+        }
     }
 
     /// A session dropped a request. What it has written of it is done, and answered so; if it has
@@ -237,6 +262,7 @@ impl Endpoint {
             Some(answer) if answer.key.message_type == deletes => {
                 self.forget(seid);
                 self.shared.pool.release(seid);
+                self.shared.meters.lock().remove(&seid);
                 self.protocol.respond(now, transaction, answer.octets);
             }
             _ => {
@@ -271,6 +297,7 @@ impl Endpoint {
     pub(super) fn forget(&mut self, seid: Seid) -> Option<Entry> {
         self.shared.unsettled.lock().remove(&seid);
         let entry = self.sessions.remove(seid)?;
+        self.end_report(seid);
         if let Some(members) = self.members.get_mut(&entry.association) {
             members.left();
         }

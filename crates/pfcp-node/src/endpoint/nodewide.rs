@@ -67,7 +67,7 @@ impl Endpoint {
         let Ok(frame) = Frame::decode(octets) else {
             return self.protocol.abandon(now, transaction);
         };
-        let done = self.nodewide(association, &frame);
+        let done = self.nodewide(now, association, &frame);
         let body = match frame.header.message_type {
             MessageType::PFD_MANAGEMENT_REQUEST => Elements::new(),
             _ => Elements::new().node(&self.shared.name),
@@ -85,7 +85,12 @@ impl Endpoint {
         }
     }
 
-    fn nodewide(&mut self, association: AssociationId, frame: &Frame<'_>) -> Result<(), Refusal> {
+    fn nodewide(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+        frame: &Frame<'_>,
+    ) -> Result<(), Refusal> {
         let mut index = Index::new();
         let unread = |error| match Rejection::of(&error, frame.octets) {
             Some(rejection) => Refusal::from(rejection),
@@ -105,7 +110,9 @@ impl Endpoint {
                 self.delete_set(association, &request);
                 Ok(())
             }
-            Body::SessionSetModificationRequest(request) => self.modify_set(association, &request),
+            Body::SessionSetModificationRequest(request) => {
+                self.modify_set(now, association, &request)
+            }
             _ => Err(Refusal::new(Cause::SERVICE_NOT_SUPPORTED)),
         }
     }
@@ -124,6 +131,7 @@ impl Endpoint {
     /// association from the address that is named.
     fn modify_set(
         &mut self,
+        now: Instant,
         association: AssociationId,
         request: &SessionSetModificationRequest,
     ) -> Result<(), Refusal> {
@@ -153,14 +161,14 @@ impl Endpoint {
             "a set of sessions changes its owner"
         );
         for (record, target) in moves {
-            self.give(&record, target);
+            self.give(now, &record, target);
         }
         Ok(())
     }
 
-    /// Gives a session to another association; the next request starts its actor there, from what
-    /// is stored by then.
-    fn give(&mut self, record: &SessionRecord, association: AssociationId) {
+    /// Gives a session to another association; its actor starts there, from what is stored by then.
+    /// What the old owner has not acknowledged is told to the new one.
+    fn give(&mut self, now: Instant, record: &SessionRecord, association: AssociationId) {
         let Some(members) = self.members.get_mut(&association) else {
             return;
         };
@@ -177,8 +185,13 @@ impl Endpoint {
         let kind = SessionEventKind::Moved;
         self.shared.bulletin.session(kind, &moved);
         self.news.push(Change::Put(Arc::new(moved)));
+        let meter = self.shared.meters.lock().get(&seid).cloned();
+        if let Some(meter) = meter {
+            meter.lock().unanswered(now);
+        }
         let actor = None;
         self.sessions.insert(seid, Entry { actor, association });
+        self.unstarted.push(seid);
     }
 
     /// The sessions of an association that `wanted` picks.

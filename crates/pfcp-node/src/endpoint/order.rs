@@ -41,7 +41,7 @@ impl Endpoint {
     pub(super) fn order(&mut self, now: Instant, order: Order, reply: Reply<Obeyed>) {
         let all = self.protocol.associations();
         let found = all.iter().find(|one| one.node.to_string() == order.node);
-        let Some((association, peer)) = found.map(|one| (one.id, one.address)) else {
+        let Some(association) = found.map(|one| one.id) else {
             let node = order.node;
             return reply.send(Err(OrderError::UnknownPeer { node }));
         };
@@ -49,8 +49,11 @@ impl Endpoint {
             Wish::Release(within) => reply.send(self.ask_release(now, association, within)),
             Wish::Report(body) => {
                 let kind = MessageType::NODE_REPORT_REQUEST;
-                match self.protocol.request(now, peer, kind, Seid(0), &body) {
-                    Ok(request) => _ = self.orders.insert(request, reply),
+                let sent = self
+                    .protocol
+                    .request_about(now, association, kind, Seid(0), &body);
+                match sent {
+                    Ok(sent) => _ = self.orders.insert(sent.request, reply),
                     Err(_) => reply.send(Err(OrderError::Busy)),
                 }
             }
@@ -67,18 +70,15 @@ impl Endpoint {
         asked.map_err(|_| OrderError::Busy)
     }
 
-    /// Tells the owner what a peer answered, if it waits for it.
-    pub(super) fn obeyed(&mut self, request: RequestId, answer: Option<&Arc<[u8]>>) {
+    /// Tells the owner what a peer answered, or why it did not, if it waits for it.
+    pub(super) fn obeyed(&mut self, request: RequestId, answer: Result<&Arc<[u8]>, OrderError>) {
         let Some(reply) = self.orders.remove(&request) else {
             return;
         };
-        let Some(octets) = answer else {
-            return reply.send(Err(OrderError::NoAnswer));
-        };
-        reply.send(match Message::decode(octets) {
+        reply.send(answer.and_then(|octets| match Message::decode(octets) {
             Err(error) => Err(OrderError::Answer(error)),
             Ok(_) => accepted(octets),
-        });
+        }));
     }
 }
 

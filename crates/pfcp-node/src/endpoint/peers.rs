@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use strowger::Context;
 use strowger_pfcp::Seid;
-use strowger_pfcp::association::{Association, AssociationId};
+use strowger_pfcp::association::{Association, AssociationId, Recovery};
 
 use super::{Endpoint, EndpointMsg, Entry};
 use crate::association::Members;
@@ -121,29 +121,59 @@ impl Endpoint {
             return;
         }
         let ended = self.end_all(association);
-        let node = self
-            .members
-            .get(&association)
-            .map(|members| members.owner().node.to_string());
-        tracing::info!(
-            node,
-            sessions = ended,
-            "a peer restarted; its sessions are ended"
-        );
         let Some(up) = self.protocol.associations().get(association) else {
             return;
         };
-        if let Some(members) = self.members.get_mut(&association) {
-            let local = members.owner().local;
-            let (node, address, recovery) = (up.node.clone(), up.address, up.recovery);
-            let owner = Arc::new(Owner {
-                node,
-                address,
-                recovery,
-                local,
-            });
-            self.news.push(Change::Associate(Arc::clone(&owner)));
-            members.set_owner(owner);
+        let Some(members) = self.members.get_mut(&association) else {
+            return;
+        };
+        let before = Arc::clone(members.owner());
+        let owner = Arc::new(Owner {
+            node: up.node.clone(),
+            address: up.address,
+            recovery: up.recovery,
+            local: before.local,
+        });
+        tracing::info!(
+            node = %owner.node,
+            address = %owner.address,
+            before = before.recovery.0,
+            now = owner.recovery.0,
+            sessions = ended,
+            "a peer restarted: its Recovery Time Stamp moved; its sessions are ended"
+        );
+        self.shared
+            .bulletin
+            .restart(&owner, before.recovery.0, ended);
+        self.news.push(Change::Associate(Arc::clone(&owner)));
+        members.set_owner(owner);
+    }
+
+    /// A heartbeat said that a peer restarted, and the peer says that it has not.
+    pub(super) fn restart_denied(&self, association: AssociationId, claim: Recovery) {
+        if let Some(up) = self.protocol.associations().get(association) {
+            tracing::warn!(
+                node = %up.node,
+                address = %up.address,
+                claimed = claim.0,
+                known = up.recovery.0,
+                "a heartbeat has a later Recovery Time Stamp than its peer, which was asked: \
+                 somebody else sent it, and no session is ended"
+            );
+        }
+    }
+
+    /// A heartbeat has a later stamp, which says nothing of this peer.
+    pub(super) fn stamp_ignored(&self, association: AssociationId, stamp: Recovery) {
+        if let Some(up) = self.protocol.associations().get(association) {
+            tracing::info!(
+                node = %up.node,
+                address = %up.address,
+                stamp = stamp.0,
+                known = up.recovery.0,
+                "later Recovery Time Stamps in heartbeats of this peer end no sessions: \
+                 `n4.peer.restarts` says that it restarts with an association setup alone"
+            );
         }
     }
 

@@ -36,6 +36,9 @@ pub enum OrderError {
     /// The peer did not answer, however often it was asked.
     #[error("the peer did not answer")]
     NoAnswer,
+    /// The association was released, or the peer restarted, before it answered.
+    #[error("the association ended before the peer answered; ask again when it is set up anew")]
+    AssociationEnded,
     /// Too many requests wait for answers.
     #[error("too many requests wait for answers")]
     Busy,

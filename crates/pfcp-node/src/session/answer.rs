@@ -64,12 +64,9 @@ pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]
 
 /// Accepts a deletion.
 pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord, finals: &Finals) -> Vec<u8> {
-    let mut body = Elements::new()
+    let body = Elements::new()
         .cause(Cause::REQUEST_ACCEPTED)
         .octets(&finals.elements);
-    if finals.unacknowledged {
-        body = body.with(IeType::PFCPSDRSP_FLAGS, &[PURU]);
-    }
     whole(frame, Some(record.peer_seid), &body)
 }
 
@@ -101,9 +98,6 @@ fn f_seid(seid: Seid, address: IpAddr) -> Vec<u8> {
     }
     value
 }
-
-/// Pending usage reports are unacknowledged, TS 29.244 §8.2.120.
-const PURU: u8 = 0x01;
 
 /// What the rules of a session name.
 #[derive(Debug, Default)]

@@ -80,6 +80,11 @@ impl Meter {
         until == now
     }
 
+    /// Notes that the report that is on its way will have no answer.
+    pub(crate) fn unanswered(&mut self, now: Instant) {
+        self.usage.handle_no_answer(now.max(self.seen));
+    }
+
     /// When to look again.
     fn next(&self, seid: Seid, shared: &Shared) -> Option<Instant> {
         let due = self.usage.poll_timeout();
@@ -162,6 +167,14 @@ impl Session {
         }
     }
 
+    /// Notes that the peer calls the session otherwise: what is on its way is told again under the
+    /// new name.
+    pub(super) fn metered_renamed(&self, now: Instant) {
+        if let Some(metered) = &self.metered {
+            metered.kept.lock().unanswered(now);
+        }
+    }
+
     /// The last reports of a session that is deleted.
     pub(super) fn finals(&self, now: Instant) -> Finals {
         let metered = self.metered.as_ref();
@@ -171,18 +184,21 @@ impl Session {
         })
     }
 
-    /// Forgets the counting of a session that was deleted, and sends what its answer had no room
-    /// for.
-    pub(super) async fn metered_end(&mut self, record: &SessionRecord, finals: Finals) {
+    /// Forgets the counting of a session that was deleted; returns the reports that its answer had
+    /// no room for and announces.
+    pub(super) fn metered_end(
+        &mut self,
+        record: &SessionRecord,
+        finals: Finals,
+    ) -> Box<[Outgoing]> {
         if self.metered.take().is_none() {
-            return;
+            return Box::default();
         }
         self.shared.meters.lock().remove(&self.seid);
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
         self.shared.bulletin.usage(record, &finals.elements);
-        for body in finals.more {
-            self.send_report(record, body).await;
-        }
+        let more = finals.more.into_iter();
+        more.map(|body| self.outgoing(record, body)).collect()
     }
 
     /// Takes the outcome of a report: the answer, if there was one.
@@ -248,15 +264,19 @@ impl Session {
         let Some(endpoint) = endpoint else {
             return false;
         };
-        let outgoing = Outgoing {
+        let outgoing = self.outgoing(record, body);
+        endpoint.tell(outgoing).await.is_ok()
+    }
+
+    /// Makes a report that is to be sent, and tells of it.
+    fn outgoing(&self, record: &SessionRecord, body: Vec<u8>) -> Outgoing {
+        add(&self.shared.counters.reports_sent);
+        self.shared.bulletin.usage(record, &body);
+        Outgoing {
             seid: self.seid,
             peer_seid: record.peer_seid,
-            peer: record.owner.address,
             body,
-        };
-        add(&self.shared.counters.reports_sent);
-        self.shared.bulletin.usage(record, &outgoing.body);
-        endpoint.tell(outgoing).await.is_ok()
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use strowger_pfcp::Seid;
+use strowger_pfcp::association::Recovery;
+use strowger_pfcp::endpoint::{Elements, message};
+use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
 use super::dice::Dice;
 use super::world::{SMF, UPF, World};
@@ -14,7 +16,7 @@ impl World {
     pub(super) async fn mischief(self: Arc<Self>, mut dice: Dice) {
         while !self.over.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(100) + dice.millis(1500)).await;
-            match dice.below(12) {
+            match dice.below(13) {
                 0 => self.crash_upf(false, &mut dice).await,
                 1 => self.crash_upf(true, &mut dice).await,
                 2 => self.crash_smf(&mut dice).await,
@@ -26,6 +28,7 @@ impl World {
                     self.platter.set_full(false);
                 }
                 7..=9 => self.fail_session(false, &mut dice),
+                10 => self.spoof(&mut dice),
                 _ => self.fail_session(true, &mut dice),
             }
         }
@@ -78,6 +81,19 @@ impl World {
         // Its last words may arrive after the first ones of its next life.
         tokio::time::sleep(dice.millis(1500)).await;
         self.start_smf();
+    }
+
+    /// Somebody on the host of the control plane says that it has restarted.
+    fn spoof(&self, dice: &mut Dice) {
+        let life = self.smf.lock().life;
+        let stamp = Recovery(1000 + life);
+        let sequence = Sequence::new(u32::try_from(dice.below(1 << 24)).unwrap_or(0));
+        let header = Header::node(MessageType::HEARTBEAT_REQUEST, sequence);
+        let body = Elements::new().recovery(stamp);
+        if let Ok(octets) = message(&header, body.as_slice()) {
+            self.wire.count(|faults| faults.spoofed += 1);
+            self.wire.spoof((SMF.ip(), 40_000).into(), UPF, &octets);
+        }
     }
 
     fn panic_endpoint(&self) {

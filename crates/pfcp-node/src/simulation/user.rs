@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use strowger_pfcp::ie::{
-    ApplyAction, Cause, CreateFar, CreatePdr, FTeid, FarId, Pdi, PdrId, RemovePdr, SourceInterface,
-    UeIpAddress,
+    ApplyAction, Cause, CreateFar, CreatePdr, CreateUrr, FTeid, FarId, MeasurementInformation,
+    MeasurementMethod, Pdi, PdrId, RemovePdr, ReportingTriggers, SourceInterface, UeIpAddress,
+    UrrId,
 };
 use strowger_pfcp::message::SessionModificationRequest;
 
@@ -211,11 +212,19 @@ fn rules(mark: Mark, dice: &mut Dice) -> Rules {
         CreatePdr::new(PdrId(id), pdi).precedence(255).far_id(to)
     };
     let drop = |number| CreateFar::new(FarId(far(mark, number)), ApplyAction::DROP);
-    Rules::new()
-        .pdr(pdr(1, uplink))
-        .pdr(pdr(2, downlink))
-        .far(drop(1))
-        .far(drop(2))
+    let rules = Rules::new().far(drop(1)).far(drop(2));
+    if !dice.percent(40) {
+        return rules.pdr(pdr(1, uplink)).pdr(pdr(2, downlink));
+    }
+    // Time is measured from the start, and reported every second.
+    let urr = CreateUrr::new(1, MeasurementMethod::DURAT, ReportingTriggers::PERIO)
+        .measurement_period(1)
+        .measurement_information(MeasurementInformation::ISTM);
+    let counted = |pdr: CreatePdr| pdr.urr_ids([UrrId(1)]);
+    rules
+        .pdr(counted(pdr(1, uplink)))
+        .pdr(counted(pdr(2, downlink)))
+        .urr(urr)
 }
 
 /// What a node in trouble may say to a sound request.

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::{Frame, IeType};
+use strowger_pfcp::{Frame, IeType, MessageType};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::dice::Dice;
 use super::platter::Platter;
-use super::world::SMF;
+use super::world::{FIRST_STAMP, SMF};
 use super::{Faults, N1, T1};
 
 /// What the network does to datagrams, in hundredths.
@@ -80,6 +80,60 @@ struct Book {
     /// Requests that wait for no answer: they have one, or who sent them has crashed.
     closed: BTreeSet<u32>,
     last: Option<u32>,
+    over: Over,
+}
+
+/// The sessions of which nothing may be reported any more, as the control plane calls them.
+#[derive(Debug, Default)]
+struct Over {
+    /// Those that were accepted and have not ended.
+    live: BTreeSet<u64>,
+    ended: BTreeSet<u64>,
+    /// The lives that sent setups, by the sequence numbers of these; `None` once it is answered.
+    setups: BTreeMap<u32, Option<u64>>,
+    /// The association was released, which is the end.
+    released: bool,
+}
+
+impl Over {
+    /// Takes note of a message of either role; returns what is wrong with it.
+    fn note(&mut self, frame: &Frame<'_>) -> Option<String> {
+        let sequence = frame.header.sequence.get();
+        let seid = frame.header.seid.map_or(0, |seid| seid.0);
+        let accepted = cause(frame) == Some(Cause::REQUEST_ACCEPTED);
+        match frame.header.message_type {
+            MessageType::ASSOCIATION_SETUP_REQUEST => {
+                let mut tlvs = frame.tlvs().flatten();
+                let stamp = tlvs.find(|tlv| tlv.ie == IeType::RECOVERY_TIME_STAMP)?;
+                let stamp = u32::from_be_bytes(*stamp.value.first_chunk()?);
+                let life = u64::from(stamp).saturating_sub(FIRST_STAMP);
+                self.setups.entry(sequence).or_insert(Some(life));
+            }
+            MessageType::ASSOCIATION_SETUP_RESPONSE if accepted => {
+                // An establishment of an earlier life may come later still; it is none of these.
+                let life = self.setups.get_mut(&sequence).and_then(Option::take)?;
+                let later = self.live.split_off(&(life << 32));
+                self.ended.append(&mut self.live);
+                self.live = later;
+            }
+            MessageType::ASSOCIATION_RELEASE_RESPONSE if accepted => self.released = true,
+            MessageType::SESSION_ESTABLISHMENT_RESPONSE
+                if accepted && !self.ended.contains(&seid) =>
+            {
+                self.live.insert(seid);
+            }
+            MessageType::SESSION_DELETION_RESPONSE if accepted => {
+                self.live.remove(&seid);
+                self.ended.insert(seid);
+            }
+            MessageType::SESSION_REPORT_REQUEST => {
+                let is_over = self.released || self.ended.contains(&seid);
+                return is_over.then(|| format!("session {seid:#x} is over, and is reported"));
+            }
+            _ => {}
+        }
+        None
+    }
 }
 
 /// Where a role is plugged in, in one of its lives.
@@ -157,9 +211,20 @@ impl Wire {
         self.0.state.lock().book.incarnation += 1;
     }
 
-    /// Notes that the user plane may have lost answers that it gave.
+    /// Notes that the user plane may have lost answers that it gave, and have again what was over.
     pub(super) fn forgets_answers(&self) {
-        self.0.state.lock().book.losses += 1;
+        let mut state = self.0.state.lock();
+        state.book.losses += 1;
+        state.book.over = Over::default();
+    }
+
+    /// Delivers what somebody sends who is none of the roles.
+    pub(super) fn spoof(&self, from: SocketAddr, to: SocketAddr, octets: &[u8]) {
+        let mut state = self.0.state.lock();
+        state.note(|| format!("{from} > {to} {} (spoofed)", told(octets)));
+        state.fly(from, to, octets, Duration::ZERO);
+        drop(state);
+        self.0.changed.notify_one();
     }
 
     pub(super) fn note(&self, text: impl FnOnce() -> String) {
@@ -240,18 +305,22 @@ impl State {
                 continue;
             }
             self.faults.delayed += u64::from(delay > T1 / 2);
-            self.count += 1;
-            let flight = Flight {
-                from,
-                to,
-                octets: octets.to_vec(),
-            };
-            let due = Instant::now() + delay;
-            let overtakes =
-                |other: &Reverse<(Instant, u64, Flight)>| other.0.0 > due && other.0.2.to == to;
-            self.faults.reordered += u64::from(self.flying.iter().any(overtakes));
-            self.flying.push(Reverse((due, self.count, flight)));
+            self.fly(from, to, octets, delay);
         }
+    }
+
+    fn fly(&mut self, from: SocketAddr, to: SocketAddr, octets: &[u8], delay: Duration) {
+        self.count += 1;
+        let flight = Flight {
+            from,
+            to,
+            octets: octets.to_vec(),
+        };
+        let due = Instant::now() + delay;
+        let overtakes =
+            |other: &Reverse<(Instant, u64, Flight)>| other.0.0 > due && other.0.2.to == to;
+        self.faults.reordered += u64::from(self.flying.iter().any(overtakes));
+        self.flying.push(Reverse((due, self.count, flight)));
     }
 
     /// Checks that repetitions are identical, and counts them.
@@ -261,6 +330,15 @@ impl State {
             return;
         };
         let (kind, sequence) = (frame.header.message_type, frame.header.sequence.get());
+        if let Some(text) = self.book.over.note(&frame) {
+            self.note(|| format!("WRONG: {text}"));
+            self.wrong.push(text);
+        }
+        if is_report(&frame) {
+            // Each life of the user plane numbers its reports from the first number on.
+            self.faults.reported += u64::from(kind.is_request());
+            return;
+        }
         let book = &mut self.book;
         if kind.is_request() && kind.is_session() {
             let first = book.asked.insert(sequence, Instant::now());
@@ -332,7 +410,8 @@ impl State {
         };
         let (kind, sequence) = (frame.header.message_type, frame.header.sequence.get());
         let book = &mut self.book;
-        let Some(&asked) = book.asked.get(&sequence).filter(|_| kind.is_session()) else {
+        let asks = kind.is_session() && !is_report(&frame);
+        let Some(&asked) = book.asked.get(&sequence).filter(|_| asks) else {
             return;
         };
         if kind.is_request() {
@@ -375,6 +454,14 @@ impl Plug {
         self.wire.0.changed.notify_one();
         Ok(octets.len())
     }
+}
+
+/// Returns `true` if a message is a session report, or the answer to one.
+fn is_report(frame: &Frame<'_>) -> bool {
+    matches!(
+        frame.header.message_type,
+        MessageType::SESSION_REPORT_REQUEST | MessageType::SESSION_REPORT_RESPONSE
+    )
 }
 
 fn cause(frame: &Frame<'_>) -> Option<Cause> {

@@ -219,7 +219,7 @@ impl World {
         };
         let first = u32::try_from(first).unwrap_or(0) + (life - 1) * 0x1_0000;
         let identity = Identity {
-            recovery: Recovery(100 + life),
+            recovery: Recovery(u32::try_from(FIRST_STAMP).unwrap_or(0) + life),
             first_sequence: Sequence::new(first & Sequence::MAX.get()),
             first_seid: Seid(u64::from(life) << 32),
         };
@@ -351,6 +351,9 @@ impl World {
 
 pub(super) const UPF: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1)), 8805);
 pub(super) const SMF: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 8805);
+
+/// The stamp of the control plane before its first life.
+pub(super) const FIRST_STAMP: u64 = 100;
 
 const USERS: usize = 3;
 const STORM: Duration = Duration::from_secs(12);

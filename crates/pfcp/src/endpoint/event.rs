@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(doc)]
-use super::Endpoint;
 use super::{Discard, Elements};
-use crate::association::{Association, AssociationId};
+#[cfg(doc)]
+use super::{Endpoint, EndpointConfig};
+use crate::association::{Association, AssociationId, Recovery};
 use crate::ie::Cause;
 use crate::transaction::{RequestId, TransactionId};
 
@@ -29,10 +29,27 @@ pub enum Event {
         /// What it said.
         cause: Option<Cause>,
     },
-    /// A peer restarted: it knows none of its sessions any more.
+    /// A peer restarted: it knows none of its sessions any more. It said so in a setup, or
+    /// confirmed the later stamp of a heartbeat.
     PeerRestarted {
         /// Which association it is.
         association: AssociationId,
+    },
+    /// A heartbeat claimed that a peer restarted, and the peer says that it has not: its sessions
+    /// stay.
+    RestartDenied {
+        /// Which association it is.
+        association: AssociationId,
+        /// The Recovery Time Stamp that was claimed.
+        claim: Recovery,
+    },
+    /// A heartbeat has a later stamp, and its peer is known to restart only with a setup
+    /// ([`EndpointConfig::restarts`]): its sessions stay. Said once for each association.
+    StampIgnored {
+        /// Which association it is.
+        association: AssociationId,
+        /// The Recovery Time Stamp in the heartbeat.
+        stamp: Recovery,
     },
     /// A peer does not answer heartbeats any more. Its sessions stay; heartbeats go on.
     PeerSilent {
@@ -104,6 +121,15 @@ pub enum Event {
         /// Who answered.
         peer: SocketAddr,
         /// The whole message.
+        octets: Arc<[u8]>,
+    },
+    /// A request of ours is not sent again, because the association that it is about has ended or
+    /// its peer has restarted ([`Endpoint::request_about`]).
+    RequestWithdrawn {
+        /// Which request.
+        request: RequestId,
+        /// Its bytes, the very ones that [`Endpoint::poll_transmit`] returned: a datagram of them
+        /// that has not left yet is not to be sent.
         octets: Arc<[u8]>,
     },
     /// A request of ours was not answered.

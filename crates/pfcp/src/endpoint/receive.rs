@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::answer::{Top, cause_of};
 use super::limit::{Overload, Verdict};
 use super::{Discard, Elements, Endpoint, Event, Purpose, Role, Transmit, answer_header, message};
-use crate::association::{Association, AssociationId, NodeName, Recovery, Setup, SetupRefused};
+use crate::association::{Association, AssociationId, NodeName, Setup, SetupRefused};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
@@ -199,7 +199,14 @@ impl Endpoint {
             return self.session_request(now, peer, frame, top, id);
         }
         match self.node_request(now, from, frame, top) {
-            Ok(Deed::Answer(body)) => self.answer(now, id, &frame.header, &body),
+            Ok(Deed::Answer(body)) => {
+                self.answer(now, id, &frame.header, &body);
+                // A peer that reads one message at a time has its answer before a question of ours.
+                if let (MessageType::HEARTBEAT_REQUEST, Ok(stamp)) = (message_type, top.recovery())
+                {
+                    self.stamped(now, peer, stamp);
+                }
+            }
             Ok(Deed::Owner(association)) => self.events.push_back(Event::NodeRequest {
                 transaction: id,
                 association,
@@ -324,8 +331,7 @@ impl Endpoint {
         let request = frame.header.message_type;
         let node = match request {
             MessageType::HEARTBEAT_REQUEST => {
-                let recovery = top.recovery()?;
-                self.heard_from(now, peer, recovery);
+                top.recovery()?;
                 let body = Elements::new().recovery(self.config.recovery);
                 return Ok(Deed::Answer(body));
             }
@@ -493,24 +499,11 @@ impl Endpoint {
     fn is_up(&mut self, setup: Setup) {
         let association = setup.id();
         if matches!(setup, Setup::Restarted(_)) {
-            self.events.push_back(Event::PeerRestarted { association });
+            self.restarted(association);
         }
         let kept = matches!(setup, Setup::Same(_));
         self.events
             .push_back(Event::AssociationUp { association, kept });
-    }
-
-    fn heard_from(&mut self, now: Instant, peer: SocketAddr, recovery: Recovery) {
-        if let Some(association) = self.associations.recovery(peer, recovery) {
-            self.events.push_back(Event::PeerRestarted { association });
-        }
-        if let Some(id) = self
-            .associations
-            .from_address(peer)
-            .map(|association| association.id)
-        {
-            self.heard(now, id);
-        }
     }
 
     fn handle_answer(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>, top: &Top<'_>) {
@@ -520,6 +513,10 @@ impl Endpoint {
             ..
         } = frame.header;
         let Some(request) = self.requests.answered(peer, sequence, message_type) else {
+            // The peer did nothing wrong: its answer and our withdrawal have crossed.
+            if self.requests.is_withdrawn(peer, sequence) {
+                return;
+            }
             let detail = || format!("{message_type} {sequence} fits no request");
             self.discard(now, Discard::Unexpected, peer, detail);
             return;
@@ -562,12 +559,16 @@ impl Endpoint {
             Purpose::Heartbeat(association) => {
                 self.heard(now, association);
                 if let Ok(recovery) = top.recovery() {
-                    self.heard_from(now, peer, recovery);
+                    self.stamped(now, peer, recovery);
                 }
+            }
+            Purpose::Confirm(association) => {
+                self.heard(now, association);
+                self.confirmed(now, association, top.recovery().ok());
             }
             Purpose::Release(association) => self.released(association),
             // The peer releases the association when it likes, or does not.
-            Purpose::Update => {}
+            Purpose::Update(_) => {}
         }
     }
 }

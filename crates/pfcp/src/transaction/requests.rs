@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use crate::association::AssociationId;
 use crate::message::MessageType;
 use crate::planted::{Bug, planted};
 use crate::wire::Sequence;
@@ -75,6 +76,10 @@ pub enum Due {
 ///
 /// Every request is sent again after the same time, so the order of sending is the order of
 /// deadlines, and a queue is enough.
+///
+/// A request that is withdrawn is not sent again and has no outcome. Its sequence number stays
+/// taken until its next deadline, so that the answer that may be on its way is neither taken for
+/// that of another request nor for one that nobody asked for.
 #[derive(Debug)]
 pub struct Requests {
     retransmission: Retransmission,
@@ -82,6 +87,8 @@ pub struct Requests {
     next_id: u64,
     next_sequence: Sequence,
     waiting: FxHashMap<(SocketAddr, Sequence), Waiting>,
+    /// Of those in `waiting`, the number of withdrawn ones.
+    withdrawn: usize,
     deadlines: VecDeque<Deadline>,
     late: u64,
 }
@@ -89,9 +96,23 @@ pub struct Requests {
 #[derive(Debug)]
 struct Waiting {
     request: RequestId,
+    /// The association that the request is about, if there is one.
+    about: Option<AssociationId>,
     answer: MessageType,
-    octets: Arc<[u8]>,
+    /// `None` once it is withdrawn.
+    octets: Option<Arc<[u8]>>,
     sent: u32,
+}
+
+/// A request that waits for its answer, and where it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outstanding {
+    /// The request.
+    pub request: RequestId,
+    /// The address that it was sent to.
+    pub peer: SocketAddr,
+    /// Its sequence number.
+    pub sequence: Sequence,
 }
 
 #[derive(Debug)]
@@ -111,6 +132,7 @@ impl Requests {
             next_id: 0,
             next_sequence: first,
             waiting: FxHashMap::default(),
+            withdrawn: 0,
             deadlines: VecDeque::new(),
             late: 0,
         }
@@ -138,12 +160,13 @@ impl Requests {
         }
     }
 
-    /// Notes that a request was sent, with a number from [`Requests::sequence`].
+    /// Notes that a request was sent, with a number from [`Requests::sequence`]. `about` is the
+    /// association with which it may be withdrawn.
     pub fn sent(
         &mut self,
         now: Instant,
-        peer: SocketAddr,
-        sequence: Sequence,
+        (peer, sequence): (SocketAddr, Sequence),
+        about: Option<AssociationId>,
         answer: MessageType,
         octets: Arc<[u8]>,
     ) -> RequestId {
@@ -154,8 +177,9 @@ impl Requests {
             key,
             Waiting {
                 request,
+                about,
                 answer,
-                octets,
+                octets: Some(octets),
                 sent: 1,
             },
         );
@@ -178,7 +202,9 @@ impl Requests {
         answer: MessageType,
     ) -> Option<RequestId> {
         let fits = |waiting: &Waiting| {
-            waiting.answer == answer || answer == MessageType::VERSION_NOT_SUPPORTED_RESPONSE
+            let is_of_it = waiting.answer == answer;
+            let is_any = answer == MessageType::VERSION_NOT_SUPPORTED_RESPONSE;
+            waiting.octets.is_some() && (is_of_it || is_any)
         };
         if !self.waiting.get(&(peer, sequence)).is_some_and(fits) {
             self.late += 1;
@@ -187,6 +213,42 @@ impl Requests {
         let answered = self.waiting.remove(&(peer, sequence));
         self.compact();
         answered.map(|waiting| waiting.request)
+    }
+
+    /// Withdraws a request: it is not sent again, and its answer is nobody's. Returns its bytes,
+    /// the very ones that may still wait to be sent; `None` if it does not wait any more.
+    pub fn withdraw(&mut self, outstanding: Outstanding) -> Option<Arc<[u8]>> {
+        let key = (outstanding.peer, outstanding.sequence);
+        let waiting = self.waiting.get_mut(&key);
+        let waiting = waiting.filter(|waiting| waiting.request == outstanding.request)?;
+        let octets = waiting.octets.take();
+        self.withdrawn += usize::from(octets.is_some());
+        octets
+    }
+
+    /// Returns `true` if an answer with this number is that of a withdrawn request.
+    #[must_use]
+    pub fn is_withdrawn(&self, peer: SocketAddr, sequence: Sequence) -> bool {
+        let waiting = self.waiting.get(&(peer, sequence));
+        waiting.is_some_and(|waiting| waiting.octets.is_none())
+    }
+
+    /// Returns the requests about an association, oldest first.
+    #[must_use]
+    pub fn about(&self, association: AssociationId) -> Vec<Outstanding> {
+        let of_it = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.about == Some(association) && waiting.octets.is_some());
+        let mut found: Vec<_> = of_it
+            .map(|(&(peer, sequence), waiting)| Outstanding {
+                request: waiting.request,
+                peer,
+                sequence,
+            })
+            .collect();
+        found.sort_unstable_by_key(|one| one.request);
+        found
     }
 
     /// Drops the deadlines of what is answered once they are the most.
@@ -198,20 +260,6 @@ impl Requests {
                 current.is_some_and(|waiting| waiting.request == deadline.request)
             });
         }
-    }
-
-    /// Forgets all requests to a peer; returns which they were, oldest first.
-    pub fn forget_peer(&mut self, peer: SocketAddr) -> Vec<RequestId> {
-        let mut gone = Vec::new();
-        self.waiting.retain(|key, waiting| {
-            let keep = key.0 != peer;
-            if !keep {
-                gone.push(waiting.request);
-            }
-            keep
-        });
-        gone.sort_unstable();
-        gone
     }
 
     /// Returns the next thing that is due at `now`.
@@ -228,6 +276,11 @@ impl Requests {
             if waiting.request != request {
                 continue;
             }
+            let Some(octets) = waiting.octets.clone() else {
+                self.waiting.remove(&key);
+                self.withdrawn -= 1;
+                continue;
+            };
             if waiting.sent >= self.retransmission.n1.max(1) {
                 self.waiting.remove(&key);
                 return Some(Due::Failed {
@@ -236,7 +289,6 @@ impl Requests {
                 });
             }
             waiting.sent += 1;
-            let octets = Arc::clone(&waiting.octets);
             self.deadlines.push_back(Deadline {
                 at: now + self.retransmission.t1,
                 key,
@@ -266,13 +318,13 @@ impl Requests {
     /// Returns how many requests wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() - self.withdrawn
     }
 
     /// Says that no request waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len() == 0
     }
 
     /// Returns how many answers fitted no request.

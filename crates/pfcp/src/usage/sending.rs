@@ -13,6 +13,7 @@ use crate::ie::{
     QueryUrrReference, ReportType, UpdateBarReportResponse, UsageReportDeletionResponse,
     UsageReportModificationResponse, UsageReportRequest,
 };
+use crate::planted::{Bug, planted};
 use crate::wire::{Frame, Tlvs};
 
 /// What is to be told, and where the telling stands.
@@ -221,19 +222,14 @@ impl Sending {
         }
     }
 
-    /// Takes the usage reports that no request has told.
-    pub(super) fn take_unsent(&mut self) -> Vec<UsageReportRequest> {
-        let sent = match self.state {
-            State::Waiting { reports, .. } => reports.min(self.reports.len()),
-            State::Idle | State::Later(_) => 0,
+    /// Takes the usage reports that the peer has not acknowledged.
+    pub(super) fn take_all(&mut self) -> Vec<UsageReportRequest> {
+        let kept = match self.state {
+            State::Waiting { reports, .. } if planted(Bug::ReportDroppedAtTheEnd) => reports,
+            State::Waiting { .. } | State::Idle | State::Later(_) => 0,
         };
-        let unsent = self.reports.split_off(sent);
+        let unsent = self.reports.split_off(kept.min(self.reports.len()));
         unsent.iter().filter_map(|octets| typed(octets)).collect()
-    }
-
-    /// Says that usage reports are on their way.
-    pub(super) fn unacknowledged(&self) -> bool {
-        matches!(self.state, State::Waiting { reports, .. } if reports > 0)
     }
 }
 
@@ -313,12 +309,13 @@ fn fill(
     rest
 }
 
-/// Tells how many reports follow, TS 29.244 §8.2.91.
+/// Tells how many reports follow, TS 29.244 §8.2.91: their number, or that there are some (AURI)
+/// where the field has no room for it.
 fn additional(count: usize, out: &mut Vec<u8>) {
-    let count = u16::try_from(count).unwrap_or(u16::MAX).min(0x7fff);
+    let number = u16::try_from(count).ok().filter(|number| *number < 1 << 15);
     let told = AdditionalUsageReportsInformation {
-        number: count,
-        auri: true,
+        number: number.unwrap_or(0),
+        auri: number.is_none(),
     };
     let _ = told.encode_into(out);
 }

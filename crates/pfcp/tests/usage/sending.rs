@@ -7,7 +7,7 @@ use strowger_pfcp::ie::{
     ReportingTriggers as On, UsageReportTrigger as Made, VolumeThreshold,
 };
 use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
-use strowger_pfcp::usage::{Arrival, Epoch, Usage, UsageLimits};
+use strowger_pfcp::usage::{Arrival, Epoch, Tally, Usage, UsageLimits};
 
 use crate::bench::{Bench, START, UP, establishment};
 
@@ -105,22 +105,43 @@ fn reports_that_wait_grow_instead_of_becoming_more_than_they_may() {
 }
 
 #[test]
-fn a_deletion_tells_what_waits_and_says_what_is_on_its_way() {
+fn a_deletion_tells_what_is_not_acknowledged_under_the_same_numbers() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let sent = bench.request().expect("a report");
     bench.traffic(UP, 10);
     bench.traffic(UP, 3);
-    assert_eq!(bench.tally.add(&sent.usage_reports[0]), Arrival::New);
-    let (finals, answer, tally) = bench.delete();
-    assert!(finals.unacknowledged);
+    let (_, answer, tally) = bench.delete();
     let made: Vec<_> = answer
         .usage_reports
         .iter()
         .map(|one| (one.ur_seqn.0, one.usage_report_trigger))
         .collect();
-    assert_eq!(made, [(1, Made::VOLTH), (2, Made::TERMR)]);
-    assert_eq!(tally.octets(1.into()), (23, 0));
+    let all = [(0, Made::VOLTH), (1, Made::VOLTH), (2, Made::TERMR)];
+    assert_eq!(made, all, "a peer that had no request has all of it");
+    assert_eq!((tally.octets(1.into()), tally.missing()), ((23, 0), 0));
+
+    let mut tally = Tally::default();
+    assert_eq!(tally.add(&sent.usage_reports[0]), Arrival::New);
+    let arrivals = answer.usage_reports.iter().map(|one| tally.add(one));
+    let arrivals: Vec<_> = arrivals.collect();
+    assert_eq!(arrivals, [Arrival::Repeated, Arrival::New, Arrival::New]);
+    assert_eq!(tally.octets(1.into()), (23, 0), "nothing counts twice");
+}
+
+#[test]
+fn a_deletion_tells_nothing_that_is_acknowledged() {
+    let mut bench = Bench::new([volume(1, 10)]);
+    bench.traffic(UP, 10);
+    bench.request().expect("a report");
+    bench.answer(answer(Cause::REQUEST_ACCEPTED));
+    let (_, answer, _) = bench.delete();
+    let made: Vec<_> = answer
+        .usage_reports
+        .iter()
+        .map(|one| (one.ur_seqn.0, one.usage_report_trigger))
+        .collect();
+    assert_eq!(made, [(1, Made::TERMR)]);
 }
 
 #[test]
@@ -135,7 +156,7 @@ fn reports_that_do_not_fit_an_answer_follow_in_requests() {
     let more = answer
         .additional_usage_reports_information
         .expect("not all of them fit");
-    assert!(more.auri);
+    assert!(!more.auri, "the number is told");
     let follow = usize::from(more.number);
     assert_eq!(finals.reports + follow, 300);
     let told = bench.reports();

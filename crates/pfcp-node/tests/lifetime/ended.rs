@@ -1,0 +1,278 @@
+//! Requests of the node end with the session or association that they are about.
+//!
+//! The peer uses its identifiers again as soon as it may, so a report of an ended session would be
+//! booked on the session that has the identifier next.
+
+use std::net::Ipv4Addr;
+
+use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::ie::{
+    Cause, FSeid, FqCsid, Ie, NodeId, NodeReportType, PdrId, Precedence, RemoteGtpuPeer, UpdatePdr,
+    UrrId, UserPlanePathFailureReport,
+};
+use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
+use strowger_pfcp::usage::{Arrival, Tally};
+use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
+use strowger_pfcp_node::{OrderError, SessionFilter};
+
+use crate::peer::{Bench, N1, Peer, cause};
+
+/// A node and a peer that was told of 1000 bytes of its session 7 and has not answered.
+async fn unanswered() -> (Bench, Peer, Seid, Tally) {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let session = peer.establish(7, 600).await;
+    let (_, tally) = peer.report(7).await;
+    assert_eq!(tally.octets(UrrId(1)), (1000, 0));
+    (bench, peer, session, tally)
+}
+
+#[tokio::test]
+async fn report_of_a_deleted_session_is_not_repeated_and_its_usage_is_told_once() {
+    let (bench, mut peer, session, mut heard) = unanswered().await;
+    let answer = peer.delete(session).await;
+    assert_eq!(answer.cause, Cause::REQUEST_ACCEPTED);
+    // Whoever had the report sees by its number that it is the same; whoever had not has it now.
+    let (mut unheard, mut arrivals) = (Tally::default(), Vec::new());
+    for usage in &answer.usage_reports {
+        unheard.add(usage);
+        arrivals.push(heard.add(usage));
+    }
+    assert_eq!(arrivals, [Arrival::Repeated, Arrival::New]);
+    for tally in [heard, unheard] {
+        assert_eq!((tally.octets(UrrId(1)), tally.missing()), ((1000, 0), 0));
+    }
+    assert_eq!(answer.pfcpsdrsp_flags, None, "nothing more follows");
+    peer.establish(7, 1_000_000).await;
+    peer.hears_nothing().await;
+    assert_eq!(bench.node.stats().usage.metered, 1);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn report_that_was_answered_is_not_told_again_by_the_deletion() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let session = peer.establish(7, 600).await;
+    let (report, mut tally) = peer.report(7).await;
+    peer.answer(&report, session, Cause::REQUEST_ACCEPTED).await;
+    while bench.node.stats().usage.reports == 0 {
+        tokio::task::yield_now().await;
+    }
+    let answer = peer.delete(session).await;
+    let arrivals: Vec<_> = answer
+        .usage_reports
+        .iter()
+        .map(|usage| tally.add(usage))
+        .collect();
+    assert_eq!(arrivals, [Arrival::New]);
+    assert_eq!(tally.octets(UrrId(1)), (1000, 0));
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn reports_of_a_released_association_are_not_repeated() {
+    let (bench, mut peer, _, _) = unanswered().await;
+    peer.release().await;
+    peer.hears_nothing().await;
+    peer.set_up(1).await;
+    peer.establish(7, 1_000_000).await;
+    peer.hears_nothing().await;
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn reports_of_an_association_that_is_replaced_are_not_repeated() {
+    let (bench, mut peer, _, _) = unanswered().await;
+    peer.set_up(2).await;
+    peer.asked.clear();
+    assert_eq!(bench.node.sessions(&SessionFilter::default()), []);
+    peer.establish(7, 1_000_000).await;
+    peer.hears_nothing().await;
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn reports_of_a_deleted_set_of_sessions_are_not_repeated() {
+    let (bench, mut peer, _, _) = unanswered().await;
+    let mut body = Elements::new().node(&peer.name.into()).as_slice().to_vec();
+    let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
+    set.encode_into(&mut body).unwrap();
+    let kind = MessageType::SESSION_SET_DELETION_REQUEST;
+    let answer = peer.ask(kind, Seid(0), &body).await;
+    assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
+    peer.asked.clear();
+    peer.establish(7, 1_000_000).await;
+    peer.hears_nothing().await;
+    bench.end().await;
+}
+
+/// The peer gives its session another identifier, and the first one to another session.
+#[tokio::test]
+async fn report_follows_its_session_to_another_identifier() {
+    let (bench, mut peer, session, first) = unanswered().await;
+    let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(9));
+    let body = SessionModificationRequest::new()
+        .cp_f_seid(FSeid::new(Seid(8), peer.name))
+        .update_pdrs([update]);
+    let octets = Message::session(session, Sequence::new(0), body)
+        .encode()
+        .unwrap();
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    let answer = peer.ask(kind, session, &octets[16..]).await;
+    assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
+    peer.asked.clear();
+    peer.establish(7, 1_000_000).await;
+    let (_, again) = peer.report(8).await;
+    assert_eq!(again, first);
+    for octets in peer.hears().await {
+        let seid = Frame::decode(&octets).unwrap().header.seid;
+        assert_eq!(seid, Some(Seid(8)));
+    }
+    bench.end().await;
+}
+
+/// Session 7 goes to another node of the control plane, and the first one uses its identifier for
+/// a new session.
+#[tokio::test]
+async fn report_follows_its_session_to_another_peer() {
+    let (bench, mut peer, _, first) = unanswered().await;
+    let mut heir = bench.peer(3).await;
+    heir.set_up(1).await;
+    let mut change = Vec::new();
+    let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
+    set.encode_into(&mut change).unwrap();
+    let change = Elements::new()
+        .octets(&change)
+        .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, 3]);
+    let info = IeType::PFCP_SESSION_CHANGE_INFO;
+    let body = Elements::new()
+        .node(&peer.name.into())
+        .with(info, change.as_slice());
+    let kind = MessageType::SESSION_SET_MODIFICATION_REQUEST;
+    let answer = peer.ask(kind, Seid(0), body.as_slice()).await;
+    assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
+    peer.asked.clear();
+    peer.establish(7, 1_000_000).await;
+    let (_, told) = heir.report(7).await;
+    assert_eq!(told, first);
+    peer.hears_nothing().await;
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn report_about_the_node_ends_with_its_association() {
+    for restarts in [false, true] {
+        let bench = Bench::new().await;
+        let mut peer = bench.peer(2).await;
+        peer.set_up(1).await;
+        let failed = UserPlanePathFailureReport::new()
+            .remote_gtpu_peers([RemoteGtpuPeer::from(Ipv4Addr::new(10, 0, 0, 9))]);
+        let report = NodeReportRequest::new(NodeId::fqdn("replaced"), NodeReportType::UPFR)
+            .user_plane_path_failure_report(failed);
+        let node = bench.node.clone();
+        let told = tokio::spawn(async move { node.report("127.0.0.2", report).await });
+        let asked = peer.asked().await;
+        let kind = Frame::decode(&asked).unwrap().header.message_type;
+        assert_eq!(kind, MessageType::NODE_REPORT_REQUEST);
+        match restarts {
+            true => peer.set_up(2).await,
+            false => peer.release().await,
+        }
+        peer.asked.clear();
+        let told = told.await.unwrap();
+        assert!(
+            matches!(told, Err(OrderError::AssociationEnded)),
+            "{told:?}"
+        );
+        peer.hears_nothing().await;
+        bench.end().await;
+    }
+}
+
+/// The twin of the tests above: nothing ends, so the report comes as often as it may, and later
+/// again with the same number.
+#[tokio::test]
+async fn report_of_a_live_session_is_repeated() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    peer.establish(7, 600).await;
+    let (first, tally) = peer.report(7).await;
+    // The same setup again keeps the sessions, and what is told of them.
+    peer.set_up(1).await;
+    for _ in 1..N1 {
+        let (again, _) = peer.report(7).await;
+        assert_eq!(again, first, "a repetition has the same bytes");
+    }
+    let (later, told) = peer.report(7).await;
+    assert_ne!(later, first, "it is a request of its own");
+    assert_eq!(told, tally);
+    bench.end().await;
+}
+
+/// A node whose session 7 is deleted with more usage than fits the answer; the reports that the
+/// answer announced, in their order.
+async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let session = peer.establish_with(7, 1_000_000, 300).await;
+    let answer = peer.delete(session).await;
+    let more = answer.additional_usage_reports_information.unwrap();
+    let (mut left, mut reports) = (usize::from(more.number), Vec::new());
+    assert!(!more.auri && left > 0);
+    while left > 0 {
+        let report = peer.asked().await;
+        let header = Frame::decode(&report).unwrap().header;
+        assert_eq!(header.seid, Some(Seid(7)));
+        if !reports.contains(&report) {
+            let frame = Frame::decode(&report).unwrap();
+            let usage = frame.tlvs().map(Result::unwrap);
+            let usage = usage.filter(|tlv| tlv.ie == IeType::USAGE_REPORT_REQUEST);
+            left -= usage.count();
+            reports.push(report);
+        }
+    }
+    (bench, peer, reports)
+}
+
+/// The peer was told that they follow, so it keeps the session until it has them (TS 29.244
+/// §5.2.2.3.1), and they are repeated as any request is.
+#[tokio::test]
+async fn reports_that_a_deletion_announced_are_repeated() {
+    let (bench, peer, reports) = announced().await;
+    let heard = peer.hears().await;
+    let last = reports.last().unwrap();
+    let again = heard.iter().filter(|one| *one == last).count();
+    assert_eq!(again, usize::try_from(N1).unwrap() - 1);
+    assert_eq!(bench.node.stats().usage.withdrawn, 0);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn reports_that_a_deletion_announced_end_when_their_seid_names_another_session() {
+    let (bench, mut peer, reports) = announced().await;
+    peer.establish(7, 1_000_000).await;
+    peer.asked.clear();
+    peer.hears_nothing().await;
+    let withdrawn = bench.node.stats().usage.withdrawn;
+    assert_eq!(usize::try_from(withdrawn).unwrap(), reports.len());
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn reports_that_a_deletion_announced_end_with_the_association() {
+    for restarts in [false, true] {
+        let (bench, mut peer, _) = announced().await;
+        match restarts {
+            true => peer.set_up(2).await,
+            false => peer.release().await,
+        }
+        peer.asked.clear();
+        peer.hears_nothing().await;
+        bench.end().await;
+    }
+}

@@ -1,0 +1,85 @@
+//! Restarts of peers: which sign of one is believed, TS 29.244 §6.2.2 and TS 23.527 §4.2.
+//!
+//! A setup is believed at once. A later Recovery Time Stamp in a heartbeat is confirmed first, with
+//! a heartbeat of our own to the address that the association was set up from: a datagram from any
+//! port of the peer's host must not end its sessions.
+//!
+//! ```text
+//!   peer ── heartbeat, later stamp ──▶ claimed ── heartbeat ──▶ peer
+//!                                         │
+//!                  later stamp ──▶ restarted; known stamp ──▶ denied; no answer ──▶ path failure
+//! ```
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::{Endpoint, Event, Purpose};
+use crate::association::{AssociationId, Recovery, RestartSign, Said};
+use crate::planted::{Bug, planted};
+
+impl Endpoint {
+    /// Takes note of the stamp in a heartbeat, or in the answer to one.
+    ///
+    /// One that is older than the known stamp was delayed on its way and says nothing.
+    pub(super) fn stamped(&mut self, now: Instant, from: SocketAddr, stamp: Recovery) {
+        let Some(association) = self.associations.from_address(from) else {
+            return;
+        };
+        let (id, peer, known) = (association.id, association.address, association.recovery);
+        self.heard(now, id);
+        if !stamp.is_after(known) {
+            return;
+        }
+        if self.sign_of(peer) == RestartSign::AssociationSetup && !planted(Bug::StampBelieved) {
+            self.stats.stamps_ignored += 1;
+            if self.associations.ignored(id) {
+                self.events.push_back(Event::StampIgnored {
+                    association: id,
+                    stamp,
+                });
+            }
+            return;
+        }
+        if planted(Bug::ClaimBelieved) {
+            return self.confirmed(now, id, Some(stamp));
+        }
+        if self.associations.claimed(now, id, stamp)
+            && self.beat(now, peer, Purpose::Confirm(id)).is_err()
+        {
+            // Too busy to ask: the next heartbeat claims it again.
+            self.associations.unanswered(id);
+        }
+    }
+
+    /// Takes the answer of a peer that was asked whether it has restarted.
+    pub(super) fn confirmed(&mut self, now: Instant, id: AssociationId, stamp: Option<Recovery>) {
+        let Some(stamp) = stamp else {
+            return self.associations.unanswered(id);
+        };
+        let until = now + self.config.retransmission.t1;
+        match self.associations.said(id, stamp, until) {
+            Said::Restarted => self.restarted(id),
+            Said::Denied(claim) => {
+                self.stats.restarts_denied += 1;
+                self.events.push_back(Event::RestartDenied {
+                    association: id,
+                    claim,
+                });
+            }
+            Said::Nothing => {}
+        }
+    }
+
+    /// Ends what the last life of a peer was asked.
+    pub(super) fn restarted(&mut self, association: AssociationId) {
+        self.stats.restarts += 1;
+        self.withdraw_about(association);
+        self.events.push_back(Event::PeerRestarted { association });
+    }
+
+    fn sign_of(&self, peer: SocketAddr) -> RestartSign {
+        let mut signs = self.config.restarts.iter();
+        let found = signs.find(|(network, _)| network.contains(peer.ip()));
+        found.map_or(RestartSign::Heartbeat, |(_, sign)| *sign)
+    }
+}
