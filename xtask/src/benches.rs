@@ -1,7 +1,7 @@
 //! `cargo bench` as a user runs it: listed, and with a filter.
 //!
-//! A filter leaves out most of the closures of every target. One that checks what a left-out closure
-//! should have done fails for everybody who asks for something else.
+//! A filter leaves out most of the closures of every target. One that checks what a left-out
+//! closure should have done fails for everybody who asks for something else.
 
 use std::process::Command;
 
