@@ -6,12 +6,15 @@
 //! JSON, one a line, each as soon as it is known.
 
 mod allocation;
+mod machine;
 mod pin;
 mod plan;
 mod row;
 mod trim;
+mod usage;
 
 pub use allocation::{Counting, LiveBytes, allocations};
+pub use machine::Machine;
 pub use pin::{pin, workers};
 pub use plan::{Case, Counted, Pick, Plan, Sample};
 pub use row::Row;

@@ -1,14 +1,25 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use tokio::runtime::{Builder, Runtime};
+
+/// Says that threads run where the system puts them.
+static UNPINNED: AtomicBool = AtomicBool::new(false);
+
+/// Makes [`pin`] do nothing from here on.
+pub(crate) fn leave_to_the_system() {
+    UNPINNED.store(true, Ordering::Relaxed);
+}
 
 /// Lets the calling thread run on one processor only; where that is not possible, on any.
 ///
 /// A scheduler that packs two workers on one processor turns a row about two into one about one,
 /// and does so for some subjects and some rounds.
 pub fn pin(processor: usize) {
+    if UNPINNED.load(Ordering::Relaxed) {
+        return;
+    }
     let mut set = CpuSet::new();
     if set.set(processor).is_ok() {
         // A machine with fewer processors runs them as it can.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Row;
+use crate::usage::Usage;
+use crate::{Machine, Row, pin};
 
 /// What one run of a case did.
 #[derive(Debug, Clone, Copy)]
@@ -120,12 +121,20 @@ pub struct Plan {
     fill: Duration,
     only: Vec<String>,
     except: Vec<String>,
+    /// The number of this process, if it is one of several that measure the same rows.
+    process: Option<usize>,
+    /// What every row says.
+    notes: Vec<(&'static str, Value)>,
 }
 
 impl Plan {
     /// Reads `--quick`, `--part PART`, `--only ROWS` and `--except ROWS` from the command line.
     /// Rows are separated by commas, and an ending `*` stands for the rest of an id; the first
     /// part is meant unless another is named.
+    ///
+    /// `--process N` says that this process is one of several, from 0: it measures less, and
+    /// begins with another subject than the others. `--unpinned` leaves it to the system which
+    /// processor a worker runs on.
     ///
     /// # Panics
     /// When the command line has anything else.
@@ -135,19 +144,22 @@ impl Plan {
             part: parts[0],
             pick,
             quick: false,
-            rounds: 15,
-            fill: Duration::from_millis(150),
+            rounds: 0,
+            fill: Duration::ZERO,
             only: Vec::new(),
             except: Vec::new(),
+            process: None,
+            notes: Vec::new(),
         };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
             match arg.as_str() {
-                "--quick" => {
-                    plan.quick = true;
-                    plan.rounds = 5;
-                    plan.fill = Duration::from_millis(30);
+                "--quick" => plan.quick = true,
+                "--unpinned" => pin::leave_to_the_system(),
+                "--process" => {
+                    let number = value().parse();
+                    plan.process = Some(number.expect("--process needs a number from 0"));
                 }
                 "--only" => plan.only = value().split(',').map(str::to_owned).collect(),
                 "--except" => plan.except = value().split(',').map(str::to_owned).collect(),
@@ -156,10 +168,30 @@ impl Plan {
                     let part = parts.iter().find(|part| **part == name);
                     plan.part = part.unwrap_or_else(|| panic!("no part {name}: {parts:?}"));
                 }
-                _ => panic!("unknown argument {arg}: --quick, --part, --only, --except"),
+                _ => panic!(
+                    "unknown argument {arg}: --quick, --part, --only, --except, --process, \
+                     --unpinned"
+                ),
             }
         }
+        (plan.rounds, plan.fill) = match (plan.process, plan.quick) {
+            (None, false) => (15, Duration::from_millis(150)),
+            (None, true) => (5, Duration::from_millis(30)),
+            (Some(_), false) => (3, Duration::from_millis(75)),
+            (Some(_), true) => (1, Duration::from_millis(30)),
+        };
         plan
+    }
+
+    /// Says in every row what it depends on: `crossing` and `waking`, in nanoseconds.
+    #[must_use]
+    pub fn on(mut self, machine: Machine) -> Self {
+        let nanoseconds = |time: Duration| Value::from(time.as_nanos() as u64);
+        self.notes = vec![
+            ("crossing", nanoseconds(machine.crossing)),
+            ("waking", nanoseconds(machine.waking)),
+        ];
+        self
     }
 
     /// The part that is measured.
@@ -206,16 +238,26 @@ impl Plan {
         let wanted = cases.into_iter().filter(|case| self.wants(&case.id));
         let mut turns: Vec<Turn> = wanted.map(|case| self.size(case)).collect();
         for round in 1..=self.rounds {
-            for turn in &mut turns {
+            // Whoever comes after a subject that left the machine busy is not always the same.
+            let first = self.process.unwrap_or(0) + round - 1;
+            for turn in 0..turns.len() {
+                let at = (first + turn) % turns.len();
+                let turn = &mut turns[at];
                 let case = &turn.case;
                 self.progress(&format!("round {round} of {}, {case:?}", self.rounds));
-                turn.sample();
+                turn.sample(self.counts());
             }
         }
         self.progress("");
         for turn in turns {
             self.print(&turn.row(self));
         }
+    }
+
+    /// How often a case counts that works its figure out itself. Counts repeat: a few show that
+    /// they do, or the other processes.
+    fn counts(&self) -> usize {
+        if self.process.is_some() { 1 } else { 3 }
     }
 
     /// Warms a case up, and finds out how many operations fill the time.
@@ -237,6 +279,7 @@ impl Plan {
             case,
             operations,
             samples: Vec::new(),
+            usage: Usage::default(),
         }
     }
 }
@@ -246,19 +289,22 @@ struct Turn {
     case: Case,
     operations: u64,
     samples: Vec<(f64, u64, u64)>,
+    /// What the timed samples took of the machine, all together.
+    usage: Usage,
 }
 
 impl Turn {
-    fn sample(&mut self) {
+    fn sample(&mut self, counts: usize) {
         match &mut self.case.run {
             Run::Timed(run) => {
+                let before = Usage::now();
                 let sample = run(self.operations);
+                self.usage += Usage::now() - before;
                 assert!(sample.checked > 0, "{:?}: nothing was checked", self.case);
                 let each = sample.time.as_nanos() as f64 / sample.done as f64;
                 self.samples.push((each, sample.done, sample.checked));
             }
-            // Counts repeat: a few show that they do.
-            Run::Counted(count) if self.samples.len() < 3 => match count() {
+            Run::Counted(count) if self.samples.len() < counts => match count() {
                 Ok((figure, of)) => self.samples.push((figure, of, of)),
                 Err(reason) => self.case.run = Run::Lacking(reason),
             },
@@ -276,15 +322,21 @@ impl Turn {
             Run::Lacking(reason) => Err(reason),
             Run::Timed(_) | Run::Counted(_) => Ok(self.samples[at].0),
         };
+        let iterations = self.samples.iter().map(|(_, done, _)| done).sum();
+        let mut notes = self.case.notes;
+        notes.extend(plan.notes.iter().cloned());
+        if let (Run::Timed(_), Pick::Median) = (&self.case.run, plan.pick) {
+            notes.extend(self.usage.notes(iterations));
+        }
         Row {
             part: plan.part,
             id: self.case.id,
             subject: self.case.subject,
             value,
             unit: self.case.unit,
-            iterations: self.samples.iter().map(|(_, done, _)| done).sum(),
+            iterations,
             checked: self.samples.iter().map(|(_, _, checked)| checked).sum(),
-            notes: self.case.notes,
+            notes,
         }
     }
 }

@@ -1,10 +1,14 @@
 //! `cargo xtask bench PART`: ours beside its peers, and the pages that say so.
 
+mod spread;
+
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
+
+use spread::Pass;
 
 use crate::project::Project;
 use crate::{Outcome, observe, plots, report, step, term, typescript};
@@ -20,6 +24,10 @@ const PARTS: &[(&str, &str)] = &[
     ("tools", "tools"),
     ("stress", "tools"),
 ];
+
+/// The parts whose rows depend on where threads run: several processes measure them. The second
+/// says that half of the processes leave that to the system.
+const SEVERAL: &[(&str, bool)] = &[("runtime", true), ("scale", false)];
 
 /// The part is measured by programs of the TypeScript package, and one of the bench workspace.
 const TYPESCRIPT: &str = "typescript";
@@ -43,38 +51,18 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         return observe::run(project, rest);
     }
     let wish = Wish::parse(args)?;
-    let (part, program) = wish.part;
-    let mut programs = programs(project, part, program)?;
-    for measure in &mut programs {
-        if wish.quick {
-            measure.arg("--quick");
-        }
-        if let Some(only) = &wish.only {
-            measure.args(["--only", only]);
-        }
-    }
+    let part = wish.part.0;
     let rows = if wish.is_whole() {
         let mut unfinished = Unfinished::open(project, part, wish.resume)?;
-        let done = unfinished.ids();
-        for measure in &mut programs {
-            if let Some(done) = &done {
-                measure.args(["--except", done]);
-            }
-            follow(measure, |row| unfinished.add(row))?;
-        }
-        let rows = unfinished.rows.clone();
+        measure(project, &wish, &mut unfinished)?;
+        let rows = wish.combined(&unfinished.rows);
         keep(project, part, &rows)?;
         unfinished.remove();
         rows
     } else {
-        let mut rows = Vec::new();
-        for measure in &mut programs {
-            follow(measure, |row| {
-                rows.push(row);
-                Ok(())
-            })?;
-        }
-        rows
+        let mut unfinished = Unfinished::default();
+        measure(project, &wish, &mut unfinished)?;
+        wish.combined(&unfinished.rows)
     };
     if wish.json {
         for row in &rows {
@@ -82,6 +70,39 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         }
     } else {
         term::line(&report::plain_table(&rows));
+    }
+    Ok(())
+}
+
+/// Runs the programs of a part, each as often as its rows need.
+fn measure(project: &Project, wish: &Wish, rows: &mut Unfinished) -> Outcome {
+    let (part, program) = wish.part;
+    let passes = wish.passes();
+    let passes: Vec<Option<Pass>> = if passes.is_empty() {
+        vec![None]
+    } else {
+        passes.into_iter().map(Some).collect()
+    };
+    for pass in passes {
+        let done = rows.ids(pass);
+        for mut measure in programs(project, part, program)? {
+            if wish.quick {
+                measure.arg("--quick");
+            }
+            if let Some(only) = &wish.only {
+                measure.args(["--only", only]);
+            }
+            if let Some(done) = &done {
+                measure.args(["--except", done]);
+            }
+            measure.args(pass.iter().flat_map(|pass| pass.args()));
+            follow(&mut measure, |mut row| {
+                if let Some(pass) = pass {
+                    pass.mark(&mut row);
+                }
+                rows.add(row)
+            })?;
+        }
     }
     Ok(())
 }
@@ -150,6 +171,22 @@ impl Wish {
     fn is_whole(&self) -> bool {
         !self.quick && self.only.is_none()
     }
+
+    /// The processes that measure the part; none when one process does.
+    fn passes(&self) -> Vec<Pass> {
+        let several = SEVERAL.iter().find(|(part, _)| *part == self.part.0);
+        several.map_or_else(Vec::new, |&(_, unpinned)| {
+            Pass::all(unpinned && !self.quick)
+        })
+    }
+
+    /// The rows as they are shown and kept.
+    fn combined(&self, rows: &[Value]) -> Vec<Value> {
+        if self.passes().is_empty() {
+            return rows.to_vec();
+        }
+        spread::combine(rows)
+    }
 }
 
 fn parts() -> String {
@@ -157,9 +194,10 @@ fn parts() -> String {
     names.join(", ")
 }
 
-/// The rows of a whole run so far, in a file: a run that was cut off can go on.
+/// The rows of a run so far. Those of a whole run are in a file: one that was cut off can go on.
+#[derive(Debug, Default)]
 struct Unfinished {
-    file: PathBuf,
+    file: Option<PathBuf>,
     rows: Vec<Value>,
 }
 
@@ -174,31 +212,41 @@ impl Unfinished {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         if resume {
             let rows = parse(&text)?;
+            let file = Some(file);
             return Ok(Self { file, rows });
         }
         write(&file, "")?;
         Ok(Self {
-            file,
+            file: Some(file),
             rows: Vec::new(),
         })
     }
 
-    /// The ids that need not be measured again.
-    fn ids(&self) -> Option<String> {
-        let mut ids: Vec<&str> = self.rows.iter().filter_map(|r| r["id"].as_str()).collect();
+    /// The ids that need not be measured again, by this process if there are several.
+    fn ids(&self, pass: Option<Pass>) -> Option<String> {
+        let rows = match pass {
+            Some(pass) => pass.rows(&self.rows),
+            None => self.rows.iter().collect(),
+        };
+        let mut ids: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
         ids.dedup();
         (!ids.is_empty()).then(|| ids.join(","))
     }
 
     fn add(&mut self, row: Value) -> Outcome {
         self.rows.push(row);
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         let lines: Vec<String> = self.rows.iter().map(Value::to_string).collect();
-        write(&self.file, &format!("{}\n", lines.join("\n")))
+        write(file, &format!("{}\n", lines.join("\n")))
     }
 
     fn remove(&self) {
-        // What stays is written over by the next run.
-        let _ = std::fs::remove_file(&self.file);
+        if let Some(file) = &self.file {
+            // What stays is written over by the next run.
+            let _ = std::fs::remove_file(file);
+        }
     }
 }
 

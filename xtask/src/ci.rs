@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy, torture,
+    Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy,
+    torture,
 };
 
 /// Runs all steps, or those that `args` name.
@@ -65,6 +66,11 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
             doc
         }),
         Step::command("bench", move || cargo(project, &[BENCH, &lints].concat())),
+        Step::new(
+            "benches",
+            "cargo bench -p strowger-benches -- --list",
+            || benches::check(project),
+        ),
     ];
     if installed("cargo-deny") {
         let checks = ["deny", "check", "licenses", "bans", "sources"];

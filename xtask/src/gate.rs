@@ -3,6 +3,10 @@
 //! Times on a shared machine differ by more than a regression; instructions under callgrind repeat.
 //! Each work runs twice, with one count and with two: the difference is what one operation costs.
 //! The counts of the last accepted state stand in `bench/gate.json`.
+//!
+//! A count may lie beside the accepted one by its limit, in both directions. One that is further
+//! below makes the accepted count stale, and that is refused as well: a later regression would be
+//! measured from where the code no longer is, and a large one would pass.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +17,7 @@ use crate::project::Project;
 use crate::term::{self, Ink};
 use crate::{Outcome, step, tools};
 
-/// What is counted: the id, the operations of the short run, and by how much it may grow.
+/// What is counted: the id, the operations of the short run, and by how much it may differ.
 const ROWS: &[(&str, u64, f64)] = &[
     ("tell", 20_000, 0.05),
     ("ask", 10_000, 0.05),
@@ -22,7 +26,7 @@ const ROWS: &[(&str, u64, f64)] = &[
     ("restart_err", 1000, 0.15),
 ];
 
-/// How much more an idle actor may weigh.
+/// By how much the weight of an idle actor may differ.
 const HEAP: (&str, f64) = ("heap_per_idle_actor", 0.10);
 
 /// Counts, and compares with what was accepted; `--save` accepts what is counted now.
@@ -62,9 +66,9 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let accepted: Value = serde_json::from_str(&accepted)
         .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
-    let (lines, worse) = compare(&accepted, &now);
-    for line in lines {
-        term::line(&line);
+    let compared = compare(&accepted, &now);
+    for line in &compared.lines {
+        term::line(line);
     }
     if accepted["rustc"] != now["rustc"] || accepted["processor"] != now["processor"] {
         // Another compiler makes other instructions: the table says what changed, not who did it.
@@ -76,13 +80,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         ));
         return Ok(());
     }
-    if worse.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "worse than accepted: {}; if it is worth it, `cargo xtask gate --save` and say why",
-        worse.join(", ")
-    ))
+    compared.verdict()
 }
 
 fn build(project: &Project) -> Result<std::path::PathBuf, String> {
@@ -126,32 +124,67 @@ fn collected(said: &str) -> Option<u64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// A line for each row, and the rows that grew by more than they may.
-fn compare(accepted: &Value, now: &Value) -> (Vec<String>, Vec<String>) {
+/// The counts beside the accepted ones.
+#[derive(Debug, Default, PartialEq)]
+struct Compared {
+    /// A table.
+    lines: Vec<String>,
+    /// The rows that grew beyond their limit, or have no accepted count.
+    worse: Vec<String>,
+    /// The rows that fell beyond their limit.
+    stale: Vec<String>,
+}
+
+impl Compared {
+    /// Refuses growth, and accepted counts that the code has left behind.
+    fn verdict(&self) -> Outcome {
+        if !self.worse.is_empty() {
+            return Err(format!(
+                "worse than accepted: {}; if it is worth it, `cargo xtask gate --save` and say why",
+                self.worse.join(", ")
+            ));
+        }
+        if !self.stale.is_empty() {
+            return Err(format!(
+                "the accepted counts in bench/gate.json are stale: {}; lower them with \
+                 `cargo xtask gate --save` and commit the file, so that a later regression is \
+                 measured from here",
+                self.stale.join(", ")
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn compare(accepted: &Value, now: &Value) -> Compared {
     let limits = ROWS.iter().map(|(id, _, limit)| (*id, *limit));
-    let mut lines = vec![format!(
+    let mut compared = Compared::default();
+    compared.lines.push(format!(
         "{:<22}{:>12}{:>12}{:>10}{:>10}",
         "", "accepted", "now", "change", "limit"
-    )];
-    let mut worse = Vec::new();
+    ));
     for (id, limit) in limits.chain([HEAP]) {
         let (Some(before), Some(after)) =
             (accepted["counts"][id].as_f64(), now["counts"][id].as_f64())
         else {
-            worse.push(format!("{id} was never accepted"));
+            compared.worse.push(format!("{id} was never accepted"));
             continue;
         };
         let change = after / before.max(1.0) - 1.0;
-        lines.push(format!(
-            "{id:<22}{before:>12.0}{after:>12.0}{:>9.1}%{:>9.0}%",
-            change * 100.0,
-            limit * 100.0
+        let percent = change * 100.0;
+        compared.lines.push(format!(
+            "{id:<22}{before:>12.0}{after:>12.0}{percent:>9.1}%{:>8}",
+            format!("±{:.0}%", limit * 100.0)
         ));
         if change > limit {
-            worse.push(format!("{id} by {:.1} %", change * 100.0));
+            compared.worse.push(format!("{id} by {percent:.1} %"));
+        } else if change < -limit {
+            compared
+                .stale
+                .push(format!("{id} fell by {:.1} %", -percent));
         }
     }
-    (lines, worse)
+    compared
 }
 
 #[cfg(test)]
@@ -177,16 +210,28 @@ mod tests {
 
     #[test]
     fn growth_beyond_the_limit_is_refused() {
-        let (lines, worse) = compare(&counts(100), &counts(106));
-        assert_eq!(worse, ["tell by 6.0 %"]);
-        assert_eq!(lines.len(), ROWS.len() + 2);
-        assert!(compare(&counts(100), &counts(104)).1.is_empty());
-        assert!(compare(&counts(100), &counts(50)).1.is_empty());
+        let compared = compare(&counts(100), &counts(106));
+        assert_eq!(compared.worse, ["tell by 6.0 %"]);
+        assert_eq!(compared.lines.len(), ROWS.len() + 2);
+        assert!(compared.verdict().is_err());
+        assert_eq!(compare(&counts(100), &counts(104)).verdict(), Ok(()));
+    }
+
+    #[test]
+    fn accepted_count_that_the_code_left_behind_is_refused() {
+        assert_eq!(compare(&counts(100), &counts(96)).verdict(), Ok(()));
+        let compared = compare(&counts(100), &counts(71));
+        assert_eq!(compared.stale, ["tell fell by 29.0 %"]);
+        let said = compared
+            .verdict()
+            .expect_err("a regression of 40 % would pass");
+        assert!(said.contains("cargo xtask gate --save"), "{said}");
     }
 
     #[test]
     fn row_that_was_never_accepted_is_refused() {
-        let (_, worse) = compare(&json!({ "counts": {} }), &counts(100));
-        assert_eq!(worse.len(), ROWS.len() + 1);
+        let compared = compare(&json!({ "counts": {} }), &counts(100));
+        assert_eq!(compared.worse.len(), ROWS.len() + 1);
+        assert!(compared.verdict().is_err());
     }
 }

@@ -5,6 +5,7 @@
 
 mod asan;
 mod bench;
+mod benches;
 mod binaries;
 mod bugs;
 mod chaos;

@@ -31,11 +31,38 @@ pub(crate) fn plain_table(rows: &[Value]) -> String {
             let cell = value(rows, id, subject).map_or_else(|| "-".to_owned(), figure);
             let _ = write!(text, "{cell:>10}");
         }
-        if let Some(times) = first_peer.and_then(|peer| times(rows, id, peer)) {
-            let _ = write!(text, "{:>12}", ratio(times));
+        let beside = first_peer.and_then(|peer| ratio_cell(rows, id, peer, Placement::Pinned));
+        let _ = write!(text, "  {:>10}", beside.unwrap_or_default());
+        let beside = first_peer.and_then(|peer| ratio_cell(rows, id, peer, Placement::Unpinned));
+        if let Some(beside) = beside {
+            let _ = write!(text, "  unpinned {beside}");
         }
     }
-    text
+    let _ = write!(text, "{}", plain_circumstances(rows, &subjects));
+    match machine(rows) {
+        says if says.is_empty() => text,
+        says => format!("{text}\n\n{}", says.trim()),
+    }
+}
+
+/// What the rows depend on, for a terminal; nothing if they do not say it.
+fn plain_circumstances(rows: &[Value], subjects: &[&str]) -> String {
+    let mut text = String::new();
+    for id in ids(rows) {
+        let cell = |subject| circumstances(rows, id, subject, Placement::Pinned);
+        if subjects.iter().all(|subject| cell(subject).is_none()) {
+            continue;
+        }
+        let _ = write!(text, "\n{id:<30}");
+        for subject in subjects {
+            let cell = cell(subject).unwrap_or_else(|| "-".to_owned());
+            let _ = write!(text, "{cell:>16}");
+        }
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("\n\nsleeps of threads in an operation / processors in use{text}")
 }
 
 /// The page that shows all parts.
@@ -49,7 +76,7 @@ pub(crate) fn page(all: &Map<String, Value>) -> String {
             text,
             "\n## {title}\n\n{}\n\n{}\n",
             run(&held["run"]),
-            wrapped(what)
+            wrapped(&format!("{what}{}", machine(rows)))
         );
         for (unit, says) in UNITS {
             let of_unit: Vec<Value> = rows
@@ -60,11 +87,14 @@ pub(crate) fn page(all: &Map<String, Value>) -> String {
             if of_unit.is_empty() {
                 continue;
             }
-            let ratios = ratio_table(&of_unit);
-            if !ratios.is_empty() {
-                let _ = write!(text, "\n{}:\n\n{ratios}", says.ratios);
+            for placement in [Placement::Pinned, Placement::Unpinned] {
+                let ratios = ratio_table(&of_unit, placement);
+                if !ratios.is_empty() {
+                    let _ = write!(text, "\n{}{}:\n\n{ratios}", says.ratios, placement.says());
+                }
             }
             let _ = write!(text, "\n{}:\n\n{}", says.figures, figure_table(&of_unit));
+            let _ = write!(text, "{}", circumstance_tables(&of_unit));
         }
         let _ = write!(text, "\n{}{}", legend(part, rows), reasons(rows));
     }
@@ -99,6 +129,19 @@ fn run(run: &Value) -> String {
     ))
 }
 
+/// What the rows say of the machine that they depend on.
+fn machine(rows: &[Value]) -> String {
+    let of = |key: &str| rows.iter().find_map(|row| row[key].as_f64());
+    let (Some(crossing), Some(waking)) = (of("crossing"), of("waking")) else {
+        return String::new();
+    };
+    format!(
+        " On this machine a cache line takes {crossing:.0} ns to the other processor and back, and \
+         a thread that sleeps runs there after {:.0} us.",
+        waking / 1000.0
+    )
+}
+
 /// How the tables of a unit are introduced.
 struct Says {
     ratios: &'static str,
@@ -111,6 +154,13 @@ const UNITS: &[(&str, Says)] = &[
         Says {
             ratios: "How many times faster `strowger` is",
             figures: "Nanoseconds for one operation",
+        },
+    ),
+    (
+        "us",
+        Says {
+            ratios: "How many times less late `strowger` is",
+            figures: "Microseconds late",
         },
     ),
     (
@@ -157,13 +207,88 @@ const UNITS: &[(&str, Says)] = &[
     ),
 ];
 
+/// Where the workers of a figure ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placement {
+    /// Each on a processor of its own.
+    Pinned,
+    /// Where the system put them.
+    Unpinned,
+}
+
+impl Placement {
+    fn says(self) -> &'static str {
+        match self {
+            Self::Pinned => "",
+            Self::Unpinned => ", with workers that the system places",
+        }
+    }
+
+    /// The part of a row that is about it.
+    fn of(self, row: &Value) -> &Value {
+        match self {
+            Self::Pinned => row,
+            Self::Unpinned => &row["unpinned"],
+        }
+    }
+}
+
 /// Ours as a ratio to each peer; nothing when there is no ratio.
-fn ratio_table(rows: &[Value]) -> String {
+fn ratio_table(rows: &[Value], placement: Placement) -> String {
     let mut peers = subjects(rows);
     peers.retain(|name| *name != OURS);
     table(rows, &peers, "to ", |id, peer| {
-        times(rows, id, peer).map(ratio)
+        ratio_cell(rows, id, peer, placement)
     })
+}
+
+/// How many times the figure of a peer is ours: the median of several processes with the least and
+/// the most, or what one process found.
+fn ratio_cell(rows: &[Value], id: &str, peer: &str, placement: Placement) -> Option<String> {
+    let row = placement.of(row_of(rows, id, peer)?);
+    let Some(middle) = row["ratio"].as_f64() else {
+        let one_process = placement == Placement::Pinned && row["processes"].is_null();
+        return one_process.then(|| times(rows, id, peer).map(ratio))?;
+    };
+    let (least, most) = (row["ratio_min"].as_f64()?, row["ratio_max"].as_f64()?);
+    let digits = |times: f64| ratio(times).trim_end_matches('x').to_owned();
+    Some(format!(
+        "{} ({}-{})",
+        ratio(middle),
+        digits(least),
+        digits(most)
+    ))
+}
+
+/// How often a thread goes to sleep in an operation, and how many processors the process has in
+/// use meanwhile.
+fn circumstances(rows: &[Value], id: &str, subject: &str, placement: Placement) -> Option<String> {
+    let row = placement.of(row_of(rows, id, subject)?);
+    let (sleeps, processors) = (row["sleeps"].as_f64()?, row["processors"].as_f64()?);
+    let sleeps = match sleeps {
+        0.0..0.0005 => "0".to_owned(),
+        0.0005..1.0 => format!("{sleeps:.3}"),
+        _ => format!("{sleeps:.1}"),
+    };
+    Some(format!("{sleeps} / {processors:.1}"))
+}
+
+fn circumstance_tables(rows: &[Value]) -> String {
+    let mut text = String::new();
+    for placement in [Placement::Pinned, Placement::Unpinned] {
+        let table = table(rows, &subjects(rows), "", |id, subject| {
+            circumstances(rows, id, subject, placement)
+        });
+        if !table.is_empty() {
+            let _ = write!(
+                text,
+                "\nTimes that a thread goes to sleep in one operation / processors in use{}:\n\n\
+                 {table}",
+                placement.says()
+            );
+        }
+    }
+    text
 }
 
 fn figure_table(rows: &[Value]) -> String {
@@ -324,10 +449,12 @@ fn subjects(rows: &[Value]) -> Vec<&str> {
 }
 
 fn value(rows: &[Value], id: &str, subject: &str) -> Option<f64> {
-    let row = rows
-        .iter()
-        .find(|row| row["id"] == id && row["subject"] == subject)?;
-    row["value"].as_f64()
+    row_of(rows, id, subject)?["value"].as_f64()
+}
+
+fn row_of<'a>(rows: &'a [Value], id: &str, subject: &str) -> Option<&'a Value> {
+    let mut rows = rows.iter();
+    rows.find(|row| row["id"] == id && row["subject"] == subject)
 }
 
 fn figure(value: f64) -> String {
@@ -395,6 +522,31 @@ mod tests {
             page.lines().all(|line| line.chars().count() <= 100),
             "{page}"
         );
+    }
+
+    #[test]
+    fn ratio_of_several_processes_shows_how_far_they_lie_apart() {
+        let mut rows = rows();
+        let tokio = &mut rows[0];
+        tokio["processes"] = json!(5);
+        tokio["ratio"] = json!(3.2);
+        (tokio["ratio_min"], tokio["ratio_max"]) = (json!(2.8), json!(11.0));
+        (tokio["sleeps"], tokio["processors"]) = (json!(0.25), json!(1.86));
+        (tokio["crossing"], tokio["waking"]) = (json!(104.0), json!(52_400.0));
+        tokio["unpinned"] = json!({ "ratio": 1.0, "ratio_min": 0.9, "ratio_max": 1.1 });
+        let plain = plain_table(&rows);
+        assert!(
+            plain.contains("3.2x (2.8-11)  unpinned 1.0x (0.9-1.1)"),
+            "{plain}"
+        );
+        assert!(plain.contains("0.250 / 1.9"), "{plain}");
+        assert!(plain.contains("takes 104 ns to"), "{plain}");
+        assert!(plain.contains("after 52 us"), "{plain}");
+        let all = json!({ "runtime": { "run": {}, "rows": rows } });
+        let page = page(all.as_object().expect("an object"));
+        assert!(page.contains("| `tell` | 3.2x (2.8-11) |"), "{page}");
+        assert!(page.contains("| `tell` | 1.0x (0.9-1.1) |"), "{page}");
+        assert!(page.contains("| `tell` | 0.250 / 1.9 |"), "{page}");
     }
 
     #[test]

@@ -305,3 +305,67 @@ async fn node_that_has_lost_something_says_so() {
     assert!(heard[0].loss.groups_missing > 0, "{:?}", heard[0]);
     assert!((7..9).contains(&node.sessions(&SessionFilter::default()).len()));
 }
+
+/// The facts of `kind` in the text beside a fixture, each split at its tabs.
+fn facts<'a>(text: &'a str, kind: &str) -> Vec<Vec<&'a str>> {
+    let lines = text.lines().map(|line| line.split('\t').collect());
+    let mut facts: Vec<Vec<&str>> = lines.collect();
+    facts.retain(|fact| fact[0] == kind);
+    facts
+}
+
+#[tokio::test]
+async fn store_of_an_earlier_build_opens_with_exactly_its_sessions_and_rules() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/stores/format-1");
+    for (name, durability) in [("process", Durability::Process), ("disk", Durability::Disk)] {
+        let folder = tempfile::tempdir().unwrap();
+        let unpacked = std::process::Command::new("tar")
+            .arg("-xzf")
+            .arg(fixtures.join(format!("{name}.tar.gz")))
+            .arg("-C")
+            .arg(folder.path())
+            .status();
+        assert!(unpacked.unwrap().success());
+        let text = std::fs::read_to_string(fixtures.join(format!("{name}.tsv"))).unwrap();
+        let sessions = facts(&text, "session");
+        assert_eq!(sessions.len(), 6);
+
+        // The second life finds what the first one wrote over.
+        for _ in 0..2 {
+            let life = Life::begin(&config(folder.path(), durability)).await;
+            assert_eq!(life.node.store().loss, None);
+            let recovery = life.node.recovery().to_string();
+            assert_eq!(facts(&text, "recovery"), [["recovery", &recovery]]);
+            let described = life.node.pfds();
+            assert_eq!(described.len(), 1);
+            assert_eq!(described[0].application, "video");
+            let flow = "permit out ip from 198.51.100.0/24 to assigned";
+            assert!(described[0].contents[0].ends_with(flow), "{described:?}");
+            let listed = life.listed();
+            assert_eq!(listed.len(), sessions.len());
+            for ((info, rules), fact) in listed.iter().zip(&sessions) {
+                let rules = rules.as_ref().unwrap();
+                let hex: String = rules.iter().map(|byte| format!("{byte:02x}")).collect();
+                let (seid, peer_seid) = (info.seid.0.to_string(), info.peer_seid.0.to_string());
+                assert_eq!(&fact[1..], [&seid, &peer_seid, &info.node, &hex]);
+                assert!(life.system.find(info.path.as_str()).is_some(), "{info:?}");
+            }
+            // The one with a QER and a URR, the one whose rules were replaced.
+            assert_eq!(
+                (&listed[1].0.urrs[..], &listed[1].0.qers[..]),
+                (&[1][..], &[1][..])
+            );
+            assert_eq!(
+                (&listed[4].0.pdrs[..], &listed[4].0.fars[..]),
+                (&[1, 3][..], &[1, 2, 3][..])
+            );
+            let peers = life.node.associations();
+            let peers: Vec<_> = peers
+                .iter()
+                .map(|peer| (&*peer.node, peer.sessions))
+                .collect();
+            assert_eq!(peers, [("127.0.0.2", 5), ("127.0.0.3", 1)]);
+            life.end().await;
+        }
+    }
+}

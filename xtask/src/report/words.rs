@@ -11,18 +11,27 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
     (
         "runtime",
         "Runtime",
-        "Counters that add numbers, on two workers, each pinned to a processor of its own; every \
-         subject runs the same work, and the sums are compared. Each figure is the median of \
-         interleaved rounds. `tokio` is a task and a channel written by hand, without \
-         supervision, names or deadlines; `actix` runs on two arbiters, actors and \
-         driver on the first. Strowger runs as it comes: statistics, guards \
-         against panics, a deadline on every question.",
+        "Counters that add numbers, on two workers; every subject runs the same work, and the \
+         sums are compared. Five processes measure each row with workers that stay on a processor \
+         of their own, and five with workers that the system places. In a process the subjects \
+         take turns, in an order that moves on with every round and process. A figure is the \
+         median of the processes with pinned workers; a ratio is taken within a process, and the \
+         least and the most of the processes stand in brackets. What a row depends on stands \
+         below it: how often a thread goes to sleep in an operation, and how many processors the \
+         process has in use meanwhile. At one processor the work follows one thread, and no cache \
+         line moves; at two it crosses over, and where threads sleep besides, the figure is that \
+         of waking them. `tokio` is a task and a channel written by hand, without supervision, \
+         names or deadlines; `actix` runs on two arbiters, actors and driver on the first. \
+         Strowger runs as it comes: statistics, guards against panics, a supervisor, and a \
+         deadline on every question. No peer has a deadline on a question here, and none but the \
+         restart rows runs under supervision.",
     ),
     (
         "scale",
         "Many actors, growing load",
         "The rows that the plots are drawn from; two pinned workers, one subject after the other \
-         at each point. ![Messages handled in a second, by number of actors](throughput.svg) \
+         at each point, the median of five processes. \
+         ![Messages handled in a second, by number of actors](throughput.svg) \
          ![Latency of an answer under load, p50](latency-p50.svg) \
          ![Latency of an answer under load, p99](latency-p99.svg)",
     ),
@@ -114,7 +123,37 @@ pub(super) const IDS: &[(&str, &str)] = &[
     (
         "ask_busy",
         "the same, while another task tells that actor bursts of sixteen numbers and waits until \
-         each burst is handled",
+         each burst is handled; neither task gives way by itself, so a runtime whose answers come \
+         at once has to see to it that the other task runs",
+    ),
+    (
+        "ask_from_actor",
+        "an actor asks another within a handler, one question at a time; by hand, a task asks a \
+         task. `strowger` arms a deadline for each question and looks for rings of questions",
+    ),
+    (
+        "scatter_8",
+        "one task asks eight actors at once, each of which computes for 50 us, and waits for all \
+         answers. It is work of processors: 200 us is what two of them need at best, 400 us is one \
+         after the other",
+    ),
+    (
+        "timeout_overrun",
+        "a task asks an actor that computes for 10 us, again and again, within \
+         `tokio::time::timeout` of 20 ms: how much later than that it ends; whoever has not ended \
+         after two seconds gives up by itself. Timers of tokio count milliseconds",
+    ),
+    (
+        "neighbour_p99",
+        "so many actors for each worker compute for 100 us at each message and tell themselves \
+         the next one; a task on the same runtime sleeps for a millisecond, again and again: how \
+         much later it wakes, one of a hundred times. Two workers are then never idle; actors that \
+         let nobody else run end by themselves after a second",
+    ),
+    (
+        "neighbour_udp_p99",
+        "the same; a task reads the datagram that a thread outside sends every millisecond, and \
+         sends it back: the time from its sending to its being read",
     ),
     (
         "ask_other_worker",

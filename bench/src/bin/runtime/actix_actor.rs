@@ -7,11 +7,14 @@ use std::future::Future;
 use std::sync::mpsc;
 
 use actix::ActorContext;
-use actix::{Actor, Addr, Arbiter, ArbiterHandle, Context, Handler, Message, Supervisor, System};
+use actix::{
+    Actor, Addr, Arbiter, ArbiterHandle, AtomicResponse, Context, Handler, Message, Supervisor,
+    System, WrapFuture,
+};
 use tokio::sync::oneshot;
 
-use crate::counter::{Counter, Failure, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::counter::{Counter, Failure, Toil, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
 /// Actors of actix.
@@ -58,6 +61,12 @@ struct Get(u64);
 struct Pass(Token);
 /// Passes a number on.
 struct Fan(u64);
+/// Computes.
+struct Compute(Toil);
+/// Computes, again and again.
+struct Churn(Toil);
+/// Asks its peer so many questions.
+struct Query(u64);
 /// Fails.
 struct Fail;
 /// Begins anew.
@@ -79,6 +88,18 @@ impl Message for Pass {
 
 impl Message for Fan {
     type Result = ();
+}
+
+impl Message for Compute {
+    type Result = u64;
+}
+
+impl Message for Churn {
+    type Result = ();
+}
+
+impl Message for Query {
+    type Result = u64;
 }
 
 impl Message for Fail {
@@ -126,6 +147,35 @@ impl Handler<Fan> for CounterActor {
         for peer in self.counter.peers() {
             peer.do_send(Add(msg.0));
         }
+    }
+}
+
+impl Handler<Compute> for CounterActor {
+    type Result = u64;
+
+    fn handle(&mut self, msg: Compute, _cx: &mut Context<Self>) -> u64 {
+        msg.0.compute()
+    }
+}
+
+impl Handler<Churn> for CounterActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Churn, _cx: &mut Context<Self>) {
+        if let Some(me) = self.counter.churn(msg.0) {
+            me.do_send(msg);
+        }
+    }
+}
+
+impl Handler<Query> for CounterActor {
+    type Result = AtomicResponse<Self, u64>;
+
+    fn handle(&mut self, msg: Query, _cx: &mut Context<Self>) -> Self::Result {
+        let peer = self.counter.peers()[0].clone();
+        let answer = async move { questions::<Actix>(&peer, msg.0).await };
+        // It handles nothing else meanwhile, as the others do.
+        AtomicResponse::new(Box::pin(answer.into_actor(self)))
     }
 }
 
@@ -219,6 +269,18 @@ impl Subject for Actix {
 
     async fn fan(to: &Self::Ref, value: u64) {
         to.do_send(Fan(value));
+    }
+
+    async fn compute(to: &Self::Ref, toil: Toil) -> u64 {
+        to.send(Compute(toil)).await.expect("the actor answers")
+    }
+
+    async fn churn(to: &Self::Ref, toil: Toil) {
+        to.do_send(Churn(toil));
+    }
+
+    async fn query(to: &Self::Ref, count: u64) -> u64 {
+        to.send(Query(count)).await.expect("the actor answers")
     }
 
     async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {

@@ -1,8 +1,10 @@
 //! The actor that every subject runs: it counts, passes on, and fails when it is told to.
 
 use std::fmt;
-use std::sync::Arc;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -16,6 +18,8 @@ pub struct Wiring<R> {
     pub report: Option<oneshot::Sender<u64>>,
     /// What many report to together, each time that so many numbers are seen.
     pub finish: Option<Arc<Finish>>,
+    /// Until when a counter that is busy with itself goes on.
+    pub until: Option<Instant>,
 }
 
 /// A line that many actors cross, each with its sum.
@@ -54,6 +58,7 @@ impl<R> Default for Wiring<R> {
             expected: u64::MAX,
             report: None,
             finish: None,
+            until: None,
         }
     }
 }
@@ -107,6 +112,17 @@ impl<R> Counter<R> {
         self.wiring.peers.first().map(|next| (next, token))
     }
 
+    /// Computes, and goes on with it until its time is over or it has no peer: the actor itself.
+    pub fn churn(&mut self, toil: Toil) -> Option<&R> {
+        self.add(1);
+        toil.compute();
+        let over = self
+            .wiring
+            .until
+            .is_some_and(|until| until <= Instant::now());
+        self.wiring.peers.first().filter(|_| !over)
+    }
+
     /// Where numbers are passed on to.
     #[inline]
     pub fn peers(&self) -> &[R] {
@@ -142,6 +158,42 @@ pub struct Token {
     pub left: u64,
     /// Hops done.
     pub hops: u64,
+}
+
+/// Work that keeps a processor for some time: arithmetic, so that whoever is not running does not
+/// get on with it.
+#[derive(Debug, Clone, Copy)]
+pub struct Toil {
+    steps: u64,
+}
+
+impl Toil {
+    /// As much as takes so long on a processor of this machine that does nothing else.
+    pub fn lasting(time: Duration) -> Self {
+        static STEPS_IN_A_MILLISECOND: OnceLock<f64> = OnceLock::new();
+        let speed = STEPS_IN_A_MILLISECOND.get_or_init(|| {
+            const STEPS: u64 = 200_000;
+            let tries = (0..50).map(|_| {
+                let start = Instant::now();
+                black_box(Self { steps: STEPS }.compute());
+                start.elapsed()
+            });
+            let least = tries.min().unwrap_or_default();
+            STEPS as f64 / least.as_secs_f64() / 1000.0
+        });
+        Self {
+            steps: (speed * time.as_secs_f64() * 1000.0) as u64,
+        }
+    }
+
+    /// Does it; the result is the same each time.
+    pub fn compute(self) -> u64 {
+        let step = |x: u64, _| {
+            x.wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407)
+        };
+        (0..black_box(self.steps)).fold(1, |x, at| black_box(step(x, at)))
+    }
 }
 
 /// How a counter is made to fail.

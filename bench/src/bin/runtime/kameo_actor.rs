@@ -9,8 +9,8 @@ use kameo::error::Infallible;
 use kameo::mailbox::{self, MailboxReceiver, MailboxSender};
 use kameo::message::{Context, Message};
 
-use crate::counter::{Counter, Failure, Planted, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
 /// Sends where it stands: an `async fn` around it would copy the message once more.
@@ -57,6 +57,12 @@ pub struct Get(u64);
 pub struct Pass(Token);
 /// Passes a number on.
 pub struct Fan(u64);
+/// Computes.
+pub struct Compute(Toil);
+/// Computes, again and again.
+pub struct Churn(Toil);
+/// Asks its peer so many questions.
+pub struct Query(u64);
 /// Fails.
 pub struct Fail(Failure);
 /// Begins anew.
@@ -95,6 +101,32 @@ impl Message<Fan> for CounterActor {
         for peer in self.0.peers() {
             send!(peer, Add(msg.0));
         }
+    }
+}
+
+impl Message<Compute> for CounterActor {
+    type Reply = u64;
+
+    async fn handle(&mut self, msg: Compute, _cx: &mut Context<Self, u64>) -> u64 {
+        msg.0.compute()
+    }
+}
+
+impl Message<Churn> for CounterActor {
+    type Reply = ();
+
+    async fn handle(&mut self, msg: Churn, _cx: &mut Context<Self, ()>) {
+        if let Some(me) = self.0.churn(msg.0) {
+            send!(me, msg);
+        }
+    }
+}
+
+impl Message<Query> for CounterActor {
+    type Reply = u64;
+
+    async fn handle(&mut self, msg: Query, _cx: &mut Context<Self, u64>) -> u64 {
+        questions::<Kameo>(&self.0.peers()[0], msg.0).await
     }
 }
 
@@ -159,6 +191,20 @@ impl Subject for Kameo {
 
     async fn fan(to: &Self::Ref, value: u64) {
         send!(to, Fan(value));
+    }
+
+    async fn compute(to: &Self::Ref, toil: Toil) -> u64 {
+        let answer = to.ask(Compute(toil)).send().await;
+        answer.expect("the actor answers")
+    }
+
+    async fn churn(to: &Self::Ref, toil: Toil) {
+        send!(to, Churn(toil));
+    }
+
+    async fn query(to: &Self::Ref, count: u64) -> u64 {
+        let answer = to.ask(Query(count)).send().await;
+        answer.expect("the actor answers")
     }
 
     async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {

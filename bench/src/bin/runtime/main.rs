@@ -13,17 +13,17 @@ mod xtra_actor;
 
 use std::future::Future;
 
-use strowger_bench::{Case, Counting, Pick, Plan, workers};
+use strowger_bench::{Case, Counting, Machine, Pick, Plan, workers};
 
 use crate::counter::Planted;
 use crate::subject::{Room, Seat, Seats, Subject};
-use crate::work::{Crowd, Quantile, Work};
+use crate::work::{Crowd, Neighbour, Quantile, Work};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 fn main() {
-    let plan = Plan::from_args(&["runtime", "scale"], Pick::Median);
+    let plan = Plan::from_args(&["runtime", "scale"], Pick::Median).on(Machine::measure());
     be_silent_about_planted_panics();
     let (both, one, other) = (workers(0, 2), workers(0, 1), workers(1, 1));
     let together = Seats {
@@ -45,6 +45,12 @@ fn main() {
             _ => &together,
         };
         plan.run(subjects.cases(work));
+    }
+    plan.run(together.each(&Overrun));
+    for who in [Neighbour::Timer, Neighbour::Socket] {
+        for busy in [1, 10] {
+            plan.run(together.each(&Late(who, busy)));
+        }
     }
 }
 
@@ -108,6 +114,10 @@ impl Subjects {
     /// A row with its bounded form beside it.
     fn cases(&self, work: Work) -> Vec<Case> {
         let unbounded = self.each(&Cell(work, Room::Unbounded, ""));
+        if work == Work::Scatter {
+            // Eight messages at a time know no bound.
+            return unbounded;
+        }
         let bounded = self.each(&Cell(work, Room::Bounded, "_bounded"));
         unbounded.into_iter().chain(bounded).collect()
     }
@@ -193,6 +203,35 @@ impl OfSubject for Latency {
         let subject = subject.clone();
         Case::counted(id, S::NAME, "ns", move || {
             drive(&subject, work::latency(subject.clone(), load, quantile))
+        })
+    }
+}
+
+/// A time-out around questions.
+struct Overrun;
+
+impl OfSubject for Overrun {
+    fn case<S: Subject>(&self, subject: &S) -> Case {
+        let subject = subject.clone();
+        Case::counted("timeout_overrun", S::NAME, "us", move || {
+            drive(&subject, work::timeout_overrun(subject.clone()))
+        })
+    }
+}
+
+/// A neighbour of so many busy actors on each worker.
+struct Late(Neighbour, usize);
+
+impl OfSubject for Late {
+    fn case<S: Subject>(&self, subject: &S) -> Case {
+        let Self(who, busy) = *self;
+        let name = match who {
+            Neighbour::Timer => "neighbour_p99",
+            Neighbour::Socket => "neighbour_udp_p99",
+        };
+        let subject = subject.clone();
+        Case::counted(format!("{name}/{busy}"), S::NAME, "us", move || {
+            drive(&subject, work::neighbour(subject.clone(), busy, who))
         })
     }
 }

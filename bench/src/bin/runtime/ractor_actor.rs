@@ -6,8 +6,8 @@ use ractor::rpc::CallResult;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::mpsc;
 
-use crate::counter::{Counter, Failure, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::counter::{Counter, Failure, Toil, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
 /// Actors of ractor; their mailboxes have no bound.
@@ -20,6 +20,9 @@ pub enum Msg {
     Get(u64, RpcReplyPort<u64>),
     Pass(Token),
     Fan(u64),
+    Compute(Toil, RpcReplyPort<u64>),
+    Churn(Toil),
+    Query(u64, RpcReplyPort<u64>),
     Fail(Failure),
     Wire(Box<Wiring<ActorRef<Msg>>>),
 }
@@ -59,6 +62,17 @@ impl Actor for CounterActor {
                 for peer in counter.peers() {
                     peer.send_message(Msg::Add(value))?;
                 }
+            }
+            Msg::Compute(toil, reply) => {
+                let _ = reply.send(toil.compute());
+            }
+            Msg::Churn(toil) => {
+                if let Some(me) = counter.churn(toil) {
+                    me.send_message(Msg::Churn(toil))?;
+                }
+            }
+            Msg::Query(count, reply) => {
+                let _ = reply.send(questions::<Ractor>(&counter.peers()[0], count).await);
             }
             Msg::Fail(failure) => return Err(failure.strike().into()),
             Msg::Wire(wiring) => counter.wire(*wiring),
@@ -103,6 +117,13 @@ fn send(to: &ActorRef<Msg>, msg: Msg) {
     assert!(to.send_message(msg).is_ok(), "the actor is running");
 }
 
+async fn call(to: &ActorRef<Msg>, msg: impl FnOnce(RpcReplyPort<u64>) -> Msg) -> u64 {
+    match to.call(msg, None).await {
+        Ok(CallResult::Success(answer)) => answer,
+        _ => panic!("the actor answers"),
+    }
+}
+
 impl Subject for Ractor {
     const NAME: &'static str = "ractor";
     type Ref = ActorRef<Msg>;
@@ -131,10 +152,7 @@ impl Subject for Ractor {
     }
 
     async fn ask(to: &ActorRef<Msg>, value: u64) -> u64 {
-        match to.call(|reply| Msg::Get(value, reply), None).await {
-            Ok(CallResult::Success(sum)) => sum,
-            _ => panic!("the actor answers"),
-        }
+        call(to, |reply| Msg::Get(value, reply)).await
     }
 
     async fn pass(to: &ActorRef<Msg>, token: Token) {
@@ -143,6 +161,18 @@ impl Subject for Ractor {
 
     async fn fan(to: &ActorRef<Msg>, value: u64) {
         send(to, Msg::Fan(value));
+    }
+
+    async fn compute(to: &ActorRef<Msg>, toil: Toil) -> u64 {
+        call(to, |reply| Msg::Compute(toil, reply)).await
+    }
+
+    async fn churn(to: &ActorRef<Msg>, toil: Toil) {
+        send(to, Msg::Churn(toil));
+    }
+
+    async fn query(to: &ActorRef<Msg>, count: u64) -> u64 {
+        call(to, |reply| Msg::Query(count, reply)).await
     }
 
     async fn wire(to: &ActorRef<Msg>, wiring: Wiring<ActorRef<Msg>>) {

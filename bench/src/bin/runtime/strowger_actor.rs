@@ -11,8 +11,8 @@ use strowger::{
     Strategy, Supervisor,
 };
 
-use crate::counter::{Counter, Failure, Planted, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
 /// Sends where it stands: an `async fn` around it would copy the message once more.
@@ -43,6 +43,9 @@ pub enum Msg {
     Get(u64, Reply<u64>),
     Pass(Token),
     Fan(u64),
+    Compute(Toil, Reply<u64>),
+    Churn(Toil),
+    Query(u64, Reply<u64>),
     Fail(Failure),
     Wire(Box<Wiring<ActorRef<Msg>>>),
 }
@@ -58,6 +61,32 @@ impl Request for Get {
 impl Accepts<Ask<Get>> for Msg {
     fn wrap(ask: Ask<Get>) -> Self {
         Self::Get(ask.request.0, ask.reply)
+    }
+}
+
+/// Asks for the result of a computation.
+struct Compute(Toil);
+
+impl Request for Compute {
+    type Reply = u64;
+}
+
+impl Accepts<Ask<Compute>> for Msg {
+    fn wrap(ask: Ask<Compute>) -> Self {
+        Self::Compute(ask.request.0, ask.reply)
+    }
+}
+
+/// Asks for the last answer to so many questions.
+struct Query(u64);
+
+impl Request for Query {
+    type Reply = u64;
+}
+
+impl Accepts<Ask<Query>> for Msg {
+    fn wrap(ask: Ask<Query>) -> Self {
+        Self::Query(ask.request.0, ask.reply)
     }
 }
 
@@ -91,6 +120,15 @@ impl<const ROOM: usize> Actor for CounterActor<ROOM> {
                 for peer in self.0.peers() {
                     send!(peer, Msg::Add(value));
                 }
+            }
+            Msg::Compute(toil, reply) => reply.send(toil.compute()),
+            Msg::Churn(toil) => {
+                if let Some(me) = self.0.churn(toil) {
+                    send!(me, Msg::Churn(toil));
+                }
+            }
+            Msg::Query(count, reply) => {
+                reply.send(questions::<Strowger>(&self.0.peers()[0], count).await);
             }
             Msg::Fail(failure) => return Err(failure.strike()),
             Msg::Wire(wiring) => self.0.wire(*wiring),
@@ -149,6 +187,18 @@ impl Subject for Strowger {
 
     async fn fan(to: &ActorRef<Msg>, value: u64) {
         send!(to, Msg::Fan(value));
+    }
+
+    async fn compute(to: &ActorRef<Msg>, toil: Toil) -> u64 {
+        to.ask(Compute(toil)).await.expect("the actor answers")
+    }
+
+    async fn churn(to: &ActorRef<Msg>, toil: Toil) {
+        send!(to, Msg::Churn(toil));
+    }
+
+    async fn query(to: &ActorRef<Msg>, count: u64) -> u64 {
+        to.ask(Query(count)).await.expect("the actor answers")
     }
 
     async fn wire(to: &ActorRef<Msg>, wiring: Wiring<ActorRef<Msg>>) {

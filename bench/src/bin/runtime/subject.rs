@@ -6,7 +6,7 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::counter::{Failure, Token, Wiring};
+use crate::counter::{Failure, Toil, Token, Wiring};
 use crate::work::Work;
 
 /// How much a mailbox takes.
@@ -98,6 +98,13 @@ pub trait Subject: Clone + Send + Sync + 'static {
     fn pass(to: &Self::Ref, token: Token) -> impl Future<Output = ()> + Send;
     /// Has the number told to all peers of a counter.
     fn fan(to: &Self::Ref, value: u64) -> impl Future<Output = ()> + Send;
+    /// Has a counter compute, and waits for the result.
+    fn compute(to: &Self::Ref, toil: Toil) -> impl Future<Output = u64> + Send;
+    /// Calls `Counter::churn`, and does not wait for it: the counter tells itself the same again.
+    fn churn(to: &Self::Ref, toil: Toil) -> impl Future<Output = ()> + Send;
+    /// Has a counter ask its first peer, one question at a time, by [`questions`]; waits until it
+    /// has all answers, and returns the last one.
+    fn query(to: &Self::Ref, count: u64) -> impl Future<Output = u64> + Send;
     /// Calls `Counter::wire` and does not wait for it.
     fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) -> impl Future<Output = ()> + Send;
     /// Ends a counter and waits until it ended.
@@ -121,4 +128,15 @@ pub trait Subject: Clone + Send + Sync + 'static {
         });
         result
     }
+}
+
+/// Asks a counter that is empty, one question at a time; every answer is checked.
+pub async fn questions<S: Subject>(actor: &S::Ref, count: u64) -> u64 {
+    let mut sum = 0;
+    for value in 0..count {
+        sum += value;
+        let answer = S::ask(actor, value).await;
+        assert_eq!(answer, sum, "the answer belongs to the question");
+    }
+    sum
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::counter::{Counter, Failure, Planted, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
 /// Tasks and channels by hand.
@@ -27,6 +27,9 @@ pub enum Msg {
     Get(u64, oneshot::Sender<u64>),
     Pass(Token),
     Fan(u64),
+    Compute(Toil, oneshot::Sender<u64>),
+    Churn(Toil),
+    Query(u64, oneshot::Sender<u64>),
     Fail(Failure),
     Wire(Box<Wiring<Sender>>),
 }
@@ -74,6 +77,17 @@ async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), Planted> 
             for peer in counter.peers() {
                 send!(peer, Msg::Add(value));
             }
+        }
+        Msg::Compute(toil, reply) => {
+            let _ = reply.send(toil.compute());
+        }
+        Msg::Churn(toil) => {
+            if let Some(me) = counter.churn(toil) {
+                send!(me, Msg::Churn(toil));
+            }
+        }
+        Msg::Query(count, reply) => {
+            let _ = reply.send(questions::<Tokio>(&counter.peers()[0], count).await);
         }
         Msg::Fail(failure) => return Err(failure.strike()),
         Msg::Wire(wiring) => counter.wire(*wiring),
@@ -164,6 +178,22 @@ impl Subject for Tokio {
 
     async fn fan(to: &Sender, value: u64) {
         send!(to, Msg::Fan(value));
+    }
+
+    async fn compute(to: &Sender, toil: Toil) -> u64 {
+        let (reply, answer) = oneshot::channel();
+        send!(to, Msg::Compute(toil, reply));
+        answer.await.expect("the task answers")
+    }
+
+    async fn churn(to: &Sender, toil: Toil) {
+        send!(to, Msg::Churn(toil));
+    }
+
+    async fn query(to: &Sender, count: u64) -> u64 {
+        let (reply, answer) = oneshot::channel();
+        send!(to, Msg::Query(count, reply));
+        answer.await.expect("the task answers")
     }
 
     async fn wire(to: &Sender, wiring: Wiring<Sender>) {

@@ -1,9 +1,11 @@
 //! The work that every subject does, and how its result is checked.
 
 mod ask;
+mod crowding;
 mod life;
 mod pass;
 mod scale;
+mod scatter;
 mod tell;
 
 use strowger_bench::Sample;
@@ -11,6 +13,7 @@ use strowger_bench::Sample;
 use crate::counter::Failure;
 use crate::subject::{Room, Subject};
 
+pub use crowding::{Neighbour, neighbour, timeout_overrun};
 pub use life::heap_per_idle_actor;
 pub use scale::{ACTORS, Crowd, LOADS, Quantile, crowd, latency, throughput};
 
@@ -23,8 +26,12 @@ pub enum Work {
     Ask,
     /// The same, of an actor that others tell at the same time.
     AskBusy,
-    /// The same, of an actor on another worker.
+    /// An actor asks another in its handler.
+    AskFromActor,
+    /// The same as [`Work::Ask`], of an actor on another worker.
     AskOtherWorker,
+    /// One task asks eight actors at once, each of which computes.
+    Scatter,
     /// Two actors pass a token to and fro.
     Hop,
     /// A thousand actors pass a token round.
@@ -43,12 +50,14 @@ pub enum Work {
 
 impl Work {
     /// All rows, in the order of the table.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Tell(1),
         Self::Tell(4),
         Self::Ask,
         Self::AskBusy,
+        Self::AskFromActor,
         Self::AskOtherWorker,
+        Self::Scatter,
         Self::Hop,
         Self::RingHop,
         Self::FanOut(10),
@@ -67,7 +76,9 @@ impl Work {
             Self::Tell(_) => "tell_4_to_1",
             Self::Ask => "ask",
             Self::AskBusy => "ask_busy",
+            Self::AskFromActor => "ask_from_actor",
             Self::AskOtherWorker => "ask_other_worker",
+            Self::Scatter => "scatter_8",
             Self::Hop => "hop",
             Self::RingHop => "ring_hop",
             Self::FanOut(10) => "fan_out_10",
@@ -94,7 +105,9 @@ impl Work {
             Self::Tell(tellers) => tell::tell(subject, room, tellers, operations).await,
             Self::Ask => ask::ask(subject, room, operations).await,
             Self::AskBusy => ask::ask_busy(subject, room, operations).await,
+            Self::AskFromActor => ask::ask_from_actor(subject, room, operations).await,
             Self::AskOtherWorker => ask::ask_there(subject, room, operations).await,
+            Self::Scatter => scatter::scatter(subject, room, operations).await,
             Self::Hop => pass::ring(subject, room, 2, operations).await,
             Self::RingHop => pass::ring(subject, room, 1000, operations).await,
             Self::FanOut(leaves) => pass::fan_out(subject, room, leaves, operations).await,

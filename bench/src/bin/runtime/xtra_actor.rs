@@ -5,8 +5,8 @@ use std::future::Future;
 use tokio::task::JoinHandle;
 use xtra::{Actor, Address, Context, Handler, Mailbox};
 
-use crate::counter::{Counter, Failure, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised};
+use crate::counter::{Counter, Failure, Toil, Token, Wiring};
+use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
 /// Sends where it stands: an `async fn` around it would copy the message once more.
@@ -40,6 +40,12 @@ struct Get(u64);
 struct Pass(Token);
 /// Passes a number on.
 struct Fan(u64);
+/// Computes.
+struct Compute(Toil);
+/// Computes, again and again.
+struct Churn(Toil);
+/// Asks its peer so many questions.
+struct Query(u64);
 /// Begins anew.
 struct Wire(Box<Wiring<Address<CounterActor>>>);
 
@@ -76,6 +82,32 @@ impl Handler<Fan> for CounterActor {
         for peer in self.0.peers() {
             send!(peer, Add(msg.0));
         }
+    }
+}
+
+impl Handler<Compute> for CounterActor {
+    type Return = u64;
+
+    async fn handle(&mut self, msg: Compute, _cx: &mut Context<Self>) -> u64 {
+        msg.0.compute()
+    }
+}
+
+impl Handler<Churn> for CounterActor {
+    type Return = ();
+
+    async fn handle(&mut self, msg: Churn, _cx: &mut Context<Self>) {
+        if let Some(me) = self.0.churn(msg.0) {
+            send!(me, msg);
+        }
+    }
+}
+
+impl Handler<Query> for CounterActor {
+    type Return = u64;
+
+    async fn handle(&mut self, msg: Query, _cx: &mut Context<Self>) -> u64 {
+        questions::<Xtra>(&self.0.peers()[0], msg.0).await
     }
 }
 
@@ -130,6 +162,18 @@ impl Subject for Xtra {
 
     async fn fan(to: &Self::Ref, value: u64) {
         send!(to, Fan(value));
+    }
+
+    async fn compute(to: &Self::Ref, toil: Toil) -> u64 {
+        to.send(Compute(toil)).await.expect("the actor answers")
+    }
+
+    async fn churn(to: &Self::Ref, toil: Toil) {
+        send!(to, Churn(toil));
+    }
+
+    async fn query(to: &Self::Ref, count: u64) -> u64 {
+        to.send(Query(count)).await.expect("the actor answers")
     }
 
     async fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) {

@@ -29,6 +29,7 @@ mod replay;
 mod running;
 mod serve;
 mod store;
+mod store_fixture;
 mod terminal;
 mod tools;
 mod torture;

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use strowger_bench::Sample;
 
-use crate::subject::{Room, Seat, Subject};
+use crate::counter::Wiring;
+use crate::subject::{Room, Seat, Subject, questions};
 
 /// One task asks one actor that has nothing else to do.
 pub async fn ask<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
     let running = subject.spawn(room).await;
     assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
-    let time = questions::<S>(&running.actor, operations).await;
+    let time = timed_questions::<S>(&running.actor, operations).await;
     subject.stop(running).await;
     Sample {
         time,
@@ -30,7 +31,7 @@ pub async fn ask_there<S: Subject>(subject: S, room: Room, operations: u64) -> S
         running
     });
     let running = spawned.await.expect("the counter starts");
-    let time = questions::<S>(&running.actor, operations).await;
+    let time = timed_questions::<S>(&running.actor, operations).await;
     let there = subject.clone();
     let stopped = subject.task(Seat::There, async move { there.stop(running).await });
     stopped.await.expect("the counter stops");
@@ -41,15 +42,38 @@ pub async fn ask_there<S: Subject>(subject: S, room: Room, operations: u64) -> S
     }
 }
 
-async fn questions<S: Subject>(actor: &S::Ref, operations: u64) -> Duration {
-    let mut sum = 0;
+async fn timed_questions<S: Subject>(actor: &S::Ref, operations: u64) -> Duration {
     let start = Instant::now();
-    for value in 0..operations {
-        sum += value;
-        let answer = S::ask(actor, value).await;
-        assert_eq!(answer, sum, "the answer belongs to the question");
-    }
+    questions::<S>(actor, operations).await;
     start.elapsed()
+}
+
+/// An actor asks another, one question at a time, within one message; by hand a task asks a task.
+pub async fn ask_from_actor<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+    let asked = subject.spawn(room).await;
+    let asking = subject.spawn(room).await;
+    let wiring = Wiring {
+        peers: vec![asked.actor.clone()],
+        ..Wiring::default()
+    };
+    S::wire(&asking.actor, wiring).await;
+    assert_eq!(
+        S::query(&asking.actor, 0).await,
+        0,
+        "the asking actor is wired"
+    );
+    let start = Instant::now();
+    let sum = S::query(&asking.actor, operations).await;
+    let time = start.elapsed();
+    assert_eq!(sum, operations * (operations - 1) / 2, "all were answered");
+    S::wire(&asking.actor, Wiring::default()).await;
+    subject.stop(asking).await;
+    subject.stop(asked).await;
+    Sample {
+        time,
+        done: operations,
+        checked: operations,
+    }
 }
 
 /// Another task tells the same actor all the while: sixteen numbers, and when they are handled the
@@ -68,8 +92,6 @@ pub async fn ask_busy<S: Subject>(subject: S, room: Room, operations: u64) -> Sa
             }
             told += BURST;
             S::ask(&actor, 0).await;
-            // Answers that are there at once must not keep the asking task from running.
-            tokio::task::consume_budget().await;
         }
         told
     });

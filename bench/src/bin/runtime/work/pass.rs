@@ -24,7 +24,7 @@ pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u
             peers: vec![actors[(at + 1) % size].actor.clone()],
             expected: u64::MAX,
             report: report.take_if(|_| last),
-            finish: None,
+            ..Wiring::default()
         };
         S::wire(&running.actor, wiring).await;
     }
@@ -67,7 +67,7 @@ pub async fn fan_out<S: Subject>(subject: S, room: Room, size: usize, operations
             peers: Vec::new(),
             expected: rounds,
             report: Some(report),
-            finish: None,
+            ..Wiring::default()
         };
         S::wire(&running.actor, wiring).await;
         assert_eq!(S::ask(&running.actor, 0).await, 0, "the leaf is wired");
@@ -78,7 +78,7 @@ pub async fn fan_out<S: Subject>(subject: S, room: Room, size: usize, operations
         peers: leaves.iter().map(|leaf| leaf.actor.clone()).collect(),
         expected: u64::MAX,
         report: None,
-        finish: None,
+        ..Wiring::default()
     };
     S::wire(&hub.actor, wiring).await;
     assert_eq!(S::ask(&hub.actor, 0).await, 0, "the hub is wired");

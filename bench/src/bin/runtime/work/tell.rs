@@ -18,7 +18,7 @@ pub async fn tell<S: Subject>(subject: S, room: Room, tellers: u64, operations: 
         peers: Vec::new(),
         expected: done,
         report: Some(report),
-        finish: None,
+        ..Wiring::default()
     };
     S::wire(&running.actor, wiring).await;
     assert_eq!(S::ask(&running.actor, 0).await, 0, "the counter is wired");

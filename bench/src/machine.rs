@@ -1,0 +1,102 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use crate::pin;
+
+/// What every row about two threads depends on, whoever the subject is.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// How long a cache line takes to the other processor and back. Two threads of one core, two
+    /// cores of one chip and two chips are 20, 100 and 300 nanoseconds apart.
+    pub crossing: Duration,
+    /// How long it takes until a thread that sleeps runs on the other processor. It is the host's
+    /// price in a virtual machine whose idle processors do not look out for work.
+    pub waking: Duration,
+}
+
+impl Machine {
+    /// Measures both, in some twenty milliseconds; the middle of several tries.
+    ///
+    /// # Panics
+    /// When the system starts no thread.
+    #[must_use]
+    pub fn measure() -> Self {
+        Self {
+            crossing: crossing(),
+            waking: waking(),
+        }
+    }
+}
+
+fn crossing() -> Duration {
+    const ROUNDS: u32 = 2000;
+    let ball = Arc::new(AtomicU32::new(0));
+    let both = Arc::new(Barrier::new(2));
+    let (other, start) = (Arc::clone(&ball), Arc::clone(&both));
+    let returning = std::thread::spawn(move || {
+        pin(1);
+        start.wait();
+        for round in 0..10 * ROUNDS {
+            await_value(&other, 2 * round + 1);
+            other.store(2 * round + 2, Ordering::Release);
+        }
+    });
+    let throwing = std::thread::spawn(move || {
+        pin(0);
+        both.wait();
+        let mut tries = Vec::new();
+        for a_try in 0..10 {
+            let start = Instant::now();
+            for round in a_try * ROUNDS..(a_try + 1) * ROUNDS {
+                ball.store(2 * round + 1, Ordering::Release);
+                await_value(&ball, 2 * round + 2);
+            }
+            tries.push(start.elapsed() / ROUNDS);
+        }
+        middle(tries)
+    });
+    let crossing = throwing.join().expect("the ball comes back");
+    returning.join().expect("the ball comes back");
+    crossing
+}
+
+/// Spins, and gives way now and then where both threads have one processor.
+fn await_value(ball: &AtomicU32, value: u32) {
+    let mut spins = 0_u32;
+    while ball.load(Ordering::Acquire) != value {
+        spins += 1;
+        if spins.is_multiple_of(10_000) {
+            std::thread::yield_now();
+        }
+        std::hint::spin_loop();
+    }
+}
+
+fn waking() -> Duration {
+    const TRIES: u32 = 21;
+    let epoch = Instant::now();
+    let (sender, receiver) = std::sync::mpsc::channel::<Duration>();
+    let sleeper = std::thread::spawn(move || {
+        pin(1);
+        let woken = |sent| epoch.elapsed().saturating_sub(sent);
+        middle(receiver.into_iter().map(woken).collect())
+    });
+    let waker = std::thread::spawn(move || {
+        pin(0);
+        for _ in 0..TRIES {
+            // Long enough for the other thread, and its processor, to fall asleep.
+            std::thread::sleep(Duration::from_micros(500));
+            if sender.send(epoch.elapsed()).is_err() {
+                break;
+            }
+        }
+    });
+    waker.join().expect("it wakes");
+    sleeper.join().expect("it is woken")
+}
+
+fn middle(mut tries: Vec<Duration>) -> Duration {
+    tries.sort();
+    tries[tries.len() / 2]
+}
