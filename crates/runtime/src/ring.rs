@@ -1,14 +1,16 @@
 //! Rings of asks: an actor that waits, inside a hook, for an answer that cannot come.
 //!
 //! While a hook waits for an answer, its actor begins no other message. So an ask from inside a
-//! hook is a *wait*, kept from its first pending poll until it is done or dropped. Actor A waits
+//! hook is a *wait*, kept from when it is noted until it is done or dropped. Actor A waits
 //! for itself if a chain of waits leads from A back to A in which each actor *owes* the answer to
 //! the one before: the request is the one that it is at, or it has not begun it. A request whose
 //! message was handled before is not owed: its reply may be anywhere.
 //!
 //! Asks from outside of hooks (tasks, pipes, other programs) hold no actor and are not kept. All
-//! waits of a system are judged under one lock, so of the asks that make a ring one fails, the
-//! last, and the others go on.
+//! waits of a system are judged under one lock, so of the asks that make a ring exactly one fails,
+//! the one that is noted last, and the others go on. That need not be the ask that was made last:
+//! on a runtime with several threads an ask is noted once it has waited for a look of the monitor,
+//! about a millisecond. A ring through two systems is found by its deadline only.
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,5 +5,6 @@
 
 mod deadlines;
 mod fairness;
+mod rings;
 mod stacks;
 mod support;

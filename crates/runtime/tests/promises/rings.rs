@@ -1,0 +1,119 @@
+//! Of the asks that wait for each other in a ring exactly one fails, and soon.
+
+use std::time::{Duration, Instant};
+
+use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, Context, Request};
+
+use crate::support::{PATIENCE, current_thread, on_worker, runtime};
+
+/// Asks the next one before it answers.
+struct Link(Option<ActorRef<Message>>);
+
+enum Message {
+    Next(ActorRef<Message>),
+    Errors(Ask<Errors>),
+}
+
+/// How many asks failed on the way, this one included.
+struct Errors;
+
+impl Request for Errors {
+    type Reply = u32;
+}
+
+impl Accepts<ActorRef<Self>> for Message {
+    fn wrap(next: ActorRef<Self>) -> Self {
+        Self::Next(next)
+    }
+}
+
+impl Accepts<Ask<Errors>> for Message {
+    fn wrap(ask: Ask<Errors>) -> Self {
+        Self::Errors(ask)
+    }
+}
+
+impl Actor for Link {
+    type Msg = Message;
+    type Args = ();
+    type Error = BoxError;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self(None))
+    }
+
+    async fn handle(&mut self, message: Message, _: &mut Context<Self>) -> Result<(), BoxError> {
+        match message {
+            Message::Next(next) => self.0 = Some(next),
+            Message::Errors(ask) => {
+                let next = self.0.as_ref().ok_or("told before")?;
+                let errors = match next.ask(Errors).await {
+                    Ok(errors) => errors,
+                    Err(AskError::Ring { path }) => {
+                        assert_eq!(path.first(), path.last(), "from the asker to the asker");
+                        1
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                ask.reply.send(errors);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A ring of so many, told who is next.
+async fn ring(system: &ActorSystem, length: usize) -> Vec<ActorRef<Message>> {
+    let spawn = |number: usize| system.spawn::<Link>(format!("{length}-{number}"), ());
+    let links: Result<Vec<_>, _> = (0..length).map(spawn).collect();
+    let links = links.expect("the names are free");
+    for (number, link) in links.iter().enumerate() {
+        let next = links[(number + 1) % length].clone();
+        link.tell(next).await.expect("it is there");
+    }
+    links
+}
+
+#[test]
+fn one_ask_of_a_ring_fails_and_the_others_are_answered() {
+    for runtime in [runtime(1), runtime(2), current_thread()] {
+        on_worker(&runtime, async {
+            let system = ActorSystem::new("rings").expect("within tokio");
+            for length in [1, 2, 3, 20] {
+                let links = ring(&system, length).await;
+                let begun = Instant::now();
+                assert_eq!(links[0].ask(Errors).await, Ok(1));
+                let took = begun.elapsed();
+                assert!(took < Duration::from_secs(1), "found after {took:?}");
+                for link in links {
+                    link.stop();
+                    link.stopped().await;
+                }
+            }
+            system.shutdown(PATIENCE).await;
+        });
+    }
+}
+
+#[test]
+fn rings_that_begin_at_several_places_at_once_end() {
+    on_worker(&runtime(2), async {
+        let system = ActorSystem::new("rings").expect("within tokio");
+        let links = ring(&system, 6).await;
+        let begun = Instant::now();
+        let asks: Vec<_> = links
+            .iter()
+            .map(|link| {
+                let link = link.clone();
+                tokio::spawn(async move { link.ask(Errors).await })
+            })
+            .collect();
+        for ask in asks {
+            let errors = ask.await.expect("no panic").expect("an answer");
+            assert_eq!(errors, 1, "each is answered through one that failed");
+        }
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(2), "found after {took:?}");
+        system.shutdown(PATIENCE).await;
+    });
+}
