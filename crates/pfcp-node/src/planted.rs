@@ -18,6 +18,12 @@ pub(crate) enum Bug {
     RestartIgnored,
     /// Work that a session dropped stays on the list.
     DroppedStaysPending,
+    /// A lost session is established again without its modifications.
+    RestoredAsEstablished,
+    /// A restoration that is under way is given up when the peer restarts once more.
+    RestorationForgotten,
+    /// A session that either life of a peer may have accepted counts as established.
+    EitherLifeBelieved,
 }
 
 /// Whether this bug is the one that was planted.
