@@ -83,6 +83,8 @@ pub(super) struct ClientActor {
     pub(super) stats: Arc<Mutex<ClientStats>>,
     /// Deleted sessions about which reports may still come, and how long.
     pub(super) expiring: Vec<Seid>,
+    /// Where chance begins: another number in each life of a client.
+    pub(super) seed: u64,
     patience: Duration,
     timer: Option<(Instant, TimerKey)>,
 }
@@ -125,6 +127,7 @@ impl Actor for ClientActor {
             outbox: VecDeque::new(),
             stats,
             expiring: Vec::new(),
+            seed: identity.first_seid.0,
             patience,
             timer: None,
         })

@@ -1,6 +1,5 @@
 //! What a client does about peers that it lost, and about the sessions that they lost.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,9 +36,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    fn new(plan: &Restoration, peer: SocketAddr) -> Self {
+    fn new(plan: &Restoration, seed: u64) -> Self {
         Self {
-            search: Search::new(*plan, RandomState::new().hash_one(peer)),
+            search: Search::new(*plan, seed),
             backlog: Backlog::new(plan),
             epoch: 0,
             recovery: 0,
@@ -80,11 +79,11 @@ impl ClientActor {
 
     /// Takes note of an association that is there, for the first time or once more.
     pub(super) fn found(&mut self, now: Instant, peer: SocketAddr, recovery: u32) {
-        let plan = &self.config.restoration;
+        let (plan, seed) = (&self.config.restoration, self.seed ^ u64::from(peer.port()));
         let known = self
             .peers
             .entry(peer)
-            .or_insert_with(|| Peer::new(plan, peer));
+            .or_insert_with(|| Peer::new(plan, seed));
         known.leaves = false;
         known.recovery = recovery;
         if let Some(after) = known.search.found(now) {
