@@ -4,6 +4,7 @@ mod actor;
 mod error;
 mod event;
 mod message;
+mod outcome;
 mod record;
 mod report;
 mod restore;

@@ -419,3 +419,109 @@ impl Allocator for Told {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    fn plan() -> Restoration {
+        Restoration {
+            backoff: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(10),
+            rate: 100,
+            in_flight: 2,
+        }
+    }
+
+    /// Lets all setups fail until `count` were made; when each was.
+    fn setups(search: &mut Search, mut now: Instant, count: usize) -> Vec<Instant> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            now = now.max(search.poll_timeout().expect("one is due"));
+            assert_eq!(search.poll(now), Some(Attempt::Associate));
+            assert_eq!(search.poll(now), None, "its outcome is awaited");
+            all.push(now);
+            assert!(search.failed(now).is_some());
+        }
+        all
+    }
+
+    #[test]
+    fn setups_begin_at_once_and_come_ever_more_rarely() {
+        let (now, mut search) = (start(), Search::new(plan(), 7));
+        assert!(search.adrift(now) && !search.adrift(now));
+        let all = setups(&mut search, now, 40);
+        assert_eq!(all[0], now);
+        for (turn, pair) in all.windows(2).enumerate() {
+            let whole = Duration::from_millis(100 << turn.min(20)).min(plan().backoff_max);
+            let waited = pair[1] - pair[0];
+            assert!(waited >= whole / 2 && waited <= whole, "{turn}: {waited:?}");
+        }
+    }
+
+    #[test]
+    fn a_peer_that_is_lost_again_as_soon_as_it_is_found_is_asked_no_faster() {
+        let (mut now, mut search) = (start(), Search::new(plan(), 7));
+        let begun = now;
+        for _ in 0..100 {
+            assert!(search.adrift(now));
+            now = now.max(search.poll_timeout().expect("one is due"));
+            assert_eq!(search.poll(now), Some(Attempt::Associate));
+            assert!(search.found(now).is_some());
+        }
+        assert!(
+            now - begun > 80 * plan().backoff_max / 2,
+            "{:?}",
+            now - begun
+        );
+    }
+
+    #[test]
+    fn two_seeds_do_not_ask_at_the_same_time() {
+        let now = start();
+        let times = |seed| {
+            let mut search = Search::new(plan(), seed);
+            search.adrift(now);
+            setups(&mut search, now, 5)
+        };
+        assert_eq!(times(1), times(1));
+        assert_ne!(times(1)[1..], times(2)[1..]);
+    }
+
+    #[test]
+    fn a_silent_peer_is_asked_by_heartbeats_and_one_adrift_by_setups() {
+        let (now, mut search) = (start(), Search::new(plan(), 7));
+        assert!(search.silent(now) && !search.silent(now));
+        let at = search.poll_timeout().expect("one is due");
+        assert_eq!(search.poll(now), None);
+        assert_eq!(search.poll(at), Some(Attempt::Enquire));
+        assert!(search.adrift(at), "it restarted");
+        assert_eq!(search.heard(at), None, "that is no association");
+        assert_eq!(search.found(at), Some(at - now));
+        assert!(search.is_up());
+    }
+
+    #[test]
+    fn a_backlog_keeps_to_its_rate_and_to_its_room() {
+        let (now, mut backlog) = (start(), Backlog::new(&plan()));
+        (1..=200).for_each(|seid| backlog.push(Seid(seid)));
+        assert!(backlog.poll(now).is_some());
+        assert_eq!(backlog.poll(now), None, "one in ten milliseconds");
+        let later = now + Duration::from_secs(1);
+        assert!(backlog.poll(later).is_some());
+        assert_eq!(backlog.poll(later), None, "two are under way");
+        backlog.done();
+        backlog.done();
+        // After a pause there is no burst.
+        let mut begun = 0;
+        while backlog.poll(later).is_some() {
+            backlog.done();
+            begun += 1;
+        }
+        assert!(begun <= 3, "{begun}");
+    }
+}

@@ -42,7 +42,7 @@ impl LoadActor {
 
     pub(super) fn not_found(&mut self, now: Instant, cause: Option<Cause>) {
         if let Some(again) = self.search.failed(now) {
-            let cause = cause.map_or("no answer".to_owned(), |cause| cause.to_string());
+            let cause = cause.map_or_else(|| "no answer".to_owned(), |cause| cause.to_string());
             let peer = self.plan.to;
             tracing::warn!(%peer, cause, ?again, "the lost node was not found; it is asked again");
         }
@@ -104,9 +104,8 @@ impl LoadActor {
                 }
             }
             Some(Attempt::Associate) => {
-                if self.protocol.associate(now, self.plan.to).is_err() {
-                    self.search.failed(now);
-                }
+                let asked = self.protocol.associate(now, self.plan.to);
+                asked.unwrap_or_else(|_| _ = self.search.failed(now));
             }
             None => {}
         }
