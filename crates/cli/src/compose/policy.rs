@@ -145,8 +145,8 @@ fn about(question: &Question) -> String {
     )
 }
 
-/// The name of a network: labels, as an APN/DNN has it (TS 23.003 §9.1), or text, as most peers write
-/// a Network Instance.
+/// The name of a network: labels, as an APN/DNN has it (TS 23.003 §9.1), or text, as most peers
+/// write a Network Instance.
 fn name(octets: &[u8]) -> Option<String> {
     let mut labels = Vec::new();
     let mut rest = octets;

@@ -240,23 +240,38 @@ fn load_on_nobody_says_so() {
 }
 
 /// A load that runs until it is ended, or dropped.
-struct Loading(Option<Child>);
+struct Loading {
+    child: Option<Child>,
+    log: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
 
 impl Loading {
     fn start(to: &str, args: &[&str]) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
             .args(["pfcp", "load", "--json", "--to", to])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the binary is built");
-        Self(Some(child))
+        let log = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let child = Some(child);
+        Self { child, log }
+    }
+
+    /// Waits until it says this.
+    fn says(&mut self, text: &str) {
+        let mut log = self.log.by_ref().map(|line| line.expect("errors are text"));
+        assert!(
+            log.any(|line| line.contains(text)),
+            "it never says {text:?}"
+        );
     }
 
     /// Ends it as ctrl-c does; what it prints last.
     fn interrupt(mut self) -> Value {
-        let child = self.0.take().expect("it is ended once");
+        let child = self.child.take().expect("it is ended once");
         let sent = Command::new("kill")
             .args(["-INT", &child.id().to_string()])
             .status();
@@ -269,7 +284,7 @@ impl Loading {
 
 impl Drop for Loading {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+        if let Some(child) = &mut self.child {
             // It has ended already, or ends now.
             let _ = child.kill();
             let _ = child.wait();
@@ -297,12 +312,12 @@ fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
     let args: Vec<&str> = [&quick[..], &patience, args].concat();
     let node = Running::start(config);
     let n4 = node.n4.clone();
-    let load = Loading::start(&n4, &args);
+    let mut load = Loading::start(&n4, &args);
     // Not as many as it wants: it deletes none yet.
     while sessions_of(&node).len() < 60 {}
     node.kill();
-    // Longer than the load waits for a heartbeat, and than a second, in which time stamps are.
-    std::thread::sleep(Duration::from_millis(2500));
+    // That takes longer than a second, so that the time stamp of the next life is another.
+    load.says("the node is lost");
     let (_, port) = n4.rsplit_once(':').expect("an address");
     let node = Running::start_on(port.parse().expect("a port"), config);
     let newest = |sessions: &[Value]| {

@@ -70,8 +70,11 @@ fn establish(peer: &mut Peer, number: u8, network: Option<&str>) -> Result<Seid,
     })
 }
 
-/// Establishes and deletes a session of each network; what became of each, with its rules.
-fn decided(demo: &Demo, peer: &mut Peer) -> Vec<(Result<(), Cause>, Option<(u64, u64)>)> {
+/// What became of a session, and its rates if it was accepted.
+type Decided = (Result<(), Cause>, Option<(u64, u64)>);
+
+/// Establishes and deletes a session of each network.
+fn decided(demo: &Demo, peer: &mut Peer) -> Vec<Decided> {
     let networks = [None, Some("internet"), Some("ims")];
     let decide = |(number, network)| {
         let established = establish(peer, number, network);

@@ -16,8 +16,8 @@ const QOS_CAP: Embedded = Embedded {
     manifest: include_str!("qos-cap.toml"),
 };
 
-/// The longest wait for one answer: far longer than it takes on any machine, so that what is decided
-/// does not depend on how busy this one is.
+/// The longest wait for one answer: far longer than it takes on any machine, so that what is
+/// decided does not depend on how busy this one is.
 const BUDGET: Duration = Duration::from_secs(5);
 
 /// The rule of the demo, in words.
