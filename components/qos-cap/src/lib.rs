@@ -2,9 +2,9 @@
 //!
 //! It is asked with lines of `key value`: `uplink` and `downlink` in kilobits a second, and the
 //! name of the network as `dnn`. It answers with the lines that hold. Its configuration has the
-//! most that each network may have: `[config.internet]` with `uplink` and `downlink`. A network
-//! that is not there gets what `[config.default]` says, and so does a session without a network, which
-//! is asked about as `dnn default`; where there is no such section, they are refused.
+//! most that each network may have: `[config.internet]` with `uplink` and `downlink`. Others get
+//! what `[config.default]` says, and so does a session without a network, which it is asked about
+//! as `dnn default`; where there is no such section, they are refused.
 
 use strowger_component::{Actor, Message, Start, config, export};
 
