@@ -27,8 +27,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let ue: IpAddr = "10.45.0.9".parse()?;
     let session = association.establish(Rules::pdu_session(ue)).await?;
-    let tunnel = session
-        .created()
+    let created = session.created();
+    let tunnel = created
         .iter()
         .find_map(|created| created.f_teids.first());
     println!(

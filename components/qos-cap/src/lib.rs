@@ -2,12 +2,16 @@
 //!
 //! It is asked with lines of `key value`: `uplink` and `downlink` in kilobits a second, and the
 //! name of the network as `dnn`. It answers with the lines that hold. Its configuration has the
-//! most that each network may have: `[config.internet]` with `uplink` and `downlink`; what is not
-//! there is refused.
+//! most that each network may have: `[config.internet]` with `uplink` and `downlink`. Others get
+//! what `[config.default]` says, and so does a session without a network, which it is asked about
+//! as `dnn default`; where there is no such section, they are refused.
 
 use strowger_component::{Actor, Message, Start, config, export};
 
 struct QosCap;
+
+/// The network whose caps hold for those that have none of their own.
+const OTHERS: &str = "default";
 
 impl Actor for QosCap {
     fn init(_: Start) -> Result<Self, String> {
@@ -24,8 +28,9 @@ impl Actor for QosCap {
         let mut answer = format!("dnn {dnn}\n");
         for way in ["uplink", "downlink"] {
             let cap = config::get(&format!("{dnn}.{way}"));
+            let cap = cap.or_else(|| config::get(&format!("{OTHERS}.{way}")));
             let cap = cap.ok_or_else(|| format!("{dnn} is not served"))?;
-            let cap: u64 = cap.parse().map_err(|_| format!("{dnn}.{way} is no number"))?;
+            let cap: u64 = cap.parse().map_err(|_| format!("{way} of {dnn} is no number"))?;
             let wanted = match value(way) {
                 Some(text) => text.parse().map_err(|_| format!("{way} is no number"))?,
                 None => cap,

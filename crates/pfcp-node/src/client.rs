@@ -1,31 +1,42 @@
 //! The SMF role: associations and sessions at other nodes, as values.
 
 mod actor;
+mod error;
+mod event;
+mod message;
+mod outcome;
+mod record;
+mod report;
+mod restore;
 mod rules;
+mod session;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::{ActorRef, ActorSystem, AskError, Recipient, StartError};
+use parking_lot::Mutex;
+use strowger::{ActorRef, ActorSystem, Recipient};
 use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
 use strowger_pfcp::endpoint::Network;
-use strowger_pfcp::ie::{Cause, CreatedPdr, PfcpsdrspFlags};
-use strowger_pfcp::message::{
-    Body, SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
-    SessionEstablishmentResponse, SessionModificationRequest, SessionModificationResponse,
-};
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::message::{Body, SessionEstablishmentRequest};
 use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 
+pub use error::ClientError;
+pub(crate) use error::unanswered;
+pub use event::{ClientEvent, ClientStats};
 pub use rules::Rules;
+pub use session::Session;
 
-use crate::ledger::LedgerError;
 use crate::node::recovery_now;
-use crate::socket::{BindError, Sockets};
-use actor::{Associate, ClientActor, ClientArgs, ClientMsg, Exchange, Forget, Know, Release};
+use crate::restoration::{OnLoss, Restoration};
+use crate::socket::Sockets;
+use actor::{ClientActor, ClientArgs};
+use message::{Associate, ClientMsg, Establish, Exchange, Release};
 
-/// What a client is and how it asks.
+/// The configuration of a client: its identity, its timers, and who is told what.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientConfig {
@@ -45,10 +56,22 @@ pub struct ClientConfig {
     pub heartbeat: Duration,
     /// Who is told of session reports; they are answered either way.
     pub reports: Option<Recipient<SessionReport>>,
-    /// Who is told that a peer restarted: the sessions at it are no more.
-    pub restarts: Option<Recipient<PeerRestarted>>,
+    /// The fate of a session that its peer lost, unless [`Association::establish_with`] says
+    /// another.
+    pub on_loss: OnLoss,
+    /// The pace at which lost peers are looked for and their sessions are restored.
+    pub restoration: Restoration,
+    /// The recipient of news about peers that are lost or found, and about each session that its
+    /// peer lost. While it has no room, up to [`ClientConfig::EVENTS`] events wait for it.
+    pub events: Option<Recipient<ClientEvent>>,
     /// Who is told of node reports; they are answered either way.
     pub node_reports: Option<Recipient<NodeReport>>,
+}
+
+impl ClientConfig {
+    /// Events that wait for a recipient without room at most; later ones are dropped and counted in
+    /// [`ClientStats::events_dropped`].
+    pub const EVENTS: usize = 65_536;
 }
 
 /// What tells one start of a client from another.
@@ -74,86 +97,11 @@ impl Default for ClientConfig {
             n1: 3,
             heartbeat: Duration::from_secs(60),
             reports: None,
-            restarts: None,
+            on_loss: OnLoss::default(),
+            restoration: Restoration::default(),
+            events: None,
             node_reports: None,
         }
-    }
-}
-
-/// Why a client did not get what it asked for.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The Node ID is neither an address nor a domain name.
-    #[error("`node_id` \"{0}\" is neither an IP address nor a domain name")]
-    NodeId(String),
-    /// The address cannot be listened on.
-    #[error(transparent)]
-    Bind(Arc<BindError>),
-    /// The ledger of a load cannot be made.
-    #[error(transparent)]
-    Ledger(Arc<LedgerError>),
-    /// The actor did not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The peer refused.
-    #[error("{peer} refused: cause {} ({cause})", .cause.0)]
-    Refused {
-        /// Who refused.
-        peer: SocketAddr,
-        /// Why.
-        cause: Cause,
-        /// The element at fault.
-        offending_ie: Option<IeType>,
-    },
-    /// The peer did not answer, however often it was asked.
-    #[error("{peer} did not answer")]
-    NoAnswer {
-        /// Who was asked.
-        peer: SocketAddr,
-    },
-    /// The answer cannot be read.
-    #[error("the answer of {peer} cannot be read: {error}")]
-    Answer {
-        /// Who answered.
-        peer: SocketAddr,
-        /// What is wrong with it.
-        error: Error,
-    },
-    /// The request cannot be written.
-    #[error("the request cannot be written: {0}")]
-    Request(#[from] Error),
-    /// Too many requests wait for answers.
-    #[error("too many requests wait for answers")]
-    Busy,
-    /// The client has ended.
-    #[error("the client has ended")]
-    Ended,
-}
-
-impl ClientError {
-    /// The cause with which the peer refused.
-    #[must_use]
-    pub const fn cause(&self) -> Option<Cause> {
-        match self {
-            Self::Refused { cause, .. } => Some(*cause),
-            _ => None,
-        }
-    }
-}
-
-impl From<AskError> for ClientError {
-    fn from(_: AskError) -> Self {
-        Self::Ended
-    }
-}
-
-/// What an actor that asks `peer` in our place left unsaid.
-pub(crate) fn unanswered(error: &AskError, peer: SocketAddr) -> ClientError {
-    match error {
-        AskError::TimedOut => ClientError::NoAnswer { peer },
-        AskError::Full => ClientError::Busy,
-        _ => ClientError::Ended,
     }
 }
 
@@ -166,15 +114,6 @@ pub struct SessionReport {
     pub peer: SocketAddr,
     /// The whole message.
     pub octets: Arc<[u8]>,
-}
-
-/// A peer restarted, and says so by its Recovery Time Stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerRestarted {
-    /// Which peer.
-    pub peer: SocketAddr,
-    /// Its time stamp now, in seconds since 1900.
-    pub recovery: u32,
 }
 
 impl SessionReport {
@@ -221,7 +160,8 @@ pub struct NodeReport {
 pub struct Client {
     actor: ActorRef<ClientMsg>,
     local: SocketAddr,
-    name: NodeName,
+    on_loss: OnLoss,
+    stats: Arc<Mutex<ClientStats>>,
     /// How long an answer may take: all retransmissions, and a little more.
     patience: Duration,
 }
@@ -262,17 +202,21 @@ impl Client {
             },
         };
         let patience = config.t1.saturating_mul(config.n1.max(1)) + Duration::from_secs(1);
+        let (on_loss, stats) = (config.on_loss, Arc::default());
         let args = ClientArgs {
             sockets: Arc::new(sockets),
-            name: name.clone(),
+            name,
             identity,
             config: Arc::new(config),
+            patience,
+            stats: Arc::clone(&stats),
         };
         let actor = system.spawn::<ClientActor>(format!("smf-{local}"), args)?;
         Ok(Self {
             actor,
             local,
-            name,
+            on_loss,
+            stats,
             patience,
         })
     }
@@ -283,7 +227,16 @@ impl Client {
         self.local
     }
 
+    /// Figures of the peers that were lost and of their sessions.
+    #[must_use]
+    pub fn stats(&self) -> ClientStats {
+        *self.stats.lock()
+    }
+
     /// Sets an association up, or finds the one that there is.
+    ///
+    /// From then on the peer is looked for whenever it is lost ([`ClientEvent`]), until the
+    /// association is released.
     ///
     /// # Errors
     /// When the peer refuses or does not answer.
@@ -331,40 +284,37 @@ impl Association {
         self.peer
     }
 
-    /// Establishes a session with these rules.
+    /// Establishes a session with these rules. What becomes of it when the peer loses it is what
+    /// [`ClientConfig::on_loss`] says.
     ///
     /// # Errors
     /// When the peer refuses or does not answer.
     pub async fn establish(&self, rules: Rules) -> Result<Session, ClientError> {
-        let (client, peer) = (&self.client, self.peer);
-        let seid = client.actor.ask(Know { peer }).await?;
-        let f_seid = (seid, client.local.ip());
-        let body = rules.into_request(&client.name, f_seid.into())?;
-        let answer = self
-            .send(MessageType::SESSION_ESTABLISHMENT_REQUEST, Seid(0), &body)
-            .await;
-        let accepted = answer.and_then(|answer| match answer.body {
-            Body::SessionEstablishmentResponse(answer) => established(peer, *answer),
-            _ => Err(ClientError::NoAnswer { peer }),
-        });
-        match accepted {
-            Ok((remote, created)) => {
-                client.actor.ask(actor::Bind { seid, remote }).await?;
-                Ok(Session {
-                    association: self.clone(),
-                    seid,
-                    remote,
-                    created,
-                })
-            }
-            Err(error) => {
-                client.actor.ask(Forget::now(seid)).await?;
-                Err(error)
-            }
-        }
+        self.establish_with(rules, self.client.on_loss).await
     }
 
-    /// Sends a request with a body of any elements and returns the answer, whatever it says.
+    /// Establishes a session with these rules, and says what becomes of it when the peer loses it.
+    ///
+    /// # Errors
+    /// When the peer refuses or does not answer.
+    pub async fn establish_with(
+        &self,
+        rules: Rules,
+        on_loss: OnLoss,
+    ) -> Result<Session, ClientError> {
+        let (client, peer) = (&self.client, self.peer);
+        let request = Establish {
+            peer,
+            on_loss,
+            rules,
+        };
+        let opened = client.actor.ask_within(request, client.patience).await;
+        let opened = opened.map_err(|error| unanswered(&error, peer))??;
+        Ok(Session::new(self.clone(), opened))
+    }
+
+    /// Sends a request with a body of any elements and returns the answer, whatever it says. What
+    /// it changes is not restored when the peer loses its sessions.
     ///
     /// # Errors
     /// When the peer does not answer, or the answer cannot be read.
@@ -386,6 +336,7 @@ impl Association {
     pub async fn release(self) -> Result<(), ClientError> {
         let request = Release {
             association: self.id,
+            peer: self.peer,
         };
         let client = &self.client;
         let released = client.actor.ask_within(request, client.patience).await;
@@ -393,124 +344,7 @@ impl Association {
     }
 }
 
-/// A session at a node in the UPF role.
-#[derive(Clone, Debug)]
-pub struct Session {
-    association: Association,
-    seid: Seid,
-    remote: Seid,
-    created: Vec<CreatedPdr>,
-}
-
-impl Session {
-    /// Our identifier of the session.
-    #[must_use]
-    pub fn seid(&self) -> Seid {
-        self.seid
-    }
-
-    /// The peer's identifier of the session.
-    #[must_use]
-    pub fn remote_seid(&self) -> Seid {
-        self.remote
-    }
-
-    /// What the peer chose when the session was established.
-    #[must_use]
-    pub fn created(&self) -> &[CreatedPdr] {
-        &self.created
-    }
-
-    /// Changes the session.
-    ///
-    /// # Errors
-    /// When the peer refuses or does not answer.
-    pub async fn modify(
-        &self,
-        request: SessionModificationRequest,
-    ) -> Result<SessionModificationResponse, ClientError> {
-        let peer = self.association.peer;
-        let body = body_of(request)?;
-        let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
-        match self
-            .association
-            .send(message_type, self.remote, &body)
-            .await?
-            .body
-        {
-            Body::SessionModificationResponse(answer) => {
-                let offending = answer.offending_ie.as_ref().map(|offending| offending.ie());
-                accepted(peer, answer.cause, offending).map(|()| *answer)
-            }
-            _ => Err(ClientError::NoAnswer { peer }),
-        }
-    }
-
-    /// Asks whether the peer still has the session, by a modification that changes nothing.
-    ///
-    /// # Errors
-    /// When the peer refuses for another reason, or does not answer.
-    pub async fn audit(&self) -> Result<bool, ClientError> {
-        match self.modify(SessionModificationRequest::new()).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.cause() == Some(Cause::SESSION_CONTEXT_NOT_FOUND) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Deletes the session.
-    ///
-    /// # Errors
-    /// When the peer refuses or does not answer.
-    pub async fn delete(self) -> Result<SessionDeletionResponse, ClientError> {
-        let peer = self.association.peer;
-        let body = body_of(SessionDeletionRequest::new())?;
-        let message_type = MessageType::SESSION_DELETION_REQUEST;
-        let answer = self
-            .association
-            .send(message_type, self.remote, &body)
-            .await?;
-        let client = &self.association.client;
-        let mut forget = Forget::now(self.seid);
-        if reports_follow(&answer) {
-            forget.after = client.patience;
-        }
-        client.actor.ask(forget).await?;
-        match answer.body {
-            Body::SessionDeletionResponse(answer) => {
-                let offending = answer.offending_ie.as_ref().map(|offending| offending.ie());
-                accepted(peer, answer.cause, offending).map(|()| *answer)
-            }
-            _ => Err(ClientError::NoAnswer { peer }),
-        }
-    }
-}
-
-/// Says that reports about a deleted session may still come, TS 29.244 §7.5.7.
-fn reports_follow(answer: &Message) -> bool {
-    let Body::SessionDeletionResponse(answer) = &answer.body else {
-        return false;
-    };
-    let pending = |flags: PfcpsdrspFlags| flags.contains(PfcpsdrspFlags::PURU);
-    answer.pfcpsdrsp_flags.is_some_and(pending)
-        || answer.additional_usage_reports_information.is_some()
-}
-
-fn established(
-    peer: SocketAddr,
-    answer: SessionEstablishmentResponse,
-) -> Result<(Seid, Vec<CreatedPdr>), ClientError> {
-    let offending = answer.offending_ie.as_ref().map(|offending| offending.ie());
-    accepted(peer, answer.cause, offending)?;
-    let missing = || ClientError::Refused {
-        peer,
-        cause: Cause::CONDITIONAL_IE_MISSING,
-        offending_ie: Some(IeType::F_SEID),
-    };
-    let remote = answer.up_f_seid.ok_or_else(missing)?;
-    Ok((Seid(remote.seid), answer.created_pdrs))
-}
-
+/// What an answer that refuses says.
 fn accepted(
     peer: SocketAddr,
     cause: Cause,

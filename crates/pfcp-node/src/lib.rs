@@ -11,12 +11,14 @@ mod data_path;
 mod endpoint;
 mod ledger;
 mod load;
+mod metric;
 mod node;
 mod page_map;
 mod pfd;
 mod planted;
 mod policy;
 mod pool;
+mod restoration;
 mod scenario;
 mod session;
 mod shared;
@@ -32,8 +34,8 @@ pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };
 pub use client::{
-    Association, Client, ClientConfig, ClientError, NodeReport, PeerRestarted, Rules, Session,
-    SessionReport,
+    Association, Client, ClientConfig, ClientError, ClientEvent, ClientStats, NodeReport, Rules,
+    Session, SessionReport,
 };
 pub use config::{
     ConfigError, DataPathConfig, DataPathKind, Durability, Limits, NodeConfig, OnFailure,
@@ -48,6 +50,7 @@ pub use node::{
 };
 pub use pfd::ApplicationPfds;
 pub use policy::{Deciding, Policy, PolicyStats, QosCap, QosCaps, Question, QuestionKind, Verdict};
+pub use restoration::{OnLoss, PeerLoss, Restoration};
 pub use scenario::Scenario;
 pub use socket::BindError;
 pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};

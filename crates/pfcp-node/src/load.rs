@@ -24,10 +24,12 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Release, Seid};
 
 pub use figures::LoadFigures;
+pub(crate) use requests::answer;
 
 use crate::client::{ClientError, unanswered};
 use crate::ledger::Ledger;
 use crate::node::{NodeHandle, recovery_now};
+use crate::restoration::{OnLoss, Restoration};
 use crate::socket::Sockets;
 use actor::{LoadActor, LoadArgs};
 use message::{Begin, Held, LoadMsg, Probe, Stop};
@@ -82,6 +84,13 @@ pub struct LoadPlan {
     pub ledger: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
     pub chaos: Option<Chaos>,
+    /// How long the node may be silent before a heartbeat is sent.
+    pub heartbeat: Duration,
+    /// The fate of sessions that the node lost. Either way they count as lost, and while the node
+    /// itself is lost nothing new is begun.
+    pub on_loss: OnLoss,
+    /// The pace at which a lost node is looked for and its sessions are restored.
+    pub restoration: Restoration,
 }
 
 /// Panics in session actors under load, each followed by a modification that names a PDR of the
@@ -121,6 +130,9 @@ impl LoadPlan {
             reordering: 0.0,
             ledger: None,
             chaos: None,
+            heartbeat: Duration::from_secs(1),
+            on_loss: OnLoss::Restore,
+            restoration: Restoration::default(),
         }
     }
 }

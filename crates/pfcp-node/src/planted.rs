@@ -20,6 +20,12 @@ pub(crate) enum Bug {
     DroppedStaysPending,
     /// A report is repeated when its session has ended or is called otherwise.
     ReportOutlivesSession,
+    /// A lost session is established again without its modifications.
+    RestoredAsEstablished,
+    /// A restoration that is under way is given up when the peer restarts once more.
+    RestorationForgotten,
+    /// A session that either life of a peer may have accepted counts as established.
+    EitherLifeBelieved,
 }
 
 /// Whether this bug is the one that was planted.

@@ -10,6 +10,7 @@
 
 mod belief;
 mod dice;
+mod forgetful;
 mod mischief;
 mod platter;
 mod user;
@@ -194,4 +195,20 @@ fn a_seed_gives_the_same_run_twice() {
     assert_eq!(first, second);
     assert!(first.wrong.is_empty(), "seed {seed} fails; replay it");
     assert_ne!(first.digest, run(seed + 1, false).digest);
+}
+
+#[test]
+fn both_have_what_was_kept_after_the_user_plane_forgot_it() {
+    let seeds = seeds();
+    let (mut restored, mut given_up) = (0, 0);
+    for seed in seeds.clone() {
+        let outcome = std::panic::catch_unwind(|| forgetful::run(seed));
+        let (wrong, some, others) =
+            outcome.unwrap_or_else(|_| panic!("seed {seed} fails; replay it"));
+        assert!(wrong.is_empty(), "seed {seed} fails; replay it: {wrong:#?}");
+        (restored, given_up) = (restored + some, given_up + others as u64);
+    }
+    println!("{restored} sessions restored, {given_up} given up");
+    // An answer that is lost each time leaves a session that is in the way of itself.
+    assert!(restored > 4 * (seeds.end - seeds.start) && given_up * 50 < restored);
 }

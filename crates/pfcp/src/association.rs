@@ -517,10 +517,21 @@ impl Associations {
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };
-        if let Some(after) = self.heartbeat {
-            association.heartbeat = Heartbeat::At(now + after);
-        }
+        association.heartbeat = match self.heartbeat {
+            Some(after) => Heartbeat::At(now + after),
+            None => Heartbeat::Off,
+        };
         std::mem::take(&mut association.silent)
+    }
+
+    /// Makes the next heartbeat due now, unless the answer to one is awaited.
+    pub(crate) fn hurry(&mut self, now: Instant, id: AssociationId) {
+        let association = self.all.get_mut(&id);
+        if let Some(association) = association
+            && association.heartbeat != Heartbeat::Waiting
+        {
+            association.heartbeat = Heartbeat::At(now);
+        }
     }
 
     /// Notes that the peer did not answer a heartbeat; the next one is due a whole interval from

@@ -479,6 +479,31 @@ fn a_silent_peer_is_told_once_and_keeps_its_association() {
 }
 
 #[test]
+fn a_heartbeat_is_sent_at_once_where_it_is_wanted_and_only_one() {
+    let mut config = config(Role::ControlPlane, 2);
+    config.heartbeat = None;
+    let (now, mut smf, mut upf) = (start(), Endpoint::new(config), upf());
+    smf.associate(now, at(1)).expect("room");
+    exchange(now, &mut smf, &mut upf);
+    events(&mut smf);
+    let id = smf.associations().iter().next().expect("it is up").id;
+    let is_heartbeat = |octets: &Vec<u8>| octets[1] == MessageType::HEARTBEAT_REQUEST.0;
+    for _ in 0..3 {
+        assert_eq!(smf.poll_timeout(), None, "none are sent by themselves");
+        smf.enquire(now, id);
+        assert_eq!(smf.poll_timeout(), Some(now));
+        smf.handle_timeout(now);
+        smf.enquire(now, id);
+        smf.handle_timeout(now);
+        let octets = sent(&mut smf);
+        assert_eq!(octets.iter().filter(|one| is_heartbeat(one)).count(), 1);
+        upf.handle_datagram(now, at(2), &octets[0]);
+        exchange(now, &mut smf, &mut upf);
+    }
+    assert_eq!(events(&mut smf), []);
+}
+
+#[test]
 fn heartbeats_keep_an_association_quiet() {
     let (mut now, mut smf, mut upf) = associated();
     for _ in 0..50 {

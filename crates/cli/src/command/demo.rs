@@ -35,8 +35,10 @@ Establishes sessions at the rate until enough are held; then it deletes the olde
 the next at the same rate. With --chaos at least ten sessions a second are made to panic while
 they are used; each must afterwards accept a modification that names its own PDR, or it is lost.
 
-A WebAssembly component, qos-cap, is asked about each session and lowers its rates. It has 1 ms; a
-session that it does not answer about is admitted. With --chaos it traps twice a second and goes on.
+A WebAssembly component, qos-cap, is asked about each session. It lowers rates above 50 Mbit/s from
+the user and 200 Mbit/s to the user, whatever network the session names, if any, and refuses none.
+A session that it has no answer about, after a trap or 5 s, is accepted as it was asked for; the
+summary counts these. With --chaos it traps twice a second and goes on.
 
 Tools for agents reach the files in a new folder below that for temporary files, which goes with the
 demo, and nothing else; code of agents runs in a sandbox.
@@ -259,6 +261,7 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         let metrics = output.paint(Ink::Cyan, format!("http://{address}/metrics"));
         output.line(format!("  metrics  {metrics}"))?;
     }
+    output.line(format!("  policy   {} {}", policy::NAME, policy::RULE))?;
     let tools: Vec<_> = running.tools.addresses().collect();
     let tools = output.paint(Ink::Cyan, tools.join(" "));
     output.line(format!("  tools    {tools}"))?;

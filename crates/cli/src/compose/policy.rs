@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `question` | `session.establish` or `session.modify` |
 //! | `node`, `peer`, `seid`, `sessions` | whose session, and how many that peer would have |
-//! | `dnn` | the Network Instance of the first PDR that has one, else `default` |
+//! | `dnn` | the network: that of the first PDR that names one, else APN/DNN, else `default` |
 //! | `qer`, `uplink`, `downlink` | the QER and its rates in kbit/s |
 //!
 //! Its answer has lines too: `uplink` and `downlink`, where the QER shall have other rates. An
@@ -15,6 +15,7 @@
 
 use std::time::Duration;
 
+use strowger_pfcp::IeType;
 use strowger_pfcp::ie::{Cause, Mbr, UpdateQer};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{Deciding, Policy, PolicyKind, Question, Verdict};
@@ -126,9 +127,13 @@ pub(super) fn unknown(name: &str) -> Failure {
 /// What is said of a session before its rates.
 fn about(question: &Question) -> String {
     let pdrs = question.rules.pdrs().filter_map(Result::ok);
-    let mut networks = pdrs.filter_map(|pdr| pdr.pdi.network_instance);
-    let network = networks.next();
-    let network = network.as_ref().and_then(|network| network.as_text());
+    let mut networks = pdrs.filter_map(|pdr| name(pdr.pdi.network_instance?.as_octets()));
+    let said = || {
+        let mut elements = question.rules.session_elements();
+        let dnn = elements.find(|tlv| tlv.ie == IeType::APN_DNN)?;
+        name(dnn.value)
+    };
+    let network = networks.next().or_else(said);
     format!(
         "question {}\nnode {}\npeer {}\nseid {}\nsessions {}\ndnn {}\n",
         question.kind.name(),
@@ -136,8 +141,28 @@ fn about(question: &Question) -> String {
         question.peer,
         question.seid.0,
         question.sessions,
-        word(network.unwrap_or("default")),
+        word(network.as_deref().unwrap_or("default")),
     )
+}
+
+/// The name of a network: labels, as an APN/DNN has it (TS 23.003 §9.1), or text, as most peers
+/// write a Network Instance.
+fn name(octets: &[u8]) -> Option<String> {
+    let mut labels = Vec::new();
+    let mut rest = octets;
+    while let Some((&length, tail)) = rest.split_first() {
+        match tail.split_at_checked(usize::from(length)) {
+            Some((label, tail)) if !label.is_empty() => {
+                labels.push(std::str::from_utf8(label).ok()?);
+                rest = tail;
+            }
+            _ => {
+                let text = std::str::from_utf8(octets).ok()?;
+                return Some(text.to_owned());
+            }
+        }
+    }
+    (!labels.is_empty()).then(|| labels.join("."))
 }
 
 /// Text of a peer as one word: what would begin another line, or another word, is `?`.
@@ -208,6 +233,17 @@ mod tests {
             "cause -1",
         ] {
             assert_eq!(cause(text), Cause::REQUEST_REJECTED, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_named_by_labels_or_by_text() {
+        for octets in [&b"internet"[..], b"\x08internet"] {
+            assert_eq!(name(octets).as_deref(), Some("internet"));
+        }
+        assert_eq!(name(b"\x03ims\x06mnc001").as_deref(), Some("ims.mnc001"));
+        for nothing in [&b""[..], b"\xff\xfe", b"\x01\xff"] {
+            assert_eq!(name(nothing), None);
         }
     }
 

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use strowger_pfcp::Seid;
 use tempfile::TempDir;
 
 use crate::binary::strowger;
@@ -12,16 +13,16 @@ use crate::captures::tshark_is_here;
 use crate::running::Running;
 
 /// A demo that runs until it is ended, or dropped.
-struct Demo {
+pub(crate) struct Demo {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-    n4: String,
+    pub(crate) n4: String,
     control: String,
     folder: TempDir,
 }
 
 impl Demo {
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder of our own");
         let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
             .args(["demo", "--json", "--port", "0", "--control"])
@@ -49,6 +50,27 @@ impl Demo {
         let ran = strowger(["pfcp", "sessions", "--json", "--control", &self.control]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         ran.objects()
+    }
+
+    /// The Maximum Bitrate of the only QER of a session that the node holds, both ways.
+    pub(crate) fn rates(&self, seid: Seid) -> (u64, u64) {
+        let seid = seid.0.to_string();
+        let ran = strowger([
+            "pfcp",
+            "sessions",
+            "--json",
+            "--control",
+            &self.control,
+            &seid,
+        ]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let text = ran.out.replace([' ', '\n'], "");
+        let number = |key: &str| {
+            let (_, rest) = text.split_once(&format!("\"{key}\":")).expect("a rate");
+            let end = rest.find(|letter: char| !letter.is_ascii_digit());
+            rest[..end.unwrap_or(rest.len())].parse().expect("a number")
+        };
+        (number("ul_mbr"), number("dl_mbr"))
     }
 
     /// Waits for the end: the exit code and the summary.
@@ -215,4 +237,134 @@ fn load_on_nobody_says_so() {
         "{}",
         ran.err
     );
+}
+
+/// A load that runs until it is ended, or dropped.
+struct Loading {
+    child: Option<Child>,
+    log: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
+
+impl Loading {
+    fn start(to: &str, args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+            .args(["pfcp", "load", "--json", "--to", to])
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary is built");
+        let log = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let child = Some(child);
+        Self { child, log }
+    }
+
+    /// Waits until it says this.
+    fn says(&mut self, text: &str) {
+        let mut log = self.log.by_ref().map(|line| line.expect("errors are text"));
+        assert!(
+            log.any(|line| line.contains(text)),
+            "it never says {text:?}"
+        );
+    }
+
+    /// Ends it as ctrl-c does; what it prints last.
+    fn interrupt(mut self) -> Value {
+        let child = self.child.take().expect("it is ended once");
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(sent.expect("there is a kill command").success());
+        let ran = child.wait_with_output().expect("it ends");
+        let text = String::from_utf8(ran.stdout).expect("output is text");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"))
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It has ended already, or ends now.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn sessions_of(node: &Running) -> Vec<Value> {
+    node.ask(["pfcp", "sessions", "--json"]).objects()
+}
+
+/// Kills a node with -9 while it is loaded, starts it again, and lets the load go on.
+fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
+    let quick = [
+        "--rate",
+        "100",
+        "--sessions",
+        "200",
+        "--modify",
+        "0.5",
+        "--heartbeat",
+        "200ms",
+    ];
+    let patience = ["--wait", "250ms", "--tries", "4"];
+    let args: Vec<&str> = [&quick[..], &patience, args].concat();
+    let node = Running::start(config);
+    let n4 = node.n4.clone();
+    let mut load = Loading::start(&n4, &args);
+    // Not as many as it wants: it deletes none yet.
+    while sessions_of(&node).len() < 60 {}
+    node.kill();
+    // That takes longer than a second, so that the time stamp of the next life is another.
+    load.says("the node is lost");
+    let (_, port) = n4.rsplit_once(':').expect("an address");
+    let node = Running::start_on(port.parse().expect("a port"), config);
+    let newest = |sessions: &[Value]| {
+        let seids = sessions.iter().filter_map(|row| row["peer_seid"].as_u64());
+        seids.max().unwrap_or_default()
+    };
+    let mut sessions = sessions_of(&node);
+    while sessions.len() < 200 {
+        sessions = sessions_of(&node);
+    }
+    // It goes on to replace them.
+    let goes_on = newest(&sessions) + 20;
+    while newest(&sessions_of(&node)) < goes_on {}
+    let last = load.interrupt();
+    assert_eq!(last["held"], 200, "{last}");
+    assert!(last["peers_lost"].as_u64() >= Some(1), "{last}");
+    assert!(last["peers_found"].as_u64() >= Some(1), "{last}");
+    assert!(last["skipped"].as_u64() >= Some(1), "{last}");
+    // All that is left was deleted at the end.
+    assert_eq!(sessions_of(&node).len(), 0);
+    node.end();
+    last
+}
+
+#[test]
+fn load_restores_its_sessions_after_kill_9_of_a_node_without_a_store() {
+    let last = load_over_a_kill("", &[]);
+    let number = |key: &str| last[key].as_u64().expect("a number");
+    assert!(number("sessions_lost") >= 60, "{last}");
+    assert!(number("sessions_restored") >= 60, "{last}");
+    assert_eq!(number("sessions_refused"), 0, "{last}");
+    let lost = number("sessions_lost") + number("unanswered");
+    assert_eq!(number("lost"), lost, "{last}");
+}
+
+#[test]
+fn load_that_forgets_goes_on_with_new_sessions_after_kill_9() {
+    let last = load_over_a_kill("", &["--forget"]);
+    assert!(last["sessions_lost"].as_u64() >= Some(60), "{last}");
+    assert_eq!(last["sessions_restored"], 0, "{last}");
+}
+
+#[test]
+fn load_keeps_its_sessions_over_kill_9_of_a_node_with_a_store() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let store = folder.path().join("store");
+    let last = load_over_a_kill(&format!("[n4.store]\npath = {store:?}\n"), &[]);
+    assert_eq!(last["sessions_lost"], 0, "{last}");
+    assert_eq!(last["lost"], last["unanswered"], "{last}");
 }

@@ -25,6 +25,7 @@ mod node;
 #[path = "../../../pfcp/tests/others/pdml.rs"]
 mod pdml;
 mod peer;
+mod policy;
 mod replay;
 mod running;
 mod serve;

@@ -1,24 +1,25 @@
-//! The actor behind a client: socket, transactions, associations.
+//! The actor behind a client: socket, transactions, associations, sessions.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use strowger::{Accepts, Actor, Ask, Context, MailboxSpec, Reply, Request, TimerKey};
+use strowger::{Actor, Ask, Context, MailboxSpec, Reply, TimerKey};
 use strowger_pfcp::association::{AssociationId, NodeName};
-use strowger_pfcp::endpoint::{
-    Elements, Endpoint as Protocol, EndpointConfig, Event, Role, answer_header, message,
-};
-use strowger_pfcp::ie::Cause;
-use strowger_pfcp::transaction::{RequestId, Retransmission, TransactionId};
-use strowger_pfcp::{
-    Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid, validate,
-};
+use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, RequestError, Role};
+use strowger_pfcp::ie::FSeid;
+use strowger_pfcp::transaction::{RequestId, Retransmission};
+use strowger_pfcp::{MessageType, Seid};
 
-use super::{ClientConfig, ClientError, Identity, NodeReport, PeerRestarted, SessionReport};
-use crate::socket::{Batch, Sockets};
+use super::message::{Answer, ClientMsg, Delete, Establish, Exchange, Modify, Opened, Release};
+use super::record::{Records, State};
+use super::restore::Peer;
+use super::{ClientConfig, ClientError, ClientEvent, ClientStats, Identity};
+use crate::socket::Sockets;
 
 /// What every incarnation is made from.
 #[derive(Clone, Debug)]
@@ -27,131 +28,64 @@ pub(super) struct ClientArgs {
     pub(super) name: NodeName,
     pub(super) identity: Identity,
     pub(super) config: Arc<ClientConfig>,
+    /// How long an answer may take, with all retransmissions.
+    pub(super) patience: Duration,
+    pub(super) stats: Arc<Mutex<ClientStats>>,
 }
 
-/// Asks for an association with a peer.
+/// A request that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Associate {
+pub(super) struct Flight {
     pub(super) peer: SocketAddr,
+    /// The epoch of the peer when it was sent: answers of an earlier one say nothing of this one.
+    pub(super) epoch: u64,
+    pub(super) what: What,
 }
 
-impl Request for Associate {
-    type Reply = Result<AssociationId, ClientError>;
-}
-
-/// Asks to end an association.
 #[derive(Debug)]
-pub(super) struct Release {
-    pub(super) association: AssociationId,
-}
-
-impl Request for Release {
-    type Reply = Result<(), ClientError>;
-}
-
-/// The whole message of an answer.
-type Answer = Result<Arc<[u8]>, ClientError>;
-
-/// Asks a peer about a session; the answer is the whole message.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) peer: SocketAddr,
-    pub(super) message_type: MessageType,
-    pub(super) seid: Seid,
-    pub(super) body: Vec<u8>,
-}
-
-impl Request for Exchange {
-    type Reply = Answer;
-}
-
-/// Asks for an identifier for a session that is about to be established.
-#[derive(Debug)]
-pub(super) struct Know {
-    pub(super) peer: SocketAddr,
-}
-
-impl Request for Know {
-    type Reply = Seid;
-}
-
-/// Tells the peer's identifier of a session.
-#[derive(Debug)]
-pub(super) struct Bind {
-    pub(super) seid: Seid,
-    pub(super) remote: Seid,
-}
-
-impl Request for Bind {
-    type Reply = ();
-}
-
-/// Tells that a session is no more.
-#[derive(Debug)]
-pub(super) struct Forget {
-    pub(super) seid: Seid,
-    /// How long reports about it may still come.
-    pub(super) after: Duration,
-}
-
-impl Forget {
-    pub(super) const fn now(seid: Seid) -> Self {
-        let after = Duration::ZERO;
-        Self { seid, after }
-    }
-}
-
-impl Request for Forget {
-    type Reply = ();
-}
-
-/// What the actor takes.
-#[derive(Debug)]
-pub(crate) enum ClientMsg {
-    Received(Batch),
-    Due,
-    /// No reports about a session that was deleted come any more.
-    Expired(Seid),
-    Associate(Ask<Associate>),
-    Release(Ask<Release>),
-    Exchange(Ask<Exchange>),
-    Know(Ask<Know>),
-    Bind(Ask<Bind>),
-    Forget(Ask<Forget>),
-}
-
-/// Writes how the actor's own enum is made from what others send.
-macro_rules! accepts {
-    ($($variant:ident($type:ty);)*) => {
-        $(impl Accepts<$type> for ClientMsg {
-            fn wrap(message: $type) -> Self {
-                Self::$variant(message)
-            }
-        })*
-    };
-}
-
-accepts! {
-    Received(Batch);
-    Associate(Ask<Associate>);
-    Release(Ask<Release>);
-    Exchange(Ask<Exchange>);
-    Know(Ask<Know>);
-    Bind(Ask<Bind>);
-    Forget(Ask<Forget>);
+pub(super) enum What {
+    Raw(Reply<Answer>),
+    Establish {
+        seid: Seid,
+        body: Vec<u8>,
+        reply: Reply<Result<Opened, ClientError>>,
+    },
+    Modify {
+        seid: Seid,
+        body: Vec<u8>,
+        reply: Reply<Answer>,
+    },
+    Delete {
+        seid: Seid,
+        reply: Reply<Answer>,
+    },
+    /// The establishment of a session that was lost.
+    Restore(Seid),
+    /// A modification that shows whether the peer has a session.
+    Check(Seid),
+    /// The deletion of a session that nobody wants any more.
+    Undo,
 }
 
 #[derive(Debug)]
 pub(super) struct ClientActor {
     sockets: Arc<Sockets>,
-    config: Arc<ClientConfig>,
-    protocol: Protocol,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) protocol: Protocol,
     associating: FxHashMap<SocketAddr, Vec<Reply<Result<AssociationId, ClientError>>>>,
     releasing: FxHashMap<AssociationId, Vec<Reply<Result<(), ClientError>>>>,
-    waiting: FxHashMap<RequestId, Reply<Answer>>,
-    /// Our sessions: the peer, and its identifier once it told.
-    sessions: FxHashMap<Seid, (SocketAddr, Seid)>,
-    next_seid: u64,
+    flights: FxHashMap<RequestId, Flight>,
+    pub(super) sessions: Records,
+    /// The peers that there is an association with, or was when they were lost.
+    pub(super) peers: FxHashMap<SocketAddr, Peer>,
+    /// News that the recipient has no room for.
+    pub(super) outbox: VecDeque<ClientEvent>,
+    pub(super) stats: Arc<Mutex<ClientStats>>,
+    /// Deleted sessions about which reports may still come, and how long.
+    pub(super) expiring: Vec<Seid>,
+    /// Where chance begins: another number in each life of a client.
+    pub(super) seed: u64,
+    patience: Duration,
     timer: Option<(Instant, TimerKey)>,
 }
 
@@ -168,6 +102,8 @@ impl Actor for ClientActor {
             name,
             identity,
             config,
+            patience,
+            stats,
         } = args;
         let mut protocol = EndpointConfig::new(Role::ControlPlane, name, identity.recovery);
         protocol.first_sequence = identity.first_sequence;
@@ -185,9 +121,14 @@ impl Actor for ClientActor {
             protocol: Protocol::new(protocol),
             associating: FxHashMap::default(),
             releasing: FxHashMap::default(),
-            waiting: FxHashMap::default(),
-            sessions: FxHashMap::default(),
-            next_seid: identity.first_seid.0,
+            flights: FxHashMap::default(),
+            sessions: Records::new(identity.first_seid),
+            peers: FxHashMap::default(),
+            outbox: VecDeque::new(),
+            stats,
+            expiring: Vec::new(),
+            seed: identity.first_seid.0,
+            patience,
             timer: None,
         })
     }
@@ -209,40 +150,14 @@ impl Actor for ClientActor {
                 self.protocol.handle_timeout(now);
             }
             ClientMsg::Associate(Ask { request, reply }) => {
-                self.associate(now, request.peer, reply)
+                self.associate(now, request.peer, reply);
             }
-            ClientMsg::Release(Ask { request, reply }) => {
-                match self.protocol.release(now, request.association) {
-                    Ok(()) => self
-                        .releasing
-                        .entry(request.association)
-                        .or_default()
-                        .push(reply),
-                    Err(_) => reply.send(Err(ClientError::Busy)),
-                }
-            }
+            ClientMsg::Release(Ask { request, reply }) => self.release(now, &request, reply),
             ClientMsg::Exchange(Ask { request, reply }) => self.exchange(now, &request, reply),
-            ClientMsg::Know(Ask { request, reply }) => {
-                let seid = Seid(self.next_seid);
-                self.next_seid += 1;
-                self.sessions.insert(seid, (request.peer, Seid(0)));
-                reply.send(seid);
-            }
-            ClientMsg::Bind(Ask { request, reply }) => {
-                if let Some((_, remote)) = self.sessions.get_mut(&request.seid) {
-                    *remote = request.remote;
-                }
-                reply.send(());
-            }
-            ClientMsg::Forget(Ask { request, reply }) => {
-                if request.after.is_zero() {
-                    self.sessions.remove(&request.seid);
-                } else {
-                    cx.send_after(request.after, ClientMsg::Expired(request.seid));
-                }
-                reply.send(());
-            }
-            ClientMsg::Expired(seid) => _ = self.sessions.remove(&seid),
+            ClientMsg::Establish(Ask { request, reply }) => self.establish(now, request, reply),
+            ClientMsg::Modify(Ask { request, reply }) => self.modify(now, request, reply),
+            ClientMsg::Delete(Ask { request, reply }) => self.delete(now, &request, reply),
+            ClientMsg::Expired(seid) => _ = self.sessions.remove(seid),
         }
         self.settle(now, cx);
         Ok(())
@@ -266,6 +181,30 @@ impl ClientActor {
         }
     }
 
+    fn release(&mut self, now: Instant, request: &Release, reply: Reply<Result<(), ClientError>>) {
+        // A peer that is released is not looked for any more.
+        if let Some(peer) = self.peers.get_mut(&request.peer) {
+            peer.leaves = true;
+        }
+        if self
+            .protocol
+            .associations()
+            .get(request.association)
+            .is_none()
+        {
+            self.forget_all(request.peer);
+            return reply.send(Ok(()));
+        }
+        match self.protocol.release(now, request.association) {
+            Ok(()) => self
+                .releasing
+                .entry(request.association)
+                .or_default()
+                .push(reply),
+            Err(_) => reply.send(Err(ClientError::Busy)),
+        }
+    }
+
     fn exchange(&mut self, now: Instant, request: &Exchange, reply: Reply<Answer>) {
         let Exchange {
             peer,
@@ -273,28 +212,127 @@ impl ClientActor {
             seid,
             body,
         } = request;
-        match self
-            .protocol
-            .request(now, *peer, *message_type, *seid, body)
-        {
-            Ok(request) => _ = self.waiting.insert(request, reply),
-            Err(strowger_pfcp::endpoint::RequestError::Message(error)) => {
-                reply.send(Err(ClientError::Request(error)));
-            }
-            Err(_) => reply.send(Err(ClientError::Busy)),
+        match self.send(now, *peer, *message_type, *seid, body) {
+            Ok(id) => self.fly(id, *peer, What::Raw(reply)),
+            Err(error) => reply.send(Err(error)),
         }
+    }
+
+    fn establish(
+        &mut self,
+        now: Instant,
+        request: Establish,
+        reply: Reply<Result<Opened, ClientError>>,
+    ) {
+        let Establish {
+            peer,
+            on_loss,
+            rules,
+        } = request;
+        let seid = self.sessions.open(peer, on_loss);
+        let f_seid = FSeid::new(seid, self.sockets.address(0).ip());
+        let body = rules.into_request(&self.protocol.config().node, f_seid);
+        let sent = body.map_err(ClientError::Request).and_then(|body| {
+            let message_type = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+            let id = self.send(now, peer, message_type, Seid(0), &body)?;
+            Ok((id, body))
+        });
+        match sent {
+            Ok((id, body)) => self.fly(id, peer, What::Establish { seid, body, reply }),
+            Err(error) => {
+                self.sessions.remove(seid);
+                reply.send(Err(error));
+            }
+        }
+    }
+
+    fn modify(&mut self, now: Instant, request: Modify, reply: Reply<Answer>) {
+        let Modify { session, body } = request;
+        let (peer, seid) = (session.peer, session.seid);
+        // A session that is forgotten is the peer's to be unknown.
+        let remote = match self.sessions.get(seid) {
+            None => session.remote,
+            Some(record) => match record.state {
+                State::Waiting(_) | State::Restoring(_) | State::Checking(Some(_)) => {
+                    return reply.send(Err(ClientError::Restoring { peer, seid }));
+                }
+                _ => record.live.remote(),
+            },
+        };
+        let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
+        match self.send(now, peer, message_type, remote, &body) {
+            Ok(id) => self.fly(id, peer, What::Modify { seid, body, reply }),
+            Err(error) => reply.send(Err(error)),
+        }
+    }
+
+    fn delete(&mut self, now: Instant, request: &Delete, reply: Reply<Answer>) {
+        let (peer, seid) = (request.session.peer, request.session.seid);
+        let lost = ClientError::Lost { peer, seid };
+        let remote = match self.sessions.get_mut(seid) {
+            None => request.session.remote,
+            Some(record) => match record.state {
+                State::Waiting(_) => {
+                    self.sessions.remove(seid);
+                    return reply.send(Err(lost));
+                }
+                State::Restoring(_) | State::Checking(Some(_)) => {
+                    record.state = State::Closing;
+                    return reply.send(Err(lost));
+                }
+                _ => record.live.remote(),
+            },
+        };
+        let message_type = MessageType::SESSION_DELETION_REQUEST;
+        match self.send(now, peer, message_type, remote, &request.body) {
+            Ok(id) => {
+                if let Some(record) = self.sessions.get_mut(seid) {
+                    record.state = State::Closing;
+                }
+                self.fly(id, peer, What::Delete { seid, reply });
+            }
+            Err(error) => reply.send(Err(error)),
+        }
+    }
+
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        message_type: MessageType,
+        seid: Seid,
+        body: &[u8],
+    ) -> Result<RequestId, ClientError> {
+        let sent = self.protocol.request(now, peer, message_type, seid, body);
+        sent.map_err(|error| match error {
+            RequestError::Message(error) => ClientError::Request(error),
+            _ => ClientError::Busy,
+        })
+    }
+
+    /// Notes a request that was sent.
+    pub(super) fn fly(&mut self, id: RequestId, peer: SocketAddr, what: What) {
+        let epoch = self.epoch(peer);
+        self.flights.insert(id, Flight { peer, epoch, what });
     }
 
     fn settle(&mut self, now: Instant, cx: &mut Context<Self>) {
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event);
         }
+        self.look_for_peers(now);
+        self.restore(now);
+        for seid in self.expiring.drain(..) {
+            cx.send_after(self.patience, ClientMsg::Expired(seid));
+        }
         let leaving: Vec<_> = std::iter::from_fn(|| self.protocol.poll_transmit()).collect();
         let unsent = self.sockets.send_all(&leaving);
         if unsent > 0 {
             tracing::debug!(unsent, "the system took not all datagrams");
         }
-        let Some(wanted) = self.protocol.poll_timeout() else {
+        self.tell();
+        let due = [self.protocol.poll_timeout(), self.due(now)];
+        let Some(wanted) = due.into_iter().flatten().min() else {
             return;
         };
         match self.timer {
@@ -310,12 +348,16 @@ impl ClientActor {
         match event {
             Event::AssociationUp { association, .. } => {
                 let up = self.protocol.associations().get(association);
-                let waiting = up.and_then(|up| self.associating.remove(&up.address));
-                for reply in waiting.unwrap_or_default() {
+                let Some((peer, recovery)) = up.map(|up| (up.address, up.recovery.0)) else {
+                    return;
+                };
+                self.found(now, peer, recovery);
+                for reply in self.associating.remove(&peer).unwrap_or_default() {
                     reply.send(Ok(association));
                 }
             }
             Event::AssociationFailed { peer, cause } => {
+                self.not_found(now, peer, cause);
                 let error = match cause {
                     Some(cause) => ClientError::Refused {
                         peer,
@@ -329,23 +371,24 @@ impl ClientActor {
                 }
             }
             Event::AssociationReleased { association } => {
-                let address = association.address;
-                self.sessions.retain(|_, (peer, _)| *peer != address);
+                self.forget_all(association.address);
                 for reply in self.releasing.remove(&association.id).unwrap_or_default() {
                     reply.send(Ok(()));
                 }
             }
-            Event::PeerRestarted { association } => self.restarted(association),
+            Event::PeerRestarted { association } => self.restarted(now, association),
+            Event::PeerSilent { association } => self.silent(now, association),
+            Event::PeerHeard { association } => self.heard(now, association),
             Event::Response {
                 request, octets, ..
             } => {
-                if let Some(reply) = self.waiting.remove(&request) {
-                    reply.send(Ok(octets));
+                if let Some(flight) = self.flights.remove(&request) {
+                    self.answered(now, flight, octets);
                 }
             }
-            Event::RequestFailed { request, peer } => {
-                if let Some(reply) = self.waiting.remove(&request) {
-                    reply.send(Err(ClientError::NoAnswer { peer }));
+            Event::RequestFailed { request, .. } => {
+                if let Some(flight) = self.flights.remove(&request) {
+                    self.unanswered(now, flight);
                 }
             }
             Event::SessionRequest {
@@ -371,104 +414,6 @@ impl ClientActor {
                 tracing::warn!(kind = kind.name(), %peer, count, detail, "discarded");
             }
             _ => {}
-        }
-    }
-
-    /// Forgets the sessions of a peer that does not know them any more.
-    fn restarted(&mut self, association: AssociationId) {
-        let Some(up) = self.protocol.associations().get(association) else {
-            return;
-        };
-        let (peer, recovery) = (up.address, up.recovery.0);
-        self.sessions.retain(|_, (of, _)| *of != peer);
-        tracing::info!(%peer, recovery, "a peer restarted");
-        if let Some(restarts) = &self.config.restarts
-            && restarts.try_tell(PeerRestarted { peer, recovery }).is_err()
-        {
-            tracing::warn!(%peer, "nobody took the news of a restart");
-        }
-    }
-
-    /// Releases an association whose peer wants it. Whoever has work left asks again when it finds
-    /// its sessions gone.
-    fn obey(&mut self, now: Instant, association: AssociationId) {
-        if self.protocol.release(now, association).is_err() {
-            tracing::warn!("too busy to release an association");
-        }
-    }
-
-    /// Answers a report about a node, and hands it on.
-    fn node_report(
-        &mut self,
-        now: Instant,
-        transaction: TransactionId,
-        association: AssociationId,
-        octets: &Arc<[u8]>,
-    ) {
-        let Ok(frame) = Frame::decode(octets) else {
-            return self.protocol.abandon(now, transaction);
-        };
-        let mut index = Index::new();
-        let wrong = match MessageView::of(&frame, &mut index) {
-            Ok(view) => validate(&view, Interfaces::ALL).err(),
-            Err(error) => Rejection::of(&error, octets),
-        };
-        let body = Elements::new().node(&self.protocol.config().node);
-        let body = match &wrong {
-            None => body.cause(Cause::REQUEST_ACCEPTED),
-            Some(rejection) => body.refusal(&rejection.clone().into()),
-        };
-        match message(&answer_header(&frame.header, None), body.as_slice()) {
-            Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
-            Err(_) => self.protocol.abandon(now, transaction),
-        }
-        let from = self.protocol.associations().get(association);
-        let (Some(from), Some(reports), None) = (from, &self.config.node_reports, wrong) else {
-            return;
-        };
-        let peer = from.address;
-        let octets = Arc::clone(octets);
-        if reports.try_tell(NodeReport { peer, octets }).is_err() {
-            tracing::warn!(%peer, "nobody took a node report");
-        }
-    }
-
-    /// Answers a report about a session, and hands it on.
-    fn report(
-        &mut self,
-        now: Instant,
-        transaction: TransactionId,
-        peer: SocketAddr,
-        octets: &Arc<[u8]>,
-    ) {
-        let Ok(frame) = Frame::decode(octets) else {
-            return self.protocol.abandon(now, transaction);
-        };
-        let seid = frame.header.seid.unwrap_or_default();
-        let known = self
-            .sessions
-            .get(&seid)
-            .filter(|(owner, _)| owner.ip() == peer.ip());
-        let cause = match known {
-            Some(_) => Cause::REQUEST_ACCEPTED,
-            None => Cause::SESSION_CONTEXT_NOT_FOUND,
-        };
-        let header = answer_header(&frame.header, known.map(|&(_, remote)| remote));
-        let body = Elements::new().cause(cause);
-        match message(&header, body.as_slice()) {
-            Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
-            Err(_) => self.protocol.abandon(now, transaction),
-        }
-        if let (Some(_), Some(reports)) = (known, &self.config.reports)
-            && reports
-                .try_tell(SessionReport {
-                    seid,
-                    peer,
-                    octets: Arc::clone(octets),
-                })
-                .is_err()
-        {
-            tracing::warn!(session = %seid, %peer, "nobody took a session report");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The actor that generates the load: one socket, one schedule, no waiting tasks.
 
+mod answer;
 mod probe;
 mod report;
+mod restore;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,11 +20,12 @@ use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
 use super::message::LoadMsg;
-use super::requests::{Sessions, answer};
+use super::requests::Sessions;
 use super::trouble::Trouble;
 use super::{LoadFigures, LoadPlan, Pace, pacer};
 use crate::client::ClientError;
 use crate::ledger::Ledger;
+use crate::restoration::{Backlog, Search};
 use crate::socket::{Sockets, local_towards};
 use pacer::Pacer;
 
@@ -45,14 +47,21 @@ struct Flight {
     intended: Instant,
     /// By what the ledger knows it.
     number: u64,
+    /// The epoch of the node in which it was sent.
+    epoch: u64,
 }
 
 #[derive(Debug)]
 enum What {
     Establish(Seid),
     Delete,
-    Modify(Seid),
+    /// A modification, with the number that its rules have.
+    Modify(Seid, u64),
     Probe(Seid, Reply<Result<Option<Cause>, ClientError>>),
+    /// The establishment of a session that the node lost.
+    Restore(Seid),
+    /// A modification that shows whether the node has a session, by the node's identifier.
+    Check(Seid, Seid),
     /// The deletion of a session after the work has ended.
     Clear,
 }
@@ -104,6 +113,17 @@ pub(super) struct LoadActor {
     trouble: Trouble,
     /// What is about to leave.
     leaving: Vec<Transmit>,
+    /// The attempts to find the node when it is lost.
+    search: Search,
+    /// The sessions that the node lost, with the attempts to restore each.
+    lost: FxHashMap<Seid, u8>,
+    backlog: Backlog,
+    /// Grows when the node is lost and when it is found.
+    epoch: u64,
+    /// The Recovery Time Stamp with which the node was found last.
+    recovery: u32,
+    /// The last modification of each session that was acknowledged.
+    modified: FxHashMap<Seid, u64>,
 }
 
 /// Deletions in flight after the work.
@@ -133,7 +153,7 @@ impl Actor for LoadActor {
             n1: plan.n1,
         };
         protocol.release = plan.release;
-        protocol.heartbeat = None;
+        protocol.heartbeat = Some(plan.heartbeat).filter(|interval| !interval.is_zero());
         cx.task("reader", sockets.read(0, cx.me()));
         let step = pacer::step(plan.pace);
         let towards = local_towards(local.ip(), plan.to.ip());
@@ -142,6 +162,12 @@ impl Actor for LoadActor {
                 .with_usage(plan.usage)
                 .with_rates(plan.rates),
             trouble: Trouble::of(&plan),
+            search: Search::new(plan.restoration, local.port().into()),
+            backlog: Backlog::new(&plan.restoration),
+            lost: FxHashMap::default(),
+            epoch: 0,
+            recovery: 0,
+            modified: FxHashMap::default(),
             leaving: Vec::new(),
             sockets,
             plan,
@@ -226,7 +252,11 @@ impl LoadActor {
             self.event(now, event, cx);
         }
         match self.phase {
-            Phase::Working => self.work(now),
+            Phase::Working => {
+                self.look_for_node(now);
+                self.work(now);
+                self.restore(now);
+            }
             Phase::Draining if self.flights.is_empty() => self.drained(now, cx),
             Phase::Clearing => self.clear(now, cx),
             Phase::Associating | Phase::Draining | Phase::Releasing => {}
@@ -242,7 +272,8 @@ impl LoadActor {
         self.sockets.send_all(&self.leaving);
         self.leaving.clear();
         self.publish(now);
-        let Some(wanted) = self.protocol.poll_timeout() else {
+        let due = [self.protocol.poll_timeout(), self.due(now)];
+        let Some(wanted) = due.into_iter().flatten().min() else {
             return;
         };
         match self.timer {
@@ -274,14 +305,15 @@ impl LoadActor {
         {
             return self.drain(now);
         }
+        if !self.search.is_up() {
+            return self.skip(now);
+        }
         match self.plan.pace {
             Pace::Rate(rate) if rate > 0.0 => {
                 while let Some(at) = due(self.began, self.slots, rate, now) {
                     // The lateness of our own timer is not charged to the peer.
                     let intended = now.min(at + 2 * self.step);
-                    if self.remote.len() + self.establishing >= self.plan.sessions
-                        && !self.delete_oldest(now, intended)
-                    {
+                    if self.taken() >= self.plan.sessions && !self.delete_oldest(now, intended) {
                         // The slot waits for an answer, and is charged for it.
                         break;
                     }
@@ -293,7 +325,7 @@ impl LoadActor {
             Pace::InFlight(most) => {
                 while self.flights.len() < most.max(1) {
                     let before = self.flights.len();
-                    if self.remote.len() + self.establishing < self.plan.sessions {
+                    if self.taken() < self.plan.sessions {
                         self.establish(now, now);
                     } else {
                         let _ = self.delete_oldest(now, now);
@@ -336,13 +368,18 @@ impl LoadActor {
         }
     }
 
+    /// Sessions that are held, asked for, or to be restored.
+    fn taken(&self) -> usize {
+        self.remote.len() + self.establishing + self.lost.len()
+    }
+
     /// Changes a session that nothing else is being done to.
     fn modify(&mut self, now: Instant, intended: Instant) {
         let Some(seid) = self.pick().filter(|seid| !self.modifying.contains(seid)) else {
             return;
         };
-        let (Some(&remote), Ok(body)) =
-            (self.remote.get(&seid), Sessions::modification(self.numbers))
+        let number = self.numbers;
+        let (Some(&remote), Ok(body)) = (self.remote.get(&seid), Sessions::modification(number))
         else {
             return;
         };
@@ -353,7 +390,7 @@ impl LoadActor {
             message_type,
             remote,
             &body,
-            What::Modify(seid),
+            What::Modify(seid, number),
         ) {
             self.modifying.insert(seid);
             self.figures.lock().sent += 1;
@@ -382,6 +419,7 @@ impl LoadActor {
             let Some(remote) = self.remote.remove(&seid) else {
                 continue;
             };
+            self.modified.remove(&seid);
             let message_type = MessageType::SESSION_DELETION_REQUEST;
             if self.send(now, intended, message_type, remote, &[], What::Delete) {
                 self.figures.lock().sent += 1;
@@ -420,20 +458,27 @@ impl LoadActor {
             what,
             intended,
             number,
+            epoch: self.epoch,
         };
         self.flights.insert(request, flight).is_none()
     }
 
     fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
         match event {
+            Event::AssociationUp { association, .. } if self.phase != Phase::Associating => {
+                self.found(now, association);
+            }
             Event::AssociationUp { association, .. } => {
-                self.association = Some(association);
+                self.found(now, association);
                 self.phase = Phase::Working;
                 self.began = now;
                 self.figures.lock().began = Some(now);
                 for reply in self.waiting.drain(..) {
                     reply.send(Ok(()));
                 }
+            }
+            Event::AssociationFailed { cause, .. } if self.phase != Phase::Associating => {
+                self.not_found(now, cause);
             }
             Event::AssociationFailed { peer, cause } => {
                 for reply in self.waiting.drain(..) {
@@ -449,6 +494,9 @@ impl LoadActor {
                 cx.stop();
             }
             Event::AssociationReleased { .. } => cx.stop(),
+            Event::PeerSilent { .. } => self.silent(now),
+            Event::PeerHeard { association } => self.heard(now, association),
+            Event::PeerRestarted { association } => self.restarted(now, association),
             Event::Response {
                 request, octets, ..
             } => {
@@ -458,7 +506,7 @@ impl LoadActor {
             }
             Event::RequestFailed { request, peer } => {
                 if let Some(flight) = self.flights.remove(&request) {
-                    self.unanswered(flight, peer);
+                    self.unanswered(now, flight, peer);
                 }
             }
             Event::SessionRequest {
@@ -467,67 +515,6 @@ impl LoadActor {
                 ..
             } => self.report(now, transaction, &octets),
             _ => {}
-        }
-    }
-
-    fn answered(&mut self, now: Instant, flight: Flight, octets: &[u8]) {
-        let (cause, remote) = answer(octets);
-        let accepted = cause.is_acceptance();
-        let latency = now.saturating_duration_since(flight.intended);
-        if let Some(ledger) = &self.ledger {
-            ledger.lock().answer(flight.number, accepted, octets);
-        }
-        if self.plan.usage.is_some() && matches!(flight.what, What::Delete | What::Clear) {
-            self.count_usage(octets);
-        }
-        let mut figures = self.figures.lock();
-        match flight.what {
-            What::Establish(seid) => {
-                figures.answer(cause, latency);
-                self.establishing -= 1;
-                if let Some(remote) = remote.filter(|_| accepted) {
-                    figures.established += 1;
-                    self.remote.insert(seid, remote);
-                    self.order.push_back(seid);
-                }
-            }
-            What::Delete => {
-                figures.answer(cause, latency);
-                figures.deleted += u64::from(accepted);
-                figures.lost += u64::from(cause == Cause::SESSION_CONTEXT_NOT_FOUND);
-            }
-            What::Modify(seid) => {
-                figures.answer(cause, latency);
-                figures.modified += u64::from(accepted);
-                figures.lost += u64::from(cause == Cause::SESSION_CONTEXT_NOT_FOUND);
-                self.modifying.remove(&seid);
-            }
-            What::Probe(seid, reply) => {
-                if accepted {
-                    figures.survived += 1;
-                } else {
-                    figures.lost += 1;
-                    // Counted once: it is not deleted later.
-                    self.remote.remove(&seid);
-                }
-                reply.send(Ok(Some(cause)));
-            }
-            What::Clear => figures.lost += u64::from(!accepted),
-        }
-    }
-
-    fn unanswered(&mut self, flight: Flight, peer: SocketAddr) {
-        if let Some(ledger) = &self.ledger {
-            ledger.lock().end(flight.number);
-        }
-        let mut figures = self.figures.lock();
-        figures.lost += 1;
-        figures.unanswered += 1;
-        match flight.what {
-            What::Establish(_) => self.establishing -= 1,
-            What::Modify(seid) => _ = self.modifying.remove(&seid),
-            What::Probe(_, reply) => reply.send(Err(ClientError::NoAnswer { peer })),
-            What::Delete | What::Clear => {}
         }
     }
 

@@ -46,6 +46,18 @@ pub struct LoadFigures {
     pub usage_reports: u64,
     /// The octets that they tell, both ways.
     pub usage_octets: u64,
+    /// Times that the node was lost, and that it was found again.
+    pub peers_lost: u64,
+    /// See [`LoadFigures::peers_lost`].
+    pub peers_found: u64,
+    /// The part of `lost` that is sessions which the node acknowledged and did not have any more.
+    pub sessions_lost: u64,
+    /// Of those, sessions that were established again.
+    pub sessions_restored: u64,
+    /// Of those, sessions that the node refused to establish again.
+    pub sessions_refused: u64,
+    /// Requests of the schedule that were left out while the node was lost.
+    pub skipped: u64,
     /// Answers by cause.
     pub causes: BTreeMap<u8, u64>,
     /// From the time a request was to be sent to its answer, in nanoseconds.
@@ -77,6 +89,12 @@ impl LoadFigures {
             panics: 0,
             probes: 0,
             survived: 0,
+            peers_lost: 0,
+            peers_found: 0,
+            sessions_lost: 0,
+            sessions_restored: 0,
+            sessions_refused: 0,
+            skipped: 0,
             causes: BTreeMap::new(),
             latency: latency.expect("one nanosecond to two minutes are bounds of a histogram"),
             elapsed: Duration::ZERO,

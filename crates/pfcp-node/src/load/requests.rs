@@ -89,7 +89,7 @@ impl Sessions {
 }
 
 /// The cause of an answer, and the peer's identifier of the session where it has one.
-pub(super) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
+pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
     let (mut cause, mut remote) = (Cause(0), None);
     if let Ok(frame) = Frame::decode(octets) {
         for tlv in frame.tlvs().filter_map(Result::ok) {

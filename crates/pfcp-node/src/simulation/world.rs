@@ -23,7 +23,7 @@ use crate::node::{Kept, Node, NodeHandle, NodeParts, Parts, pool_of};
 use crate::pool::Pool;
 use crate::socket::Sockets;
 use crate::tap::Tap;
-use crate::{Association, Client, ClientConfig, PeerRestarted};
+use crate::{Association, Client, ClientConfig, ClientEvent, PeerLoss};
 
 /// What a seed comes to: what is wrong, the faults, a digest, the trace.
 pub(super) type Told = (Vec<String>, Faults, u64, Vec<String>);
@@ -65,11 +65,11 @@ pub(super) struct Smf {
 struct Ear(Arc<World>);
 
 #[derive(Debug)]
-struct Heard(PeerRestarted);
+struct Heard(ClientEvent);
 
-impl Accepts<PeerRestarted> for Heard {
-    fn wrap(restarted: PeerRestarted) -> Self {
-        Self(restarted)
+impl Accepts<ClientEvent> for Heard {
+    fn wrap(event: ClientEvent) -> Self {
+        Self(event)
     }
 }
 
@@ -84,7 +84,13 @@ impl Actor for Ear {
 
     async fn handle(&mut self, heard: Heard, _: &mut Context<Self>) -> Result<(), Infallible> {
         let world = &self.0;
-        let stamp = heard.0.recovery;
+        let ClientEvent::PeerLost {
+            why: PeerLoss::Restarted(stamp),
+            ..
+        } = heard.0
+        else {
+            return Ok(());
+        };
         world
             .wire
             .note(|| format!("the SMF hears of a restart, stamp {stamp}"));
@@ -208,7 +214,7 @@ impl World {
             t1: T1,
             n1: N1,
             heartbeat: Duration::from_secs(2),
-            restarts: ear.ok().map(|ear| ear.recipient()),
+            events: ear.ok().map(|ear| ear.recipient()),
             ..ClientConfig::default()
         };
         let sockets = Sockets::plugged(SMF, self.wire.plug(SMF));

@@ -26,6 +26,11 @@ pub(super) struct Figures {
     pub(super) panics: u64,
     /// Modifications after a panic that were accepted.
     pub(super) survived: u64,
+    /// Times that the SMF lost the node, sessions that the node had lost then, and those of them
+    /// that were established again.
+    pub(super) peers_lost: u64,
+    pub(super) sessions_lost: u64,
+    pub(super) sessions_restored: u64,
     /// Establishments a second.
     pub(super) rate: f64,
     pub(super) p50_us: u64,
@@ -57,6 +62,9 @@ impl Figures {
             restarts: stats.restored,
             panics: load.panics,
             survived: load.survived,
+            peers_lost: load.peers_lost,
+            sessions_lost: load.sessions_lost,
+            sessions_restored: load.sessions_restored,
             rate: load.rate(),
             p50_us: micros(load, 0.5),
             p99_us: micros(load, 0.99),
@@ -106,6 +114,9 @@ impl Figures {
             "restarts": self.restarts,
             "panics": self.panics,
             "survived": self.survived,
+            "peers_lost": self.peers_lost,
+            "sessions_lost": self.sessions_lost,
+            "sessions_restored": self.sessions_restored,
             "rate": (self.rate * 10.0).round() / 10.0,
             "p50_us": self.p50_us,
             "p99_us": self.p99_us,
@@ -151,6 +162,12 @@ impl Figures {
             output.line(format!(
                 "{} panics in sessions, {} restarts, {} sessions modified afterwards",
                 self.panics, self.restarts, self.survived,
+            ))?;
+        }
+        if self.peers_lost > 0 {
+            output.line(format!(
+                "{} times the SMF lost the node; {} sessions lost, {} restored",
+                self.peers_lost, self.sessions_lost, self.sessions_restored,
             ))?;
         }
         let ink = if self.verdict().is_ok() {

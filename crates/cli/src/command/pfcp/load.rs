@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
 use strowger_pfcp::Release;
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp_node::{ClientError, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
+use strowger_pfcp_node::{ClientError, Load, LoadFigures, LoadHandle, LoadPlan, OnLoss, Pace};
 
 use crate::command::latency;
 use crate::command::signals::Signals;
@@ -30,6 +30,9 @@ Examples:
 Sessions are established at the rate until as many are held as wanted; then the oldest makes room
 for each new one. Latency counts from the moment when a request was due. At the end all sessions
 are deleted, which also shows whether the node still knows them.
+
+A node that does not answer, or that restarted, is looked for while nothing new is begun. Sessions
+that it lost count as lost, and are established again unless --forget is given.
 
 Exit code 1: a request was lost or rejected.";
 
@@ -83,6 +86,12 @@ pub(crate) struct Args {
     /// Leaves the sessions in the node.
     #[arg(long)]
     keep: bool,
+    /// Forgets sessions that the node lost, instead of establishing them again.
+    #[arg(long)]
+    forget: bool,
+    /// How long the node may be silent before it is asked for a heartbeat; 0s never asks.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    heartbeat: Duration,
     /// Prints one object at the end.
     #[arg(long)]
     json: bool,
@@ -190,7 +199,7 @@ async fn watch(
 
 fn line(figures: &LoadFigures) -> String {
     format!(
-        "{:.0} s  {} held  {:.0}/s  p50 {}  p99 {}  {} rejected  {} lost",
+        "{:.0} s  {} held  {:.0}/s  p50 {}  p99 {}  {} rejected  {} lost  {} restored",
         figures.elapsed.as_secs_f64(),
         figures.held,
         figures.rate(),
@@ -198,6 +207,7 @@ fn line(figures: &LoadFigures) -> String {
         latency::text(micros(figures, 0.99)),
         figures.rejected,
         figures.lost,
+        figures.sessions_restored,
     )
 }
 
@@ -219,6 +229,11 @@ impl Args {
         plan.duration = self.duration;
         (plan.t1, plan.n1) = (self.wait, self.tries);
         plan.keep = self.keep;
+        plan.on_loss = match self.forget {
+            true => OnLoss::Forget,
+            false => OnLoss::Restore,
+        };
+        plan.heartbeat = self.heartbeat;
         plan.modifications = self.modify;
         (plan.loss, plan.reordering) = (self.loss, self.reorder);
         plan.ledger.clone_from(&self.ledger);
@@ -263,6 +278,13 @@ fn to_json(figures: &LoadFigures) -> Value {
         "overtaken": figures.overtaken,
         "rate": (figures.rate() * 10.0).round() / 10.0,
         "seconds": (figures.elapsed.as_secs_f64() * 1e3).round() / 1e3,
+        "peers_lost": figures.peers_lost,
+        "peers_found": figures.peers_found,
+        "sessions_lost": figures.sessions_lost,
+        "sessions_restored": figures.sessions_restored,
+        "sessions_refused": figures.sessions_refused,
+        "unanswered": figures.unanswered,
+        "skipped": figures.skipped,
         "causes": causes.collect::<Map<_, _>>(),
     })
 }
@@ -312,6 +334,18 @@ fn report(figures: &LoadFigures, output: &mut Output) -> Done {
         figures.rejected,
         figures.lost,
     );
+    if figures.peers_lost > 0 {
+        output.line(format!(
+            "node lost {} times and found {} times; {} sessions lost, {} restored, {} refused; \
+             {} requests left out meanwhile",
+            figures.peers_lost,
+            figures.peers_found,
+            figures.sessions_lost,
+            figures.sessions_restored,
+            figures.sessions_refused,
+            figures.skipped,
+        ))?;
+    }
     let ink = if verdict(figures).is_ok() {
         Ink::Green
     } else {

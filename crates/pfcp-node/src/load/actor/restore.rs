@@ -1,0 +1,271 @@
+//! What a load does when the node is lost, and about the sessions that the node lost.
+
+use std::time::{Duration, Instant};
+
+use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{MessageType, Seid};
+
+use super::{LoadActor, Pace, Phase, What, due};
+use crate::load::requests::Sessions;
+use crate::metric;
+use crate::restoration::{Acknowledged, Attempt, OnLoss, PeerLoss};
+
+/// Attempts to restore a session that the node refused for now or did not answer.
+const TRIES: u8 = 3;
+
+impl LoadActor {
+    pub(super) fn silent(&mut self, now: Instant) {
+        if self.phase == Phase::Working && self.search.silent(now) {
+            self.tell_lost(PeerLoss::Silent);
+        }
+    }
+
+    pub(super) fn heard(&mut self, now: Instant, association: AssociationId) {
+        // One that is heard with another time stamp has restarted, which is said next.
+        if self.stamp(association) == self.recovery
+            && let Some(after) = self.search.heard(now)
+        {
+            self.epoch += 1;
+            self.tell_found(after);
+        }
+    }
+
+    pub(super) fn found(&mut self, now: Instant, association: AssociationId) {
+        self.association = Some(association);
+        self.recovery = self.stamp(association);
+        if let Some(after) = self.search.found(now) {
+            self.epoch += 1;
+            self.tell_found(after);
+        }
+    }
+
+    pub(super) fn not_found(&mut self, now: Instant, cause: Option<Cause>) {
+        if let Some(again) = self.search.failed(now) {
+            let cause = cause.map_or_else(|| "no answer".to_owned(), |cause| cause.to_string());
+            let peer = self.plan.to;
+            tracing::warn!(%peer, cause, ?again, "the lost node was not found; it is asked again");
+        }
+    }
+
+    pub(super) fn restarted(&mut self, now: Instant, association: AssociationId) {
+        self.lose(now, PeerLoss::Restarted(self.stamp(association)));
+    }
+
+    fn stamp(&self, association: AssociationId) -> u32 {
+        let known = self.protocol.associations().get(association);
+        known.map_or(0, |known| known.recovery.0)
+    }
+
+    /// Takes note that the node has none of its sessions any more.
+    pub(super) fn lose(&mut self, now: Instant, why: PeerLoss) {
+        if self.phase != Phase::Working {
+            return;
+        }
+        self.epoch += 1;
+        let is_news = self.search.adrift(now);
+        if is_news || why != PeerLoss::NoAssociation {
+            self.tell_lost(why);
+        }
+        let mut lost: Vec<Seid> = self.remote.keys().copied().collect();
+        lost.sort_unstable();
+        for seid in lost {
+            self.lose_session(seid);
+        }
+        self.order.clear();
+    }
+
+    /// Takes note that the node lost a session that is held.
+    pub(super) fn lose_session(&mut self, seid: Seid) {
+        if self.remote.remove(&seid).is_none() {
+            return;
+        }
+        {
+            let mut figures = self.figures.lock();
+            figures.lost += 1;
+            figures.sessions_lost += 1;
+        }
+        metric::session_lost();
+        match self.plan.on_loss {
+            OnLoss::Restore => {
+                self.lost.insert(seid, 0);
+                self.backlog.push(seid);
+            }
+            OnLoss::Forget => _ = self.modified.remove(&seid),
+        }
+    }
+
+    /// Makes the attempt that is due to find the node.
+    pub(super) fn look_for_node(&mut self, now: Instant) {
+        match self.search.poll(now) {
+            Some(Attempt::Enquire) => {
+                if let Some(association) = self.association {
+                    self.protocol.enquire(now, association);
+                }
+            }
+            Some(Attempt::Associate) => {
+                let asked = self.protocol.associate(now, self.plan.to);
+                asked.unwrap_or_else(|_| _ = self.search.failed(now));
+            }
+            None => {}
+        }
+    }
+
+    /// Leaves out what the schedule wants while the node is lost.
+    pub(super) fn skip(&mut self, now: Instant) {
+        if let Pace::Rate(rate) = self.plan.pace
+            && rate > 0.0
+        {
+            while due(self.began, self.slots, rate, now).is_some() {
+                self.slots += 1;
+                self.figures.lock().skipped += 1;
+            }
+        }
+    }
+
+    /// Asks for as many lost sessions again as the pace allows.
+    pub(super) fn restore(&mut self, now: Instant) {
+        while self.search.is_up() {
+            let Some(seid) = self.backlog.poll(now) else {
+                return;
+            };
+            let body = match self.lost.get(&seid) {
+                Some(_) => self.body_of(seid),
+                None => None,
+            };
+            let message_type = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+            let what = What::Restore(seid);
+            let sent =
+                body.is_some_and(|body| self.send(now, now, message_type, Seid(0), &body, what));
+            if !sent {
+                self.backlog.done();
+                self.lost.remove(&seid);
+            }
+        }
+    }
+
+    /// The body of the establishment that makes a session what it was when it was lost.
+    fn body_of(&self, seid: Seid) -> Option<Vec<u8>> {
+        let body = self.sessions.establishment(seid).ok()?;
+        let mut acknowledged = Acknowledged::establish(&body, &[])?;
+        if let Some(&number) = self.modified.get(&seid) {
+            let change = Sessions::modification(number).ok()?;
+            acknowledged = acknowledged.modify(&change, &[])?;
+        }
+        Some(acknowledged.body())
+    }
+
+    /// Takes note that the node has a session.
+    pub(super) fn hold(&mut self, seid: Seid, remote: Seid) {
+        self.remote.insert(seid, remote);
+        self.order.push_back(seid);
+    }
+
+    /// Asks whether the node has a session that either of its lives may have accepted.
+    pub(super) fn check(&mut self, now: Instant, seid: Seid, remote: Seid) {
+        let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
+        let what = What::Check(seid, remote);
+        if !self.send(now, now, message_type, remote, &[], what) {
+            self.lost.remove(&seid);
+        }
+    }
+
+    pub(super) fn checked(
+        &mut self,
+        now: Instant,
+        seid: Seid,
+        remote: Seid,
+        is_current: bool,
+        cause: Option<Cause>,
+    ) {
+        let accepted = cause.is_some_and(Cause::is_acceptance);
+        if accepted && !is_current {
+            return self.check(now, seid, remote);
+        }
+        let is_restored = self.lost.contains_key(&seid);
+        // What is lost counts as held first.
+        self.hold(seid, remote);
+        match (accepted, self.lost.remove(&seid).is_some() || is_restored) {
+            (true, true) => self.count_restored(),
+            (true, false) => {}
+            (false, false) => self.lose_session(seid),
+            (false, true) => {
+                // It was counted when it was lost.
+                self.remote.remove(&seid);
+                self.lost.insert(seid, 0);
+                self.backlog.push(seid);
+            }
+        }
+    }
+
+    /// Takes note of the outcome of the establishment of a lost session.
+    pub(super) fn restored(
+        &mut self,
+        now: Instant,
+        seid: Seid,
+        is_current: bool,
+        cause: Option<Cause>,
+        remote: Option<Seid>,
+    ) {
+        self.backlog.done();
+        let Some(tries) = self.lost.get_mut(&seid) else {
+            return;
+        };
+        let accepted = cause.is_some_and(Cause::is_acceptance);
+        match (accepted, remote) {
+            (true, Some(remote)) if is_current => {
+                self.lost.remove(&seid);
+                self.hold(seid, remote);
+                return self.count_restored();
+            }
+            (true, Some(remote)) => return self.check(now, seid, remote),
+            _ => {}
+        }
+        let again = match cause {
+            _ if !is_current => true,
+            Some(Cause::NO_ESTABLISHED_ASSOCIATION) => true,
+            None | Some(Cause::CONGESTION | Cause::SYSTEM_FAILURE) => {
+                *tries += 1;
+                *tries <= TRIES
+            }
+            Some(_) => false,
+        };
+        if again {
+            return self.backlog.push(seid);
+        }
+        self.lost.remove(&seid);
+        self.modified.remove(&seid);
+        self.figures.lock().sessions_refused += 1;
+        metric::session_refused();
+        let (peer, cause) = (self.plan.to, cause.map_or(0, |cause| cause.0));
+        tracing::warn!(%peer, session = %seid, cause, "a session is not restored");
+    }
+
+    fn count_restored(&self) {
+        self.figures.lock().sessions_restored += 1;
+        metric::session_restored();
+    }
+
+    fn tell_lost(&self, why: PeerLoss) {
+        let peer = self.plan.to;
+        tracing::warn!(%peer, %why, "the node is lost");
+        self.figures.lock().peers_lost += 1;
+        metric::peer_lost(why);
+    }
+
+    fn tell_found(&self, after: Duration) {
+        let (peer, sessions) = (self.plan.to, self.backlog.len());
+        tracing::info!(%peer, ?after, sessions, "the lost node is found");
+        self.figures.lock().peers_found += 1;
+        metric::peer_found();
+    }
+
+    /// When something is due that concerns the lost node.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        match self.phase {
+            Phase::Working if self.search.is_up() => self.backlog.poll_timeout(now),
+            Phase::Working => self.search.poll_timeout(),
+            _ => None,
+        }
+    }
+}

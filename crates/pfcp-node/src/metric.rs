@@ -1,0 +1,35 @@
+//! What the SMF role counts for the `metrics` facade: losses and restorations, never messages.
+
+use metrics::counter;
+
+use crate::restoration::PeerLoss;
+
+/// Counts a peer that is lost.
+pub(crate) fn peer_lost(why: PeerLoss) {
+    let reason = match why {
+        PeerLoss::Silent => "silent",
+        PeerLoss::Restarted(_) => "restarted",
+        PeerLoss::NoAssociation => "no_association",
+    };
+    counter!("strowger_smf_peers_lost_total", "reason" => reason).increment(1);
+}
+
+/// Counts a lost peer that is found.
+pub(crate) fn peer_found() {
+    counter!("strowger_smf_peers_found_total").increment(1);
+}
+
+/// Counts an acknowledged session that its peer lost.
+pub(crate) fn session_lost() {
+    counter!("strowger_smf_sessions_lost_total").increment(1);
+}
+
+/// Counts a lost session that is established again.
+pub(crate) fn session_restored() {
+    counter!("strowger_smf_sessions_restored_total").increment(1);
+}
+
+/// Counts a lost session that its peer refused to establish again.
+pub(crate) fn session_refused() {
+    counter!("strowger_smf_sessions_refused_total").increment(1);
+}
