@@ -28,9 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let ue: IpAddr = "10.45.0.9".parse()?;
     let session = association.establish(Rules::pdu_session(ue)).await?;
     let created = session.created();
-    let tunnel = created
-        .iter()
-        .find_map(|created| created.f_teids.first());
+    let tunnel = created.iter().find_map(|created| created.f_teids.first());
     println!(
         "{} at the UPF, uplink tunnel {tunnel:?}",
         session.remote_seid()

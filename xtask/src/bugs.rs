@@ -32,6 +32,8 @@ const FIELDS: [Field; 2] = [
             "behaviour",
             "--test",
             "parallel",
+            "--test",
+            "promises",
         ],
         first: ("storm", "no_letter"),
         seeds: ("STROWGER_STORM_SEEDS", "0..200"),

@@ -35,6 +35,12 @@ pub(crate) enum Bug {
     IgnoredStartIsAnEnd,
     /// Those who ask in a ring wait for each other.
     RingUnnoticed,
+    /// A turn goes on when its beat is over.
+    TurnOutlivesItsBeat,
+    /// An actor whose turn was ended by the beat comes before its neighbours.
+    HogComesFirst,
+    /// A question that waits for long is not called, and so has no deadline.
+    WaitingIsNotCalled,
     /// Who ended stays in its groups.
     MemberOutlivesItsEnd,
 }

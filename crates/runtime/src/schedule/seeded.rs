@@ -2,7 +2,7 @@
 //!
 //! All tasks of a system under test run on one thread. Whichever of the tasks that are ready runs
 //! next is drawn from the seed, so one seed gives one interleaving and many seeds explore many.
-//! So is whether one who asks an idle actor, or starts one, runs it on its own stack. Nothing else
+//! So is whether an actor that is restarted at once begins anew in the same turn. Nothing else
 //! chooses: wake-ups that come from timers arrive in the order of virtual time.
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::watch::Shift;
 use super::{Pool, monitor, near};
+use crate::planted::{Bug, planted};
 use crate::schedule::strand::{Current, Filler, Lock, Next, Ready};
 use crate::schedule::{pulse, wake};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -346,7 +347,10 @@ impl Seat {
     #[cold]
     fn push_bulk(&self, ready: Ready) {
         let mut queue = self.queue.lock();
-        queue.bulk.push_back(ready);
+        match planted(Bug::HogComesFirst) {
+            true => queue.ready.push_front(ready),
+            false => queue.bulk.push_back(ready),
+        }
         self.note(&queue);
     }
 
