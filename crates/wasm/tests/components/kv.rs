@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Call, Host, HostLimits, KvStore, LoadError};
+use strowger_wasm::{Call, Host, KvStore, LoadError};
 
 use crate::kit::{Guest, Stand, Started, counter, manifest, text};
 
@@ -10,7 +10,7 @@ pub(crate) const KV: &str = "[grant.kv]\nsize = \"64KiB\"\n";
 
 /// A stand whose host keeps what it keeps in this store.
 pub(crate) fn stand(store: &KvStore) -> Stand {
-    let mut limits = HostLimits::default();
+    let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting) = (16, 8);
     Stand {
         host: Host::with_store(limits, store.clone()).expect("there is a thread to be had"),

@@ -1,0 +1,248 @@
+//! Hogs: components within every limit that compute all the time.
+
+use std::time::{Duration, Instant};
+
+use tokio::net::UdpSocket;
+
+use crate::kit::Guest;
+use crate::node::{Native, Node, One, Ping, Times, cores, limits, run};
+
+/// A guest that spins this often for each message and sends itself the next one; its own name is
+/// its only grant.
+pub(crate) fn hog(name: &str, turns: u32) -> Guest {
+    spinner(turns)
+        .import("messaging", "resolve")
+        .import("messaging", "send")
+        .global("(global $me (mut i64) (i64.const 0))")
+        .data(name)
+        .init(&format!(
+            "(call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
+             (call $ok)",
+            name.len()
+        ))
+        .handle(&format!(
+            "(if (i64.eqz (global.get $me)) (then
+               (call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
+               (global.set $me (i64.load (i32.const 72)))))
+             (call $spin (i32.const {turns}))
+             (call $send (global.get $me) (local.get $ptr) (local.get $len) (i32.const 64))
+             (call $ok)",
+            name.len()
+        ))
+}
+
+/// A guest that spins this often for each message.
+pub(crate) fn spinner(turns: u32) -> Guest {
+    Guest::new()
+        .more(
+            "(func $spin (param $n i32)
+               (loop $again
+                 (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+                 (br_if $again (local.get $n))))",
+        )
+        .handle(&format!("(call $spin (i32.const {turns})) (call $ok)"))
+}
+
+/// Deploys so many hogs, and begins with them.
+pub(crate) async fn hogs(node: &Node, count: usize, turns: u32) -> Vec<One> {
+    let mut hogs = Vec::new();
+    for number in 0..count {
+        let name = format!("hog-{number:02}");
+        let more = format!("[grant]\nsend = [{name:?}]");
+        hogs.push(node.deploy(&hog(&name, turns), &name, &more).await);
+    }
+    for hog in &hogs {
+        hog.tell("x");
+    }
+    hogs
+}
+
+/// What neighbours of hogs notice.
+#[derive(Debug)]
+struct Noticed {
+    /// A native actor that is asked.
+    native: Duration,
+    /// A datagram there and back.
+    socket: Duration,
+    /// A component that is asked.
+    component: Duration,
+    /// A timer of a millisecond.
+    timer: Duration,
+}
+
+/// How long neighbours are watched.
+const SPAN: Duration = Duration::from_millis(1500);
+
+/// The delays of neighbours, at the 99th percentile.
+async fn notice(node: &Node) -> Noticed {
+    let native = node.system.spawn::<Native>("native", ());
+    let native = native.expect("the key is free");
+    let benign = node.deploy(&Guest::new(), "benign", "").await;
+    let echo = UdpSocket::bind("127.0.0.1:0")
+        .await
+        .expect("a port is free");
+    let place = echo.local_addr().expect("it is bound");
+    let echo = tokio::spawn(async move {
+        let mut room = [0; 16];
+        while let Ok((length, from)) = echo.recv_from(&mut room).await {
+            let _ = echo.send_to(&room[..length], from).await;
+        }
+    });
+    let actor = tokio::spawn(async move {
+        let mut times = Times::default();
+        let until = Instant::now() + SPAN;
+        while Instant::now() < until {
+            let began = Instant::now();
+            native.ask(Ping).await.expect("it answers");
+            times.add(began);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        times
+    });
+    let socket = tokio::spawn(async move {
+        let mut times = Times::default();
+        let own = UdpSocket::bind("127.0.0.1:0")
+            .await
+            .expect("a port is free");
+        let until = Instant::now() + SPAN;
+        while Instant::now() < until {
+            let began = Instant::now();
+            own.send_to(b"x", place).await.expect("it is loopback");
+            own.recv_from(&mut [0; 16]).await.expect("it comes back");
+            times.add(began);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        times
+    });
+    let timer = tokio::spawn(async move {
+        let mut times = Times::default();
+        let until = Instant::now() + SPAN;
+        while Instant::now() < until {
+            let began = Instant::now();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            times.add(began);
+        }
+        times
+    });
+    let mut times = Times::default();
+    let until = Instant::now() + SPAN;
+    while Instant::now() < until {
+        let began = Instant::now();
+        benign.ask("x").await.expect("it answers");
+        times.add(began);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let [mut actor, mut socket, mut timer] = [
+        actor.await.expect("it does not panic"),
+        socket.await.expect("it does not panic"),
+        timer.await.expect("it does not panic"),
+    ];
+    echo.abort();
+    assert!(
+        actor.count() > 10 && socket.count() > 10,
+        "{actor:?} {socket:?}"
+    );
+    Noticed {
+        native: actor.p99(),
+        socket: socket.p99(),
+        component: times.p99(),
+        timer: timer.p99(),
+    }
+}
+
+/// No neighbour waits this long, at the 99th percentile, on a machine that does other things too.
+const BEARABLE: Duration = Duration::from_millis(100);
+
+fn assert_bearable(noticed: &Noticed) {
+    eprintln!("{noticed:?}");
+    assert!(noticed.native < BEARABLE, "{noticed:?}");
+    assert!(noticed.socket < BEARABLE, "{noticed:?}");
+    assert!(noticed.component < BEARABLE, "{noticed:?}");
+    assert!(noticed.timer < BEARABLE, "{noticed:?}");
+}
+
+fn beside(count: usize, turns: u32) {
+    run(async {
+        let node = Node::start(limits()).await;
+        let hogs = hogs(&node, count, turns).await;
+        assert_bearable(&notice(&node).await);
+        for hog in &hogs {
+            let info = node.info(hog);
+            assert!(info.calls > 0, "each has its turn: {info:?}");
+            assert!(info.heavy && info.cpu > Duration::ZERO, "{info:?}");
+            assert_eq!(info.faults, 0, "they are within every limit: {info:?}");
+        }
+        node.end().await;
+    });
+}
+
+/// Calls of a fraction of a millisecond.
+const SHORT: u32 = 200_000;
+/// Calls of a good part of a second, which a manifest may ask for.
+const LONG: u32 = 400_000_000;
+
+#[test]
+fn neighbours_without_hogs_wait_for_nobody() {
+    run(async {
+        let node = Node::start(limits()).await;
+        assert_bearable(&notice(&node).await);
+        node.end().await;
+    });
+}
+
+#[test]
+fn one_hog_for_each_processor_delays_nobody() {
+    beside(cores(), SHORT);
+}
+
+#[test]
+fn ten_hogs_for_each_processor_delay_nobody() {
+    beside(10 * cores(), SHORT);
+}
+
+#[test]
+fn calls_that_take_long_delay_nobody() {
+    beside(2 * cores(), LONG);
+}
+
+#[test]
+fn a_component_that_is_quick_again_comes_back() {
+    run(async {
+        let node = Node::start(limits()).await;
+        let moody = spinner(1).handle(
+            "(if (local.get $len) (then (call $spin (i32.const 50000000))))
+             (call $ok)",
+        );
+        let moody = node.deploy(&moody, "moody", "").await;
+        moody.ask("long").await.expect("it answers");
+        assert!(node.info(&moody).heavy);
+        let since = Instant::now();
+        while node.info(&moody).heavy {
+            let before = node.info(&moody).cpu;
+            moody.ask("").await.expect("it answers");
+            eprintln!("{:?}", node.info(&moody).cpu - before);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert!(since.elapsed() > Duration::from_millis(500), "not at once");
+        node.end().await;
+    });
+}
+
+#[test]
+fn a_component_that_is_killed_leaves_its_guest_thread() {
+    run(async {
+        let mut limits = limits();
+        limits.threads = 1;
+        let node = Node::start(limits).await;
+        let endless = spinner(1).handle("(loop $again (br $again)) (call $ok)");
+        let more = "[limits]\ndeadline = \"600s\"";
+        let endless = node.deploy(&endless, "endless", more).await;
+        endless.tell("x");
+        while !node.info(&endless).heavy {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // The call under way is on its worker's stack; the next one is not.
+        endless.actor.kill();
+        node.end().await;
+    });
+}
