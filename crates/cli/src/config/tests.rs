@@ -108,6 +108,8 @@ fn every_key_is_read_outside_of_the_configuration() {
     for limits in limits.split("fn limits").skip(1) {
         code.push_str(limits.split("\n    }").next().unwrap());
     }
+    // What a manifest may ask for is checked where manifests are.
+    code.push_str(include_str!("../../../wasm/src/manifest/caps.rs"));
     for (table, key) in every_key() {
         let used = code.match_indices(&format!(".{key}")).any(|(at, found)| {
             let next = code[at + found.len()..].chars().next();
@@ -177,6 +179,28 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
             "[components]\ninstances = 1\nwaiting = 2",
             "3:11",
             "at most `components.instances`",
+        ),
+        ("[components]\nthreads = 0", "2:11", "from 1 to 1024"),
+        ("[components]\nwall = 0", "2:8", "at least 1"),
+        (
+            "[components]\npatience = \"1ms\"",
+            "2:12",
+            "from 100ms to 60m",
+        ),
+        (
+            "[components]\nexcess = \"kill\"",
+            "2:10",
+            "`throttle` or `quarantine`",
+        ),
+        (
+            "[components.caps]\ndeadline = \"0ms\"",
+            "2:12",
+            "no component could be loaded",
+        ),
+        (
+            "[components.caps]\ncpu = \"200%\"",
+            "2:7",
+            "from \"1%\" to \"100%\"",
         ),
         (
             "[[component]]\nmanifest = \"a\"\n[component.grant]\nlgo = true",
