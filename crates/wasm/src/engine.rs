@@ -48,6 +48,10 @@ pub struct HostLimits {
     pub maps: usize,
     /// The guest threads, on which components run that compute for long.
     pub threads: usize,
+    /// How much their priority is below that of other threads, from 0 to 19, which is the lowest;
+    /// on Linux. At 19 a thread that always has something to do gets about a seventieth of what
+    /// one of the ordinary priority gets beside it.
+    pub nice: u8,
     /// A call may take so many times its limit of processor time on the clock, and a second more,
     /// while it computes or its thread waits for a processor: guest threads have the lowest
     /// priority, which on a busy machine may be a hundredth of a processor.
@@ -86,6 +90,7 @@ impl Default for HostLimits {
             cache: None,
             maps: system_maps() * 4 / 5,
             threads: processors(),
+            nice: 19,
             wall: 100,
             caps: Caps::default(),
             excess: Excess::Throttle,

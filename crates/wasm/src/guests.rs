@@ -1,6 +1,6 @@
 //! Guest threads: where the calls of heavy components run.
 //!
-//! They are as many as the node has processors for them, have the lowest priority of the system,
+//! They are as many as the node has processors for them, have a low priority,
 //! and take calls from one run queue in the order of virtual time: the processor time that a
 //! component has used, by its weight. A call that has used its slice while others wait is put aside
 //! on its own stack; so every component gets its share, however long its calls are.
@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub(crate) use self::clock::Clock;
-use self::job::Job;
+use self::job::{Deliver, Job};
 use self::queue::RunQueue;
 use crate::host::Host;
 use crate::usage::Usage;
@@ -39,6 +39,7 @@ pub(crate) const TURN: Duration = Duration::from_millis(2);
 pub(crate) struct Guests {
     queue: Arc<RunQueue>,
     most: usize,
+    nice: u8,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -61,10 +62,12 @@ pub(crate) enum Lost {
 }
 
 impl Guests {
-    pub(crate) fn new(most: usize) -> Self {
+    /// At most so many threads, whose priority is so much below that of others.
+    pub(crate) fn new(most: usize, nice: u8) -> Self {
         Self {
             queue: Arc::new(RunQueue::default()),
             most: most.max(1),
+            nice: nice.min(19),
             threads: Mutex::default(),
         }
     }
@@ -82,17 +85,18 @@ impl Guests {
     ) -> Result<T, Lost> {
         let (done, outcome) = oneshot::channel();
         let call = Box::pin(async move {
-            // Whoever waited may have gone; then nobody wants it.
-            let _ = done.send(call.await);
+            let outcome = call.await;
+            let deliver: Deliver = Box::new(move || {
+                // Whoever waited may have gone; then nobody wants it.
+                let _ = done.send(outcome);
+            });
+            deliver
         });
         let job = Job::new(party, call, &self.queue);
         self.staff()?;
-        let mut waiter = Waiter(Some(Arc::clone(&job)));
+        let _waiter = Waiter(Arc::clone(&job));
         job.start();
-        let outcome = outcome.await;
-        // The thread may not have noted yet that the call is over.
-        waiter.0 = None;
-        outcome.map_err(|_| Lost::Panicked)
+        outcome.await.map_err(|_| Lost::Panicked)
     }
 
     /// Starts one thread more, unless there are enough.
@@ -102,11 +106,11 @@ impl Guests {
         if enough {
             return Ok(());
         }
-        let queue = Arc::clone(&self.queue);
+        let (queue, nice) = (Arc::clone(&self.queue), self.nice);
         let name = format!("guest-{}", threads.len());
         match thread::Builder::new()
             .name(name)
-            .spawn(move || work(&queue))
+            .spawn(move || work(&queue, nice))
         {
             Ok(thread) => threads.push(thread),
             Err(error) if threads.is_empty() => {
@@ -134,18 +138,16 @@ impl Drop for Guests {
 }
 
 /// Whoever waits for a call; dropped before its outcome is there, nobody does.
-struct Waiter(Option<Arc<Job>>);
+struct Waiter(Arc<Job>);
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if let Some(job) = self.0.take() {
-            job.abandon();
-        }
+        self.0.abandon();
     }
 }
 
-fn work(queue: &RunQueue) {
-    yield_to_others();
+fn work(queue: &RunQueue, nice: u8) {
+    lower_priority(nice);
     while let Some(job) = queue.next() {
         // What a guest does is a trap; a panic is one of the host's own functions.
         if catch_unwind(AssertUnwindSafe(|| job.run())).is_err() {
@@ -154,15 +156,19 @@ fn work(queue: &RunQueue) {
     }
 }
 
-/// Gives this thread the lowest priority: what is native goes first.
+/// Gives this thread a lower priority: what is native goes first.
 #[cfg(target_os = "linux")]
-fn yield_to_others() {
+fn lower_priority(nice: u8) {
     // On Linux this is the priority of the thread that asks. One that may not lower it goes on.
-    if let Err(error) = rustix::process::setpriority_process(None, 19) {
+    let lowered = match nice {
+        0 => Ok(()),
+        nice => rustix::process::setpriority_process(None, nice.into()),
+    };
+    if let Err(error) = lowered {
         tracing::warn!(%error, "guest threads have the priority of all others");
     }
 }
 
 /// Elsewhere the priority of a thread is not its own matter.
 #[cfg(not(target_os = "linux"))]
-const fn yield_to_others() {}
+const fn lower_priority(_: u8) {}

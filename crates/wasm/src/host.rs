@@ -104,7 +104,7 @@ impl Host {
         let folder = folder.map(|path| Folder::open(path, limits.cached));
         let folder = folder.transpose().map_err(HostError)?;
         let engines = Engines::new(&limits).map_err(HostError)?;
-        let guests = Guests::new(limits.threads);
+        let guests = Guests::new(limits.threads, limits.nice);
         Ok(Self(Arc::new(Inner {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,

@@ -200,9 +200,9 @@ impl Usage {
         );
     }
 
-    /// A call of a heavy component ended, and took this long of a processor.
-    pub(crate) fn called(&self, cpu: Duration) {
-        if self.is_heavy() && self.rules.lock().placement.called(Instant::now(), cpu) {
+    /// A call of a heavy component ended, and saw a tick or not.
+    pub(crate) fn called(&self, ticked: bool) {
+        if self.is_heavy() && self.rules.lock().placement.called(Instant::now(), ticked) {
             self.state.fetch_and(!HEAVY, Ordering::Relaxed);
             let component = &*self.name;
             tracing::debug!(component, "computes on workers again");

@@ -24,6 +24,8 @@ pub(crate) struct ComponentsSection {
     /// The threads of the lowest priority on which components run that compute for long; as many
     /// as there are processors, unless it is set.
     pub(crate) threads: Option<usize>,
+    /// How much the priority of these threads is below that of others, from 0 to 19.
+    pub(crate) nice: u8,
     /// How many times its limit of processor time a call may take on the clock, plus a second.
     pub(crate) wall: u32,
     /// What follows when a component uses more than its share of a processor.
@@ -74,6 +76,7 @@ impl Default for ComponentsSection {
             topics: Vec::new(),
             cache: None,
             threads: None,
+            nice: limits.nice,
             wall: limits.wall,
             excess: limits.excess,
             patience: limits.patience,
@@ -90,6 +93,7 @@ impl ComponentsSection {
         limits.waiting = self.waiting;
         limits.cache.clone_from(&self.cache);
         limits.threads = self.threads.unwrap_or(limits.threads);
+        limits.nice = self.nice;
         limits.wall = self.wall;
         limits.excess = self.excess;
         limits.patience = self.patience;
@@ -143,6 +147,13 @@ impl ComponentsSection {
         if !(1..=THREADS).contains(&threads) {
             let what = format!("is {threads}; it must be from 1 to {THREADS}");
             return Some(Problem::at("components.threads", &what));
+        }
+        if self.nice > 19 {
+            let what = format!(
+                "is {}; it must be from 0 to 19, the lowest priority",
+                self.nice
+            );
+            return Some(Problem::at("components.nice", &what));
         }
         if self.wall == 0 {
             let what = "is 0; it must be at least 1, or no call ever has its time";

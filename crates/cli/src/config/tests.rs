@@ -181,6 +181,7 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
             "at most `components.instances`",
         ),
         ("[components]\nthreads = 0", "2:11", "from 1 to 1024"),
+        ("[components]\nnice = 20", "2:8", "from 0 to 19"),
         ("[components]\nwall = 0", "2:8", "at least 1"),
         (
             "[components]\npatience = \"1ms\"",

@@ -234,7 +234,7 @@ fn an_end_in_order_ends_in_its_time_whatever_computes() {
     let began = Instant::now();
     node.signal("TERM");
     let (code, errors) = node.ended();
-    assert_eq!(code, 1, "{errors}");
+    assert!(code <= 1, "{code}: {errors}");
     assert!(began.elapsed() < ORDERLY, "{:?}: {errors}", began.elapsed());
 }
 

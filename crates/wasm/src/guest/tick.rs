@@ -131,6 +131,7 @@ impl Guest {
     }
 
     fn tick_on_thread(&mut self, fiber: bool) -> UpdateDeadline {
+        self.clock.tick();
         if self.clock.is_abandoned() {
             return UpdateDeadline::Interrupt;
         }
@@ -139,6 +140,10 @@ impl Guest {
         let Some(left) = self.left(spent.left_of(self.watch.bounds())) else {
             return UpdateDeadline::Interrupt;
         };
+        if spent.cpu >= SLICE {
+            // It began here because there was no worker for it.
+            self.usage.passed_slice();
+        }
         if fiber && turn.cpu >= TURN && self.host.guests().is_wanted() {
             return UpdateDeadline::Yield(1);
         }

@@ -16,6 +16,8 @@ pub(crate) struct Clock {
     /// When the turn under way began.
     turn: Mutex<Option<Moment>>,
     abandoned: AtomicBool,
+    /// The call saw a tick on a guest thread.
+    ticked: AtomicBool,
     /// The call passed its slice on a worker, and wants to go on here.
     moves: AtomicBool,
 }
@@ -30,6 +32,16 @@ impl Clock {
         self.cpu.store(0, Ordering::Relaxed);
         self.wall.store(0, Ordering::Relaxed);
         self.moves.store(false, Ordering::Relaxed);
+        self.ticked.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that the call saw a tick.
+    pub(crate) fn tick(&self) {
+        self.ticked.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_ticked(&self) -> bool {
+        self.ticked.load(Ordering::Relaxed)
     }
 
     /// A turn begins on this thread.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
 
@@ -19,7 +19,11 @@ pub(super) struct Job {
     queue: Arc<RunQueue>,
 }
 
-type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Call = Pin<Box<dyn Future<Output = Deliver> + Send>>;
+
+/// Gives the outcome of a call to whoever waits. The turn is over by then: whoever has the outcome
+/// may begin the next call of the same life, whose time is taken by the same clock.
+pub(super) type Deliver = Box<dyn FnOnce() + Send>;
 
 /// It waits for something else than a thread.
 const IDLE: u8 = 0;
@@ -50,8 +54,10 @@ impl Job {
     /// Nobody waits for it any more: a thread that runs it interrupts it, and one that finds it in
     /// the queue drops it.
     pub(super) fn abandon(self: &Arc<Self>) {
-        self.party.clock.abandon();
-        self.wake_by_ref();
+        if self.state.load(Ordering::Acquire) != DONE {
+            self.party.clock.abandon();
+            self.wake_by_ref();
+        }
     }
 
     /// Drops what is left of it.
@@ -83,16 +89,19 @@ impl Job {
             return drop(call);
         }
         let waker = Waker::from(Arc::clone(self));
-        let ready = {
+        let polled = {
             let _runtime = runtime.as_ref().map(|runtime| runtime.enter());
             let _busy = host.ticks().busy();
             clock.start();
             let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
             usage.measured(clock.stop().cpu);
-            polled.is_ready()
+            polled
         };
-        if ready {
-            return self.state.store(DONE, Ordering::Release);
+        if let Poll::Ready(deliver) = polled {
+            self.state.store(DONE, Ordering::Release);
+            // What is left of the call is not part of its time either.
+            drop(call);
+            return deliver();
         }
         *self.call.lock() = Some(call);
         let idle = self

@@ -17,10 +17,11 @@ const SAMPLE: Duration = Duration::from_millis(4);
 const DENSE: Duration = Duration::from_millis(40);
 /// The longest call, on average, of a component that computes much.
 const LONG: Duration = Duration::from_micros(50);
-/// The longest of the quick calls in a row after which a heavy component comes back.
-const QUICK: Duration = Duration::from_micros(100);
-/// So many quick calls in a row.
+/// The calls of a row after which a heavy component may come back.
 const ROW: u32 = 64;
+/// So many of them may see a tick: then they take less than half of the time between two. One whose
+/// calls are still too long for a worker is sent away again by the sample, for twice as long.
+const TICKED: u32 = 32;
 /// How long a component is heavy at least, the first time and at most.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(1024);
@@ -37,7 +38,9 @@ pub(super) struct Placement {
     /// When it became heavy, had its latest long call, or came back.
     changed: Instant,
     heavy: bool,
-    quick: u32,
+    /// The row under way on guest threads: its calls, and those of them that saw a tick.
+    row: u32,
+    ticked: u32,
 }
 
 impl Placement {
@@ -49,7 +52,8 @@ impl Placement {
             patience: PATIENCE,
             changed: now,
             heavy: false,
-            quick: 0,
+            row: 0,
+            ticked: 0,
         }
     }
 
@@ -80,19 +84,26 @@ impl Placement {
                 (self.patience * 2).min(PATIENCE_MAX)
             };
         }
-        (self.heavy, self.changed, self.quick) = (true, now, 0);
+        (self.heavy, self.changed) = (true, now);
+        (self.row, self.ticked) = (0, 0);
         self.patience
     }
 
-    /// A call on a guest thread took this long; returns `true` if it comes back to the workers.
-    pub(super) fn called(&mut self, now: Instant, cpu: Duration) -> bool {
-        if cpu > QUICK {
-            (self.changed, self.quick) = (now, 0);
+    /// A call on a guest thread is over, and saw a tick or not; returns `true` if its component
+    /// comes back to the workers. What the call took would say less: half of it may be the host's.
+    pub(super) fn called(&mut self, now: Instant, ticked: bool) -> bool {
+        self.row += 1;
+        self.ticked += u32::from(ticked);
+        if self.ticked > TICKED {
+            (self.changed, self.row, self.ticked) = (now, 0, 0);
             return false;
         }
-        self.quick = self.quick.saturating_add(1);
+        if self.row < ROW {
+            return false;
+        }
+        (self.row, self.ticked) = (0, 0);
         let waited = now.saturating_duration_since(self.changed) >= self.patience;
-        if !self.heavy || !waited || self.quick < ROW {
+        if !self.heavy || !waited {
             return false;
         }
         (self.heavy, self.changed) = (false, now);
@@ -135,8 +146,8 @@ mod tests {
         for _ in 0..4 {
             let gone = now;
             placement.demote(now);
-            while !placement.called(now, US) {
-                now += US * 10_000;
+            while !placement.called(now, false) {
+                now += US * 1000;
             }
             heavy_for.push((now - gone).as_secs());
         }
@@ -146,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn a_long_call_in_between_keeps_it_heavy() {
+    fn calls_that_see_ticks_keep_it_heavy_and_one_now_and_then_does_not() {
         let start = Instant::now();
-        let mut placement = Placement::new(start);
-        placement.demote(start);
-        let mut now = start + S * 100;
-        for _ in 0..10 {
-            assert!(!placement.called(now, US * 5000));
-            for _ in 0..1000 {
-                now += US * 100;
-                assert!(!placement.called(now, US));
+        for (each, comes_back) in [(1, false), (3, true), (1000, true)] {
+            let mut placement = Placement::new(start);
+            placement.demote(start);
+            let mut back = false;
+            for call in 0..10_000 {
+                let now = start + US * 1000 * call;
+                back |= placement.called(now, call % each == 0);
             }
+            assert_eq!(back, comes_back, "one of {each}");
         }
     }
 }

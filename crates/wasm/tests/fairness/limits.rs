@@ -110,7 +110,7 @@ fn guests_that_wait_for_others_on_guest_threads_are_not_ended_by_the_clock() {
         let mut limits = limits();
         (limits.threads, limits.wall) = (1, 1);
         let node = Node::start(limits).await;
-        let _hogs = hogs(&node, 8, 20_000_000).await;
+        let _hogs = hogs(&node, 8, 20_000_000, "60s").await;
         let more = "[limits]\ndeadline = \"500ms\"";
         let guest = node.deploy(&spinner(30_000_000), "thinker", more).await;
         for _ in 0..3 {

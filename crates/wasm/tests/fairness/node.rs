@@ -40,10 +40,11 @@ pub(crate) struct Node {
     pub(crate) registry: ComponentRegistry,
 }
 
-/// Limits for a few components whose manifests may ask for anything.
+/// Limits for a few components whose manifests may ask for anything. Guest threads have the priority
+/// of others, so that what is not about neighbours ends in its time on a busy machine.
 pub(crate) fn limits() -> HostLimits {
     let mut limits = crate::kit::limits();
-    (limits.instances, limits.waiting) = (100, 20);
+    (limits.instances, limits.waiting, limits.nice) = (100, 20, 0);
     limits
 }
 

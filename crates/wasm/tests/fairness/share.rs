@@ -45,7 +45,7 @@ fn components_without_a_weight_share_alike() {
         let mut limits = limits();
         limits.threads = 1;
         let node = Node::start(limits).await;
-        let hogs = hogs(&node, 5, 5_000_000).await;
+        let hogs = hogs(&node, 5, 5_000_000, "60s").await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         let used: Vec<_> = hogs.iter().map(|one| node.info(one).cpu).collect();
         let most = used.iter().max().expect("there are some");

@@ -165,7 +165,7 @@ impl Life {
             runtime: self.runtime.clone(),
         };
         let outcome = self.host.guests().run(party, errand).await;
-        self.usage.called(clock.read().1.cpu);
+        self.usage.called(clock.is_ticked());
         outcome.map_err(|lost| Fault {
             phase,
             kind: FaultKind::Host {
