@@ -85,8 +85,8 @@ impl Actor for Native {
     }
 }
 
-/// The 99th percentile of how long a native actor takes to answer a task, in microseconds, beside so
-/// many hogs, once they have been seen to be some. Questions come half a millisecond apart.
+/// The 99th percentile of how long a native actor takes to answer a task, in microseconds, beside
+/// so many hogs, once they have been seen to be some. Questions come half a millisecond apart.
 pub async fn p99(hogs: usize, milliseconds: u64) -> Counted {
     const SETTLED: Duration = Duration::from_millis(500);
     let system = ActorSystem::new("beside").expect("inside a runtime");

@@ -17,8 +17,8 @@
 //!   not loaded, and the error says what would grant it.
 //! - **A fault ends a life, not the host**: a trap, a call that computes for too long, memory
 //!   beyond the limit. The Store is thrown away, and the supervisor gets a [`Fault`] with a name.
-//! - **Nobody waits for a component but who asks it**: what computes for longer than a slice goes on
-//!   on guest threads of a low priority, where components have shares by weight.
+//! - **Nobody waits for a component but who asks it**: what computes for longer than a slice goes
+//!   on on guest threads of a low priority, where components have shares by weight.
 //! - **What waits stays**: the mailbox outlives a fault; the message that was being handled does
 //!   not come again.
 //! - **State is handed on** if the manifest says so: `init` is told why it runs, and what was kept.

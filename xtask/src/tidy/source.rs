@@ -12,6 +12,13 @@ const TABLES: &[&str] = &[];
 /// Columns of a line.
 const LINE_LIMIT: usize = 100;
 
+/// Tests of what is promised about time, which run on the real clock.
+const REAL_CLOCK: &[&str] = &[
+    "crates/cli/tests/strowger/hogs.rs",
+    "crates/wasm/src/guest/watch.rs",
+    "crates/wasm/tests/fairness/",
+];
+
 /// Words of a test that runs on a clock which it moves itself.
 const VIRTUAL_TIME: &[&str] = &["start_paused", "TestSystem", "time::pause("];
 
@@ -53,7 +60,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         if trimmed.starts_with("pub use ") && trimmed.contains("::*") {
             found("glob", "re-export each item by name");
         }
-        let in_test = test_file || number >= tests_begin;
+        let real = REAL_CLOCK.iter().any(|tests| path.starts_with(tests));
+        let in_test = (test_file || number >= tests_begin) && !real;
         let sleeps = line.contains("thread::sleep(") || (line.contains("sleep(") && !paused);
         if in_test && sleeps {
             found(

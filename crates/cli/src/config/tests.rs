@@ -174,6 +174,29 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
         ("[node]\nshutdown = \"0s\"", "2:12", "from 100ms to 60m"),
         ("[node]\nshutdown = \"soon\"", "2:12", "use ms, s, m or h"),
         ("[log]\nfilter = \"a=b=c\"", "2:10", "`log.filter`"),
+        (
+            "[[tools.files]]\nroot = \"a\"\nread-only = true",
+            "3:1",
+            "unknown field `read-only`",
+        ),
+        (
+            "tools.files = [{ root = \"a\" }, { root = \"b\" }]",
+            "1:15",
+            "two roots of the name \"files\"",
+        ),
+        (
+            "tools.files = [{ root = \"a\", name = \"code\" }]",
+            "1:15",
+            "the name of another tool",
+        ),
+    ] {
+        assert_shown(text, place, says);
+    }
+}
+
+#[test]
+fn what_components_cannot_be_told_is_shown_with_its_place() {
+    for (text, place, says) in [
         ("[components]\ninstances = 0", "2:13", "from 1 to 20000"),
         (
             "[components]\ninstances = 1\nwaiting = 2",
@@ -213,30 +236,20 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
             "1:1",
             "missing field `manifest`",
         ),
-        (
-            "[[tools.files]]\nroot = \"a\"\nread-only = true",
-            "3:1",
-            "unknown field `read-only`",
-        ),
-        (
-            "tools.files = [{ root = \"a\" }, { root = \"b\" }]",
-            "1:15",
-            "two roots of the name \"files\"",
-        ),
-        (
-            "tools.files = [{ root = \"a\", name = \"code\" }]",
-            "1:15",
-            "the name of another tool",
-        ),
     ] {
-        let told = error(text);
-        assert!(
-            told.starts_with(&format!("error: node.toml:{place}: ")),
-            "{told}"
-        );
-        assert!(told.contains(says), "{told}");
-        assert!(told.contains('^'), "{told}");
+        assert_shown(text, place, says);
     }
+}
+
+/// Asserts that a file is refused, with the place and a caret below it.
+fn assert_shown(text: &str, place: &str, says: &str) {
+    let told = error(text);
+    assert!(
+        told.starts_with(&format!("error: node.toml:{place}: ")),
+        "{told}"
+    );
+    assert!(told.contains(says), "{told}");
+    assert!(told.contains('^'), "{told}");
 }
 
 #[test]

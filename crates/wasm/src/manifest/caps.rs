@@ -66,7 +66,10 @@ impl Default for Caps {
 
 /// A value of a manifest that is beyond what the node allows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{key}` is {asked}, and the node allows at most {cap} (`components.caps.{}`)", self.name())]
+#[error(
+    "`{key}` is {asked}, and the node allows at most {cap} (`components.caps.{}`)",
+    self.name()
+)]
 #[non_exhaustive]
 pub struct Excessive {
     /// The key of the manifest.

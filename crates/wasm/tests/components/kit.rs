@@ -242,7 +242,8 @@ pub(crate) fn counter() -> Guest {
         )
 }
 
-/// The limits of hosts whose manifests may ask for anything: what a host allows has tests of its own.
+/// The limits of hosts whose manifests may ask for anything: what a host allows has tests of its
+/// own.
 pub(crate) fn limits() -> HostLimits {
     let mut limits = HostLimits::default();
     limits.caps = Caps::none();

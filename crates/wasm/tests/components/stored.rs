@@ -1,8 +1,11 @@
 //! A store that an earlier build of the host wrote is read by this one.
+//!
+//! The folder of the fixture was written by two components that ran on it: `keeper` was told
+//! `=tea`, and `counter` was asked three times, with `state.mode = "kv"`. A form that differs gets
+//! a folder of its own beside it, written by the first build that has it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use strowger_wasm::KvStore;
 
@@ -50,23 +53,4 @@ fn keys_and_snapshots_of_an_earlier_build_are_read() {
     let more = format!("{KV}[state]\nmode = \"kv\"");
     let counter = stand.start(&counter(), "counter", &more);
     assert_eq!(stand.ask(&counter, "x").expect("it counts")[0], 4);
-}
-
-/// Writes the fixture: `cargo test -p strowger-wasm --test components -- --ignored fixture`.
-#[test]
-#[ignore = "writes a fixture; only the first build of a form does"]
-fn the_fixture_of_this_form_is_written() {
-    let folder = fixtures().join(FORM);
-    assert!(!folder.exists(), "{}: is there already", folder.display());
-    let store = KvStore::open(&folder).expect("it opens");
-    let stand = stand(&store);
-    drop(store);
-    let keeper = stand.start(&keeper(), "keeper", KV);
-    assert_eq!(text(stand.ask(&keeper, "=tea")), "");
-    let more = format!("{KV}[state]\nmode = \"kv\"");
-    let counter = stand.start(&counter(), "counter", &more);
-    for count in 1..=3 {
-        assert_eq!(stand.ask(&counter, "x").expect("it counts")[0], count);
-    }
-    stand.system.shutdown(Duration::from_secs(1));
 }

@@ -1,47 +1,28 @@
 //! Hogs: components within every limit that compute all the time.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use strowger_wasm::HostLimits;
 use tokio::net::UdpSocket;
 
-use crate::kit::Guest;
-use crate::node::{Native, Node, One, Ping, Times, cores, limits, run};
+use crate::kit::{Guest, limits};
+use crate::node::{Native, Node, One, Ping, Times, cores, run};
 
 /// A guest that spins this often for each message and sends itself the next one; its own name is
 /// its only grant.
 pub(crate) fn hog(name: &str, turns: u32) -> Guest {
-    spinner(turns)
-        .import("messaging", "resolve")
-        .import("messaging", "send")
-        .global("(global $me (mut i64) (i64.const 0))")
-        .data(name)
-        .init(&format!(
-            "(call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
-             (call $ok)",
-            name.len()
-        ))
-        .handle(&format!(
-            "(if (i64.eqz (global.get $me)) (then
-               (call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
-               (global.set $me (i64.load (i32.const 72)))))
-             (call $spin (i32.const {turns}))
-             (call $send (global.get $me) (local.get $ptr) (local.get $len) (i32.const 64))
-             (call $ok)",
-            name.len()
-        ))
+    Guest::new().sends_to(name).handle(&format!(
+        "(call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
+         (call $spin (i32.const {turns}))
+         (call $send (i64.load (i32.const 72)) (i32.const 0) (i32.const 0) (i32.const 96))",
+        name.len()
+    ))
 }
 
 /// A guest that spins this often for each message.
 pub(crate) fn spinner(turns: u32) -> Guest {
-    Guest::new()
-        .more(
-            "(func $spin (param $n i32)
-               (loop $again
-                 (local.set $n (i32.sub (local.get $n) (i32.const 1)))
-                 (br_if $again (local.get $n))))",
-        )
-        .handle(&format!("(call $spin (i32.const {turns})) (call $ok)"))
+    Guest::new().handle(&format!("(call $spin (i32.const {turns}))"))
 }
 
 /// Deploys so many hogs, and begins with them.
@@ -74,71 +55,64 @@ struct Noticed {
 /// How long neighbours are watched.
 const SPAN: Duration = Duration::from_millis(1500);
 
-/// The delays of neighbours, at the 99th percentile.
-async fn notice(node: &Node) -> Noticed {
-    let native = node.system.spawn::<Native>("native", ());
-    let native = native.expect("the key is free");
-    let benign = node.deploy(&Guest::new(), "benign", "").await;
-    let echo = UdpSocket::bind("127.0.0.1:0")
-        .await
-        .expect("a port is free");
-    let place = echo.local_addr().expect("it is bound");
-    let echo = tokio::spawn(async move {
-        let mut room = [0; 16];
-        while let Ok((length, from)) = echo.recv_from(&mut room).await {
-            let _ = echo.send_to(&room[..length], from).await;
-        }
-    });
-    let actor = tokio::spawn(async move {
-        let mut times = Times::default();
-        let until = Instant::now() + SPAN;
-        while Instant::now() < until {
-            let began = Instant::now();
-            native.ask(Ping).await.expect("it answers");
-            times.add(began);
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        times
-    });
-    let socket = tokio::spawn(async move {
-        let mut times = Times::default();
-        let own = UdpSocket::bind("127.0.0.1:0")
-            .await
-            .expect("a port is free");
-        let until = Instant::now() + SPAN;
-        while Instant::now() < until {
-            let began = Instant::now();
-            own.send_to(b"x", place).await.expect("it is loopback");
-            own.recv_from(&mut [0; 16]).await.expect("it comes back");
-            times.add(began);
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        times
-    });
-    let timer = tokio::spawn(async move {
-        let mut times = Times::default();
-        let until = Instant::now() + SPAN;
-        while Instant::now() < until {
-            let began = Instant::now();
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            times.add(began);
-        }
-        times
-    });
+/// Does something again and again for a while, a millisecond apart; how long it took each time.
+async fn repeat<F: Future<Output = ()>>(mut work: impl FnMut() -> F) -> Times {
     let mut times = Times::default();
     let until = Instant::now() + SPAN;
     while Instant::now() < until {
         let began = Instant::now();
-        benign.ask("x").await.expect("it answers");
+        work().await;
         times.add(began);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    times
+}
+
+/// Sends back what comes, for as long as the runtime is there; where.
+async fn echo() -> SocketAddr {
+    let echo = UdpSocket::bind("127.0.0.1:0").await;
+    let echo = echo.expect("a port is free");
+    let place = echo.local_addr().expect("it is bound");
+    // It ends with the runtime of the test.
+    drop(tokio::spawn(async move {
+        let mut room = [0; 16];
+        while let Ok((length, from)) = echo.recv_from(&mut room).await {
+            let _ = echo.send_to(&room[..length], from).await;
+        }
+    }));
+    place
+}
+
+/// The delays of neighbours, at the 99th percentile. Each is watched from a task on the workers.
+async fn notice(node: &Node) -> Noticed {
+    let native = node.system.spawn::<Native>("native", ());
+    let native = native.expect("the key is free");
+    let benign = node.deploy(&Guest::new(), "benign", "").await;
+    let place = echo().await;
+    let actor = tokio::spawn(repeat(move || {
+        let native = native.clone();
+        async move { native.ask(Ping).await.expect("it answers") }
+    }));
+    let socket = tokio::spawn(async move {
+        let own = UdpSocket::bind("127.0.0.1:0").await;
+        let own = &own.expect("a port is free");
+        repeat(|| async move {
+            own.send_to(b"x", place).await.expect("it is loopback");
+            own.recv_from(&mut [0; 16]).await.expect("it comes back");
+        })
+        .await
+    });
+    let timer = tokio::spawn(repeat(|| tokio::time::sleep(Duration::from_millis(1))));
+    let benign = &benign;
+    let mut component = repeat(|| async move {
+        benign.ask("x").await.expect("it answers");
+    })
+    .await;
     let [mut actor, mut socket, mut timer] = [
         actor.await.expect("it does not panic"),
         socket.await.expect("it does not panic"),
         timer.await.expect("it does not panic"),
     ];
-    echo.abort();
     assert!(
         actor.count() > 10 && socket.count() > 10,
         "{actor:?} {socket:?}"
@@ -146,7 +120,7 @@ async fn notice(node: &Node) -> Noticed {
     Noticed {
         native: actor.p99(),
         socket: socket.p99(),
-        component: times.p99(),
+        component: component.p99(),
         timer: timer.p99(),
     }
 }
@@ -215,10 +189,8 @@ fn calls_that_take_long_delay_nobody() {
 fn a_component_that_is_quick_again_comes_back() {
     run(async {
         let node = Node::start(limits()).await;
-        let moody = spinner(1).handle(
-            "(if (local.get $len) (then (call $spin (i32.const 50000000))))
-             (call $ok)",
-        );
+        let moody =
+            spinner(1).handle("(if (local.get $len) (then (call $spin (i32.const 50000000))))");
         let moody = node.deploy(&moody, "moody", "").await;
         moody.ask("long").await.expect("it answers");
         assert!(node.info(&moody).heavy);
@@ -238,7 +210,7 @@ fn a_component_that_is_killed_leaves_its_guest_thread() {
         let mut limits = limits();
         limits.threads = 1;
         let node = Node::start(limits).await;
-        let endless = spinner(1).handle("(loop $again (br $again)) (call $ok)");
+        let endless = spinner(1).handle("(loop $again (br $again))");
         let more = "[limits]\ndeadline = \"600s\"";
         let endless = node.deploy(&endless, "endless", more).await;
         endless.tell("x");

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use strowger_wasm::{Caps, Host, HostLimits, LoadError, Phase};
 
 use crate::hogs::{hogs, spinner};
-use crate::kit::{Guest, manifest};
-use crate::node::{Node, cores, limits, run};
+use crate::kit::{Guest, limits, manifest};
+use crate::node::{Node, cores, run};
 
-const ENDLESS: &str = "(loop $again (br $again)) (call $ok)";
+const ENDLESS: &str = "(loop $again (br $again))";
 
 #[test]
 fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
@@ -45,9 +45,7 @@ fn an_endless_init_ends_on_a_guest_thread_too() {
         let node = Node::start(limits()).await;
         // The first life begins, and ends over a message; the next ones do not come to life.
         let guest = spinner(1)
-            .init(&format!(
-                "(if (local.get $attempt) (then {ENDLESS} drop)) (call $ok)"
-            ))
+            .init(&format!("(if (local.get $attempt) (then {ENDLESS}))"))
             .handle(ENDLESS);
         let more = "[limits]\ninit = \"50ms\"\ndeadline = \"50ms\"\n[restart]\nintensity = 2";
         let guest = node.deploy(&guest, "endless", more).await;

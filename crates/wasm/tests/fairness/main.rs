@@ -4,8 +4,6 @@
 //! that runs other tests meanwhile keeps them, and a component that holds a worker does not.
 
 mod hogs;
-#[path = "../components/kit.rs"]
-#[expect(dead_code, reason = "most of it is for tests on virtual time")]
 mod kit;
 mod limits;
 mod node;

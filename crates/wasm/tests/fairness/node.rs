@@ -40,14 +40,6 @@ pub(crate) struct Node {
     pub(crate) registry: ComponentRegistry,
 }
 
-/// Limits for a few components whose manifests may ask for anything. Guest threads have the priority
-/// of others, so that what is not about neighbours ends in its time on a busy machine.
-pub(crate) fn limits() -> HostLimits {
-    let mut limits = crate::kit::limits();
-    (limits.instances, limits.waiting, limits.nice) = (100, 20, 0);
-    limits
-}
-
 impl Node {
     pub(crate) async fn start(limits: HostLimits) -> Self {
         let system = ActorSystem::new("fairness").expect("inside a runtime");

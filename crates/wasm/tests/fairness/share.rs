@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use strowger_wasm::{CallError, Excess};
 
 use crate::hogs::{hog, hogs, spinner};
-use crate::kit::Guest;
-use crate::node::{Node, limits, run};
+use crate::kit::{Guest, limits};
+use crate::node::{Node, run};
 
 #[test]
 fn components_share_guest_threads_by_weight() {

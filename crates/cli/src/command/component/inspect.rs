@@ -17,8 +17,8 @@ Examples:
   strowger component inspect counter.wasm --manifest strict.toml --json
   strowger component inspect counter.toml --config node.toml
 
-Exit code 1: it imports what its manifest does not grant. Exit code 2: its manifest asks for more than
-the node allows, or it is no component.";
+Exit code 1: it imports what its manifest does not grant. Exit code 2: its manifest asks for more
+than the node allows, or it is no component.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

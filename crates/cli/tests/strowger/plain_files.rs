@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::alone;
 use crate::binary::strowger;
 use crate::files::Files;
 use crate::running::Running;
@@ -28,7 +27,6 @@ fn echo(files: &Files) -> String {
 
 #[test]
 fn what_is_no_plain_file_is_refused_at_once_and_keeps_no_thread() {
-    let _alone = alone();
     let files = Files::new();
     pipe(&files.path("pipe"));
     let _socket = UnixListener::bind(files.path("socket")).expect("it is ours");

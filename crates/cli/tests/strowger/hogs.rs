@@ -2,13 +2,13 @@
 //! and the node ends in its time.
 
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strowger_gateway::Client as Control;
 
-use crate::alone;
 use crate::binary::{Ran, strowger};
 use crate::files::Files;
 use crate::running::Running;
@@ -43,6 +43,12 @@ fn hogs(node: &Running, files: &Files, count: usize, turns: u32) -> Vec<String> 
     names
 }
 
+/// The machine, for one of these tests at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How long the node takes to answer, from a client that is connected: the slowest of a few.
 fn answers(node: &Running) -> Duration {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -69,7 +75,7 @@ fn answers(node: &Running) -> Duration {
 }
 
 /// No answer takes this long, on a machine that runs other tests meanwhile.
-const BEARABLE: Duration = Duration::from_millis(500);
+const BEARABLE: Duration = Duration::from_secs(1);
 /// So does no end in order take.
 const ORDERLY: Duration = Duration::from_secs(15);
 
@@ -78,7 +84,6 @@ fn beside(count: usize, turns: u32) {
     let node = Running::start("");
     let names = hogs(&node, &files, count, turns);
     let slowest = answers(&node);
-    eprintln!("{count} hogs of {turns}: {slowest:?}");
     assert!(slowest < BEARABLE, "{slowest:?}");
     let rows = rows(&node);
     for name in &names {
