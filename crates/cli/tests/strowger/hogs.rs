@@ -111,13 +111,13 @@ fn beside(count: usize, turns: u32) {
 #[test]
 fn one_hog_for_each_processor_keeps_nobody_waiting() {
     let _alone = alone();
-    beside(cores(), 200_000);
+    beside(cores(), 2_000_000);
 }
 
 #[test]
 fn ten_hogs_for_each_processor_keep_nobody_waiting() {
     let _alone = alone();
-    beside(10 * cores(), 200_000);
+    beside(10 * cores(), 2_000_000);
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
     for (excess, state) in [("throttle", "running"), ("quarantine", "quarantine")] {
         let files = Files::new();
         let node = Running::start(&format!(
-            "[components]\nexcess = {excess:?}\npatience = \"500ms\"\n\
-             [components.caps]\ncpu = \"20%\"\n"
+            "[components]\nexcess = {excess:?}\npatience = \"500ms\"\nnice = 0\n\
+             [components.caps]\ncpu = \"5%\"\n"
         ));
         hogs(&node, &files, 1, 2_000_000);
         let until = Instant::now() + Duration::from_secs(30);

@@ -149,14 +149,16 @@ fn beside(count: usize, turns: u32, deadline: &str) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let info = node.info(hog);
-            assert!(info.heavy && info.cpu > Duration::ZERO, "{info:?}");
+            assert!(info.cpu > Duration::ZERO, "{info:?}");
+            assert!(info.heavy || turns == SHORT, "{info:?}");
             assert_eq!(info.faults, 0, "they are within every limit: {info:?}");
         }
         node.end().await;
     });
 }
 
-/// Calls of a fraction of a millisecond.
+/// Calls of a fraction of a millisecond, with which a component may come back to the workers for a
+/// moment.
 const SHORT: u32 = 200_000;
 /// Calls of a good part of a second, which a manifest may ask for.
 const LONG: u32 = 400_000_000;
