@@ -15,11 +15,12 @@ struct Field {
     tests: &'static [&'static str],
     /// The binary that runs first, and the tests of it that count.
     first: (&'static str, &'static str),
-    /// The variable for the seeds that run with each bug, and its value.
-    seeds: (&'static str, &'static str),
+    /// The variable for the seeds that run with each bug, and its value; none where the clock is
+    /// real.
+    seeds: Option<(&'static str, &'static str)>,
 }
 
-const FIELDS: [Field; 2] = [
+const FIELDS: [Field; 3] = [
     Field {
         lists: &["crates/runtime/src/planted.rs"],
         tests: &[
@@ -36,7 +37,7 @@ const FIELDS: [Field; 2] = [
             "promises",
         ],
         first: ("storm", "no_letter"),
-        seeds: ("STROWGER_STORM_SEEDS", "0..200"),
+        seeds: Some(("STROWGER_STORM_SEEDS", "0..200")),
     },
     Field {
         lists: &[
@@ -45,7 +46,13 @@ const FIELDS: [Field; 2] = [
         ],
         tests: &["-p", "strowger-pfcp-node", "--lib", "--test", "lifetime"],
         first: ("strowger_pfcp_node", "simulation::both"),
-        seeds: ("STROWGER_N4_SEEDS", "0..400"),
+        seeds: Some(("STROWGER_N4_SEEDS", "0..400")),
+    },
+    Field {
+        lists: &["crates/wasm/src/planted.rs"],
+        tests: &["-p", "strowger-wasm", "--test", "fairness"],
+        first: ("fairness", ""),
+        seeds: None,
     },
 ];
 
@@ -132,7 +139,7 @@ fn finds(binary: &Binary, field: &Field, bug: &str) -> Result<Option<String>, St
     }
     command
         .env("STROWGER_BUG", bug)
-        .env(field.seeds.0, field.seeds.1)
+        .envs(field.seeds)
         .env("RUST_BACKTRACE", "0");
     let Some(output) = binaries::output_within(&mut command, LIMIT)? else {
         return Ok(Some(format!("{}, which does not end", binary.name)));

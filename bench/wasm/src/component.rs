@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use strowger::{ActorRef, ActorSystem, Strategy, Supervisor};
 use strowger_bench::{Counted, Sample};
 use strowger_wasm::{
-    ComponentActor, ComponentArgs, ComponentMsg, Directory, Event, Host, HostLimits, Image,
+    Caps, ComponentActor, ComponentArgs, ComponentMsg, Directory, Event, Host, HostLimits, Image,
     Manifest, Message, Stage, Upgrade,
 };
 
@@ -47,9 +47,10 @@ backoff = \"0ms\"
 backoff_max = \"0ms\"
 ";
 
-fn host(instances: usize) -> Host {
+pub fn host(instances: usize) -> Host {
     let mut limits = HostLimits::default();
     limits.instances = instances;
+    limits.caps = Caps::none();
     Host::new(limits).expect("there is a thread to be had")
 }
 

@@ -4,6 +4,7 @@
 //! stand in the rows. `wasmtime` in a row is the plain call with 64 octets, or the plain
 //! instantiation, that the row is made of.
 
+mod beside;
 mod component;
 mod native;
 mod plain;
@@ -108,6 +109,14 @@ const ROWS: &[(&str, &Fixture, f64)] = &[
     ("rss_per_instance", &ECHO, f64::NAN),
 ];
 
+/// Rows of a native actor beside components that compute all the time, with how many there are for
+/// each processor.
+const BESIDE: &[(&str, usize)] = &[
+    ("neighbour_p99_alone", 0),
+    ("neighbour_p99_hogs_1", 1),
+    ("neighbour_p99_hogs_10", 10),
+];
+
 fn main() {
     let plan = Plan::from_args(&["wasm"], Pick::Median);
     let workers = Workers::start();
@@ -161,6 +170,23 @@ fn main() {
     for (id, batch) in [("sustained", 1), ("sustained_batched", 64)] {
         sustained(&plan, &workers, id, batch);
     }
+    for (id, each) in BESIDE {
+        beside(&plan, &workers, id, each * cores());
+    }
+}
+
+fn beside(plan: &Plan, workers: &Workers, id: &'static str, hogs: usize) {
+    let span = if plan.is_quick() { 500 } else { 3000 };
+    let there = workers.clone();
+    let lacking = "a native actor is trusted not to hold its worker";
+    let plain = "a plain call holds its thread";
+    plan.run(vec![
+        Case::counted(id, "strowger", "us", move || {
+            there.run(beside::p99(hogs, span))
+        }),
+        Case::lacking(id, "native", "us", lacking),
+        Case::lacking(id, "wasmtime", "us", plain),
+    ]);
 }
 
 /// Runs the cases of a row, each with what it runs and what the document says of it.

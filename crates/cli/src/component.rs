@@ -1,12 +1,11 @@
 //! Components in files: a manifest, and the octets that it names.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use strowger_wasm::{HostLimits, LoadError, Manifest, ManifestError};
 
 use crate::exit::{Done, Failure};
+use crate::file::read_plain;
 
 /// A manifest, and the octets of the file that it names.
 pub(crate) fn by_manifest(path: &Path) -> Done<(Vec<u8>, Manifest)> {
@@ -20,23 +19,14 @@ pub(crate) fn by_manifest(path: &Path) -> Done<(Vec<u8>, Manifest)> {
 
 /// The octets of a component, as far as one may be long.
 pub(crate) fn octets(path: &Path) -> Done<Vec<u8>> {
-    let most = HostLimits::default().component;
-    let octets = read(path, most)?;
-    if octets.len() > most {
-        let text = format!("{}: has more than {most} octets", path.display());
-        return Err(Failure::input(text).hint("a component is not that long"));
-    }
-    Ok(octets)
+    read_plain(path, HostLimits::default().component)
 }
 
 /// Reads a manifest, whose paths begin at its own folder, and says where it is wrong.
 pub(crate) fn manifest(path: &Path) -> Done<Manifest> {
     const MOST: usize = 1 << 20;
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
-    let octets = read(path, MOST)?;
-    if octets.len() > MOST {
-        return Err(wrong(format!("is no manifest: more than {MOST} octets")));
-    }
+    let octets = read_plain(path, MOST)?;
     let text = String::from_utf8(octets).map_err(|error| wrong(error.to_string()))?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let manifest = Manifest::parse(&text).map(|manifest| manifest.within(folder));
@@ -46,16 +36,6 @@ pub(crate) fn manifest(path: &Path) -> Done<Manifest> {
     })
 }
 
-/// The octets of a file; one more than `most` of one that is longer, such as a device.
-fn read(path: &Path, most: usize) -> Done<Vec<u8>> {
-    let failed = |error| Failure::file(path, &error);
-    let file = File::open(path).map_err(failed)?;
-    let mut octets = Vec::new();
-    let mut file = file.take(most as u64 + 1);
-    file.read_to_end(&mut octets).map_err(failed)?;
-    Ok(octets)
-}
-
 /// Why a component is not loaded, with what to do about it.
 pub(crate) fn not_loaded(file: &Path, error: &LoadError) -> Failure {
     let failure = Failure::input(format!("{}: {error}", file.display()));
@@ -63,6 +43,11 @@ pub(crate) fn not_loaded(file: &Path, error: &LoadError) -> Failure {
         LoadError::Denied(_) => {
             failure.hint("grant it in the manifest; `strowger component inspect` shows each import")
         }
+        LoadError::Excessive(beyond) => failure.hint(format!(
+            "ask for less in the manifest, or allow more: `{}` in [components.caps] of the node's \
+             configuration",
+            beyond.name()
+        )),
         LoadError::Export { .. } => failure.hint("the contract is wit/component.wit"),
         _ => failure,
     }

@@ -12,6 +12,7 @@ mod config;
 mod conformance;
 mod control;
 mod exit;
+mod file;
 mod logbook;
 mod output;
 

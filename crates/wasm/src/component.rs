@@ -26,6 +26,7 @@ use crate::host::Permit;
 use crate::load::Image;
 use crate::manifest::StateMode;
 use crate::message::{Answer, Call, CallError, ComponentMsg, Due, Inside, Message, Rouse};
+use crate::usage::Admission;
 
 /// An actor whose behaviour is a component.
 ///
@@ -74,7 +75,8 @@ impl Actor for ComponentActor {
         {
             (start.reason, start.kept) = (Reason::Restart, Some(kept));
         }
-        let mut life = Life::begin(seat.host(), image, ties, tokens)
+        let usage = seat.usage().inspect_err(failed)?;
+        let mut life = Life::begin(seat.host(), image, usage, ties, tokens)
             .await
             .inspect_err(failed)?;
         life.init(start).await.inspect_err(failed)?;
@@ -106,7 +108,14 @@ impl Actor for ComponentActor {
                 if !self.is_awake_for(&mut waiting, cx).await? {
                     return Ok(());
                 }
-                self.turn(&mut waiting, cx).await
+                let admitted = match worked {
+                    true => self.admitted(cx).await,
+                    false => Ok(()),
+                };
+                match admitted {
+                    Ok(()) => self.turn(&mut waiting, cx).await,
+                    Err(fault) => Err(fault),
+                }
             }
         };
         match &outcome {
@@ -180,6 +189,27 @@ impl ComponentActor {
             other => {
                 *waiting = other;
                 None
+            }
+        }
+    }
+
+    /// Waits until it has its share of a processor again. One that is put into quarantine for
+    /// having been beyond it ends with its supervisor, so that it is not started again.
+    async fn admitted(&self, cx: &Context<Self>) -> Result<(), Fault> {
+        match self.seat.admission() {
+            Admission::Now => Ok(()),
+            Admission::After(delay) => {
+                let pause = tokio::time::sleep(delay);
+                pause.await;
+                Ok(())
+            }
+            Admission::Quarantine => {
+                let path = cx.path();
+                let above = path.as_str().rsplit_once('/').map(|(above, _)| above);
+                if let Some(supervisor) = above.and_then(|above| cx.system().find(above)) {
+                    supervisor.stop();
+                }
+                Err(over_share())
             }
         }
     }
@@ -472,7 +502,8 @@ impl ComponentActor {
         })?;
         let guest = self.life.guest();
         let (ties, tokens) = (guest.ties.clone(), guest.next_token());
-        let mut life = Life::begin(host, Arc::clone(image), ties, tokens).await?;
+        let usage = self.seat.usage()?;
+        let mut life = Life::begin(host, Arc::clone(image), usage, ties, tokens).await?;
         life.init(self.seat.start(Reason::Upgrade, kept)).await?;
         life.health().await??;
         Ok((life, permit))
@@ -520,6 +551,14 @@ fn answer(answered: Answered) -> Answer {
     match answered {
         Ok(octets) => Ok(Payload::from(octets)),
         Err(text) => Err(CallError::Refused(cut(&text))),
+    }
+}
+
+/// The fault of a component that stayed beyond its share of a processor.
+const fn over_share() -> Fault {
+    Fault {
+        phase: Phase::Handle,
+        kind: FaultKind::Budget { limit: "cpu" },
     }
 }
 

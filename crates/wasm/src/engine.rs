@@ -10,11 +10,12 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use serde::Deserialize;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use self::ticker::Ticker;
 pub(crate) use self::ticker::{Busy, Ticks};
-use crate::manifest::Limits;
+use crate::manifest::{Caps, Limits};
 
 /// What a host may use up for all its components together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,33 @@ pub struct HostLimits {
     pub cache: Option<PathBuf>,
     /// The memory mappings of the process that components may use; each takes a few.
     pub maps: usize,
+    /// The guest threads, on which components run that compute for long.
+    pub threads: usize,
+    /// How much their priority is below that of other threads, from 0 to 19, which is the lowest;
+    /// on Linux. At 19 a thread that always has something to do gets about a seventieth of what
+    /// one of the ordinary priority gets beside it.
+    pub nice: u8,
+    /// A call may take so many times its limit of processor time on the clock, and a second more,
+    /// while it computes or its thread waits for a processor: guest threads have the lowest
+    /// priority, which on a busy machine may be a hundredth of a processor.
+    pub wall: u32,
+    /// The most that a manifest may ask for.
+    pub caps: Caps,
+    /// What follows when a component uses more than its share of a processor.
+    pub excess: Excess,
+    /// How long a component may be beyond its share until it is in quarantine, if that follows.
+    pub patience: Duration,
+}
+
+/// What follows when a component uses more than its share of a processor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Excess {
+    /// Its calls are delayed, so that it has its share.
+    #[default]
+    Throttle,
+    /// The same, and one that stays beyond its share is put into quarantine.
+    Quarantine,
 }
 
 impl Default for HostLimits {
@@ -61,8 +89,19 @@ impl Default for HostLimits {
             cached: 256 << 20,
             cache: None,
             maps: system_maps() * 4 / 5,
+            threads: processors(),
+            nice: 19,
+            wall: 100,
+            caps: Caps::default(),
+            excess: Excess::Throttle,
+            patience: Duration::from_secs(10),
         }
     }
+}
+
+/// The processors that this process may use.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The mappings that the system grants a process.
@@ -77,6 +116,10 @@ fn system_maps() -> usize {
 pub(crate) const MAPS: usize = 5;
 /// Those of one with a stack of its own besides.
 pub(crate) const WAITING_MAPS: usize = 7;
+
+/// The components that never wait and may still have a stack of their own, so that their calls make
+/// way for others on guest threads. Those beyond keep a guest thread to the end of a call.
+pub(crate) const HEAVY_STACKS: usize = 64;
 
 /// The stack of a guest.
 const STACK: usize = 512 << 10;
@@ -191,7 +234,7 @@ fn config(class: Class, limits: &HostLimits) -> Config {
     if !class.large {
         let (waiting, resident) = match class.deep {
             true => (limits.instances, SCRIPT_RESIDENT),
-            false => (limits.waiting, RESIDENT),
+            false => (limits.waiting.saturating_add(HEAVY_STACKS), RESIDENT),
         };
         let pool = pool(limits, waiting, resident);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

@@ -53,10 +53,17 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// A call computed for longer than it may.
+    /// A call used more of a processor than it may.
     #[error("computed for longer than {limit:?}")]
     Deadline {
         /// The limit.
+        limit: Duration,
+    },
+    /// A call was not over after a generous time on the clock, though it used less of a processor
+    /// than it may.
+    #[error("was not done after {limit:?} on the clock")]
+    Late {
+        /// The time.
         limit: Duration,
     },
     /// A limit of the manifest was passed.
@@ -120,6 +127,7 @@ impl FaultKind {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Deadline { .. } => "deadline",
+            Self::Late { .. } => "late",
             Self::Budget { .. } => "budget",
             Self::Memory { .. } => "memory",
             Self::Stack => "stack",
@@ -148,6 +156,8 @@ pub(crate) struct GaveUp(pub(crate) String);
 pub(crate) struct Called {
     pub(crate) phase: Phase,
     pub(crate) limit: Duration,
+    /// The bound on the clock, if that ended the call.
+    pub(crate) late: Option<Duration>,
     /// The limit beyond which memory was refused in this life, and its value.
     pub(crate) refused: Option<(&'static str, usize)>,
 }
@@ -173,6 +183,9 @@ impl Called {
             };
         }
         let trap = error.downcast_ref::<Trap>().copied();
+        if let (Some(Trap::Interrupt), Some(limit)) = (trap, self.late) {
+            return FaultKind::Late { limit };
+        }
         match (trap, self.refused) {
             (Some(Trap::Interrupt), _) => FaultKind::Deadline { limit: self.limit },
             (Some(Trap::OutOfFuel), _) => FaultKind::Budget { limit: "fuel" },
@@ -242,6 +255,7 @@ mod tests {
         Called {
             phase,
             limit: Duration::from_millis(1),
+            late: None,
             refused: refused.then_some(("memory", 9)),
         }
     }

@@ -5,6 +5,7 @@ mod handles;
 mod imports;
 mod memory;
 mod streams;
+mod tick;
 mod watch;
 
 use std::mem;
@@ -20,18 +21,22 @@ use self::handles::Handles;
 pub(crate) use self::imports::link;
 use self::memory::Memory;
 use self::streams::Streams;
-pub(crate) use self::watch::Moment;
+use self::tick::Course;
+pub(crate) use self::tick::{Place, is_worker};
 use self::watch::Watch;
+pub(crate) use self::watch::{Bounds, Moment, Spent};
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::fault::cut;
 #[cfg(unix)]
 use crate::files::Root;
+use crate::guests::Clock;
 use crate::host::Host;
 use crate::kv::Space;
 use crate::load::Image;
 use crate::message::{Answer, ComponentMsg, Due, Event, Tagged};
 use crate::metric::{self, AUDIT};
+use crate::usage::Usage;
 
 /// The lines about what was refused in a second.
 const AUDITS: u32 = 10;
@@ -57,7 +62,12 @@ pub(crate) struct Guest {
     /// When the call under way began, once somebody wanted to know.
     now: Option<Instant>,
     /// How long the call under way has computed.
-    pub(crate) watch: Watch,
+    watch: Watch,
+    course: Course,
+    /// The same on guest threads.
+    pub(crate) clock: Arc<Clock>,
+    /// How long all lives of the component have.
+    pub(crate) usage: Arc<Usage>,
     /// Timers that were set in the call under way.
     timers: Vec<(Duration, Due)>,
     /// Asks and timers that are under way, by token, with what wakes the actor for them.
@@ -89,7 +99,13 @@ impl Ties {
 }
 
 impl Guest {
-    pub(crate) fn new(host: Host, image: Arc<Image>, ties: Ties, tokens: u64) -> Self {
+    pub(crate) fn new(
+        host: Host,
+        image: Arc<Image>,
+        usage: Arc<Usage>,
+        ties: Ties,
+        tokens: u64,
+    ) -> Self {
         let limits = &image.manifest().limits;
         Self {
             memory: Memory::new(limits),
@@ -105,6 +121,9 @@ impl Guest {
             writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
             watch: Watch::new(),
+            course: Course::new(),
+            clock: Arc::default(),
+            usage,
             timers: Vec::new(),
             under_way: FxHashMap::default(),
             streams: Streams::default(),
@@ -115,12 +134,6 @@ impl Guest {
             image,
             ties,
         }
-    }
-
-    /// Says that a call begins, and how long it may compute.
-    pub(crate) fn begin(&mut self, limit: Duration) {
-        self.now = None;
-        self.watch.begin(limit, self.image.waits());
     }
 
     /// Takes out the timers that the last call set.

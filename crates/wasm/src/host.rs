@@ -12,7 +12,10 @@ use tokio::time::Instant;
 use crate::cache::{Cache, Folder};
 use crate::component::ComponentArgs;
 use crate::directory::Directory;
-use crate::engine::{Class, Engines, HostLimits, MAPS, Ticks, WAITING_MAPS};
+use crate::engine::{
+    Class, Engines, HEAVY_STACKS, HostLimits, MAPS, Ticks, WAITING_MAPS, processors,
+};
+use crate::guests::Guests;
 use crate::kv::KvStore;
 use crate::load::{self, Compiled, Image, Inspection, LoadError};
 use crate::manifest::Manifest;
@@ -32,8 +35,13 @@ struct Inner {
     compiled: AtomicU64,
     compilations: Arc<Semaphore>,
     start: Instant,
-    /// What is taken: components, stacks of their own, mappings.
-    room: [AtomicUsize; 3],
+    /// What is taken: components, stacks of those that wait, mappings, stacks of heavy ones.
+    room: [AtomicUsize; ROOMS],
+    guests: Guests,
+    /// Calls that passed their slice on a worker and have not ended.
+    crowd: AtomicUsize,
+    /// So many of them are too many: there is no worker left for others.
+    crowded: usize,
     /// Told each time that somebody gives room back.
     freed: Notify,
 }
@@ -45,6 +53,9 @@ impl fmt::Debug for Host {
             .finish_non_exhaustive()
     }
 }
+
+/// The kinds of room that a host has.
+const ROOMS: usize = 4;
 
 /// The figures of a host at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +104,7 @@ impl Host {
         let folder = folder.map(|path| Folder::open(path, limits.cached));
         let folder = folder.transpose().map_err(HostError)?;
         let engines = Engines::new(&limits).map_err(HostError)?;
+        let guests = Guests::new(limits.threads, limits.nice);
         Ok(Self(Arc::new(Inner {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,
@@ -102,7 +114,10 @@ impl Host {
             compiled: AtomicU64::new(0),
             limits,
             start: Instant::now(),
-            room: [const { AtomicUsize::new(0) }; 3],
+            room: [const { AtomicUsize::new(0) }; ROOMS],
+            guests,
+            crowd: AtomicUsize::new(0),
+            crowded: processors(),
             freed: Notify::new(),
         })))
     }
@@ -148,6 +163,40 @@ impl Host {
 
     pub(crate) fn ticks(&self) -> &Ticks {
         self.0.engines.ticks()
+    }
+
+    /// The threads for components that compute for long.
+    pub(crate) fn guests(&self) -> &Guests {
+        &self.0.guests
+    }
+
+    /// Returns `true` while calls that passed their slice hold as many workers as may be held: then
+    /// no call begins on a worker.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.0.crowd.load(Ordering::Relaxed) >= self.0.crowded
+    }
+
+    pub(crate) fn join_crowd(&self) {
+        self.0.crowd.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leave_crowd(&self) {
+        self.0.crowd.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Takes a stack for a component that never waits, if there is one.
+    pub(crate) fn admit_stack(&self) -> Option<Permit> {
+        let mut permit = Permit {
+            host: self.clone(),
+            taken: [0; ROOMS],
+            whole: false,
+        };
+        let maps = WAITING_MAPS - MAPS;
+        permit.take(2, maps, "maps", self.limits().maps).ok()?;
+        permit.take(3, 1, "stacks", HEAVY_STACKS).ok()?;
+        permit.whole = true;
+        Some(permit)
     }
 
     pub(crate) fn start(&self) -> Instant {
@@ -223,7 +272,7 @@ impl Host {
         let maps = if waits { WAITING_MAPS } else { MAPS };
         let mut permit = Permit {
             host: self.clone(),
-            taken: [0; 3],
+            taken: [0; ROOMS],
             whole: false,
         };
         permit.take(0, 1, "instances", limits.instances)?;
@@ -238,7 +287,7 @@ impl Host {
         let limits = self.limits();
         let mut permit = Permit {
             host: self.clone(),
-            taken: [0; 3],
+            taken: [0; ROOMS],
             whole: false,
         };
         permit.take(0, 1, "instances", limits.instances)?;
@@ -273,7 +322,7 @@ impl Host {
 #[derive(Debug)]
 pub(crate) struct Permit {
     host: Host,
-    taken: [usize; 3],
+    taken: [usize; ROOMS],
     /// Whether it was admitted; who is refused frees nothing for others.
     whole: bool,
 }

@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::engine::Class;
 use crate::guest::{Guest, link};
 use crate::host::Host;
-use crate::manifest::{Identity, Manifest, ManifestError, StateMode};
+use crate::manifest::{Excessive, Identity, Manifest, ManifestError, StateMode};
 use crate::metric::{self, AUDIT};
 use crate::signature::Signer;
 
@@ -21,6 +21,9 @@ pub enum LoadError {
     /// Its manifest is none.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// Its manifest asks for more than the host allows.
+    #[error(transparent)]
+    Excessive(#[from] Excessive),
     /// Its octets are not those that the manifest pins.
     #[error("the component hashes to {found}, and its manifest pins {pinned}")]
     Digest {
@@ -203,6 +206,7 @@ pub(crate) fn compile(
 /// What is known of octets before they are compiled.
 pub(crate) fn check(host: &Host, octets: &[u8], manifest: &Manifest) -> Result<Digest, LoadError> {
     manifest.check()?;
+    host.limits().caps.check(manifest)?;
     let max = host.limits().component;
     if octets.len() > max {
         return Err(LoadError::Size {

@@ -3,9 +3,11 @@
 //! An unknown key is an error that shows its place. What is not granted is denied, and every limit
 //! has a default that suits a small plug-in.
 
+mod caps;
 mod grant;
 mod quantity;
 mod range;
+mod share;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger::{Backoff, Restart};
 
+pub use self::caps::{Caps, Excessive};
 pub use self::grant::{FilesGrant, Grant, KvGrant, Pattern};
+pub use self::share::Share;
 use crate::digest::Digest;
 use crate::signature::{Signature, Signer};
 
@@ -104,10 +108,10 @@ pub struct Limits {
     pub payload: usize,
     /// The actors and topics that it holds at a time.
     pub handles: usize,
-    /// How long one call may compute.
+    /// The processor time of one call.
     #[serde(deserialize_with = "quantity::span")]
     pub deadline: Duration,
-    /// How long `init` may compute.
+    /// The processor time of `init`.
     #[serde(deserialize_with = "quantity::span")]
     pub init: Duration,
     /// The instructions of one call, about; 0 counts none, which is faster.
@@ -127,6 +131,11 @@ pub struct Limits {
     /// How long an ask of its own waits.
     #[serde(deserialize_with = "quantity::span")]
     pub answer: Duration,
+    /// How much it gets of the guest threads beside others, where a component that says nothing has
+    /// 100, or the most that the node allows if that is less.
+    pub weight: Option<u32>,
+    /// The share of a processor that it may use; unless it is said, what the node allows.
+    pub cpu: Option<Share>,
 }
 
 /// What follows a fault.
@@ -219,6 +228,8 @@ impl Default for Limits {
             streams: 16,
             window: 64,
             answer: Duration::from_secs(5),
+            weight: None,
+            cpu: None,
         }
     }
 }
@@ -383,6 +394,11 @@ mod tests {
         assert!(with("[limits]\nmemory = \"1KiB\"").contains("limits.memory"));
         assert!(with("[limits]\ndeadline = \"0ms\"").contains("limits.deadline"));
         assert!(with("[limits]\nmailbox = 0").contains("limits.mailbox"));
+        assert!(with("[limits]\nweight = 0").contains("limits.weight"));
+        assert!(with("[limits]\nweight = 10001").contains("limits.weight"));
+        assert!(with("[limits]\ncpu = \"0%\"").contains("\"1%\" to \"100%\""));
+        assert!(with("[limits]\ncpu = \"101%\"").contains("\"1%\" to \"100%\""));
+        assert!(with("[limits]\ncpu = \"half\"").contains("half"));
         assert!(with("[run]\nbatch = 0").contains("run.batch"));
         let files = "[grant.files.data]\npath = \"data\"\nfiles = 0";
         assert!(with(files).contains("grant.files.files"));

@@ -12,6 +12,7 @@ const REFUSED: &str = "strowger_component_refused_total";
 const POISON: &str = "strowger_component_poison_total";
 const PASSIVATED: &str = "strowger_component_passivated_total";
 const COMPILED: &str = "strowger_component_compilations_total";
+const STARVED: &str = "strowger_component_over_share_total";
 
 /// Octets were compiled.
 pub(crate) fn compiled() {
@@ -46,6 +47,11 @@ pub(crate) fn passivated(component: &str) {
     counter!(PASSIVATED, "component" => component.to_owned()).increment(1);
 }
 
+/// A component was put into quarantine because it stayed beyond its share of a processor.
+pub(crate) fn starved(component: &str) {
+    counter!(STARVED, "component" => component.to_owned()).increment(1);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +66,9 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
             .collect();
-        assert_eq!(named, [FAULTS, REFUSED, POISON, PASSIVATED, COMPILED]);
+        assert_eq!(
+            named,
+            [FAULTS, REFUSED, POISON, PASSIVATED, COMPILED, STARVED]
+        );
     }
 }

@@ -418,6 +418,20 @@ pub(super) const COMPONENTS: &[(&str, &str)] = &[
         "rss_per_instance",
         "by how much the process grows with each component that has answered once",
     ),
+    (
+        "neighbour_p99_alone",
+        "how long a native actor takes to answer a task, at the 99th percentile; no component is \
+         there",
+    ),
+    (
+        "neighbour_p99_hogs_1",
+        "the same beside a component for each processor that spins 200 000 times a message and \
+         sends itself the next one",
+    ),
+    (
+        "neighbour_p99_hogs_10",
+        "the same beside ten of these for each processor",
+    ),
 ];
 
 /// What the rows of the part `messages` time.

@@ -24,6 +24,8 @@ const PLAIN_ATOMICS: &[&str] = &[
 /// Tests of promises about time, which virtual time would keep whatever the code does.
 const REAL_TIME: &[&str] = &[
     "crates/runtime/tests/promises/",
+    "crates/cli/tests/strowger/hogs.rs",
+    "crates/wasm/src/guest/watch.rs",
     "crates/wasm/tests/fairness/",
 ];
 

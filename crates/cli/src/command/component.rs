@@ -9,7 +9,7 @@ mod run;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use strowger_wasm::{Host, HostLimits, LoadError, Manifest};
+use strowger_wasm::{Caps, Host, HostLimits, LoadError, Manifest};
 
 use crate::component::{by_manifest, manifest, not_loaded, octets};
 use crate::exit::{Done, Failure};
@@ -75,8 +75,10 @@ impl Which {
     }
 }
 
-fn host() -> Done<Host> {
+/// A host for one component, whose manifest may ask for so much.
+fn host(caps: Caps) -> Done<Host> {
     let mut limits = HostLimits::default();
+    limits.caps = caps;
     (limits.instances, limits.waiting) = (4, 4);
     Host::new(limits).map_err(|error| Failure::outside(error.to_string()))
 }

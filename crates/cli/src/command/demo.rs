@@ -96,8 +96,14 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
-    runtime.block_on(demo(args, output))
+    let done = runtime.block_on(demo(args, output));
+    // Nobody waits for a thread that reads a slow disk.
+    runtime.shutdown_timeout(THREADS);
+    done
 }
+
+/// How long threads have to end that still read a file or write one.
+const THREADS: Duration = Duration::from_millis(200);
 
 async fn demo(args: &Args, output: &mut Output) -> Done {
     let mut signals = Signals::new()?;

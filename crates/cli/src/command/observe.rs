@@ -236,10 +236,19 @@ fn component(note: &Value) -> String {
         return String::new();
     }
     let kib = note["memory"].as_u64().unwrap_or(0) / 1024;
-    format!(
-        "{} calls, {} faults, {kib} KiB",
-        note["calls"], note["faults"]
-    )
+    let mut text = format!(
+        "{} calls, {} faults, {kib} KiB, {:.1} s CPU",
+        note["calls"],
+        note["faults"],
+        note["cpu_ms"].as_f64().unwrap_or(0.0) / 1e3
+    );
+    if note["heavy"] == true {
+        text.push_str(", on guest threads");
+    }
+    if note["throttled"].as_u64().is_some_and(|count| count > 0) {
+        text.push_str(&format!(", throttled {} times", note["throttled"]));
+    }
+    text
 }
 
 /// What a tool was asked, and how much it has used of what it is granted.

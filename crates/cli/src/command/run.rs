@@ -4,6 +4,7 @@ mod reload;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::ShutdownReport;
@@ -28,7 +29,8 @@ Examples:
   strowger run --metrics 127.0.0.1:9464
 
 Signals:
-  SIGINT, SIGTERM  ordered end with a summary; a second one ends at once
+  SIGINT, SIGTERM  ordered end with a summary, within node.shutdown and 2 s; a second one ends at
+                   once, with the exit code 130 or 143
   SIGHUP           reads the configuration again; says what needs a new start
 
 Exit code 1: the node ended by itself, or had to be ended by force.
@@ -80,8 +82,16 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         .enable_all()
         .build()
         .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
-    runtime.block_on(serve(args, &config, reload, output))
+    let done = runtime.block_on(serve(args, &config, reload, output));
+    // Nobody waits for a thread that reads a slow disk.
+    runtime.shutdown_timeout(THREADS);
+    done
 }
+
+/// How much longer than `node.shutdown` an ordered end may take until the process ends by force.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long threads have to end that still read a file or write one.
+const THREADS: Duration = Duration::from_millis(200);
 
 impl Args {
     /// Lets the command line go before the file.
@@ -123,7 +133,7 @@ enum Next {
 }
 
 impl News {
-    fn new(with_parent: bool) -> Done<Self> {
+    fn new(with_parent: bool, shutdown: Duration) -> Done<Self> {
         let hang_up = signal(SignalKind::hangup());
         let (gone, parent) = oneshot::channel();
         let mut gone = Some(gone);
@@ -133,7 +143,7 @@ impl News {
         Ok(Self {
             parent,
             _no_parent: gone,
-            end: Signals::new()?,
+            end: Signals::within(shutdown.saturating_add(GRACE))?,
             hang_up: hang_up.map_err(|error| Failure::outside(format!("no signals: {error}")))?,
         })
     }
@@ -164,7 +174,7 @@ fn watch_parent(gone: Option<oneshot::Sender<()>>) -> Done {
 }
 
 async fn serve(args: &Args, config: &Config, mut reload: Reload, output: &mut Output) -> Done {
-    let mut news = News::new(args.with_parent)?;
+    let mut news = News::new(args.with_parent, config.node.shutdown)?;
     let since = Instant::now();
     let running = compose::start(config).await?;
     announce(args, &running, output)?;
@@ -182,12 +192,7 @@ async fn serve(args: &Args, config: &Config, mut reload: Reload, output: &mut Ou
     };
     // Read before the end, when there are sessions to count.
     let stats = n4_stats(&running.node);
-    let report = tokio::select! {
-        report = running.shutdown() => report,
-        () = news.end.end() => {
-            return Err(Failure::found("ended at once, before all actors had stopped"));
-        }
-    };
+    let report = running.shutdown().await;
     let seconds = since.elapsed().as_secs_f64();
     summary(args, stats, &report, seconds, output)?;
     if let Some(exit) = ended {

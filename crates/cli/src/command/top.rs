@@ -35,8 +35,9 @@ pause; arrows scroll; q quits. What has reached 85 % of a limit is red: a mailbo
 
 Busy is the share of one thread; it and rates are those of the time between two readings. Memory is
 an estimate; that of a component is added to that of its actor, and its calls and faults stand
-behind its path, as do those of a tool. Readings take the node at most 1 % of the time of one
-thread: with very many actors it answers less often than it is asked.";
+behind its path, as do those of a tool, with its processor time if its calls are long or delayed.
+Readings take the node at most 1 % of the time of one thread: with very many actors it answers less
+often than it is asked.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -18,6 +18,7 @@ mod method;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{ActorSystem, Path};
@@ -218,11 +219,21 @@ impl ComponentSection {
     }
 }
 
-/// Reads files where waiting for a disk keeps nobody up.
+/// Reads files where waiting for a disk keeps nobody up, and for a while only.
 async fn read(section: ComponentSection) -> Done<(Vec<u8>, Manifest)> {
-    let read = tokio::task::spawn_blocking(move || section.read()).await;
-    read.unwrap_or_else(|error| Err(Failure::outside(error.to_string())))
+    let file = section.manifest.clone();
+    let read = tokio::task::spawn_blocking(move || section.read());
+    match tokio::time::timeout(READING, read).await {
+        Ok(read) => read.unwrap_or_else(|error| Err(Failure::outside(error.to_string()))),
+        Err(_) => {
+            let text = format!("{}: not read within {READING:?}", file.display());
+            Err(Failure::outside(text).hint("is the file system there?"))
+        }
+    }
 }
+
+/// How long reading a manifest and its component may take.
+const READING: Duration = Duration::from_secs(5);
 
 fn refused(error: &RegistryError) -> Failure {
     let text = error.to_string();

@@ -1,9 +1,10 @@
 //! The components of a node: which there are, and what all of them may use up together.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_wasm::{Grant, HostLimits};
+use strowger_wasm::{Caps, Excess, Grant, HostLimits};
 
 use super::Problem;
 
@@ -20,6 +21,20 @@ pub(crate) struct ComponentsSection {
     /// The folder that keeps compiled code for the next start; from the folder of the
     /// configuration. Nothing is kept if it is not set.
     pub(crate) cache: Option<PathBuf>,
+    /// The threads of the lowest priority on which components run that compute for long; as many
+    /// as there are processors, unless it is set.
+    pub(crate) threads: Option<usize>,
+    /// How much the priority of these threads is below that of others, from 0 to 19.
+    pub(crate) nice: u8,
+    /// How many times its limit of processor time a call may take on the clock, plus a second.
+    pub(crate) wall: u32,
+    /// What follows when a component uses more than its share of a processor.
+    pub(crate) excess: Excess,
+    /// How long a component may be beyond its share until it is in quarantine, if that follows.
+    #[serde(deserialize_with = "super::span::deserialize")]
+    pub(crate) patience: Duration,
+    /// The most that a manifest may ask for.
+    pub(crate) caps: Caps,
 }
 
 /// One component.
@@ -60,6 +75,12 @@ impl Default for ComponentsSection {
             waiting: limits.waiting,
             topics: Vec::new(),
             cache: None,
+            threads: None,
+            nice: limits.nice,
+            wall: limits.wall,
+            excess: limits.excess,
+            patience: limits.patience,
+            caps: limits.caps,
         }
     }
 }
@@ -71,6 +92,12 @@ impl ComponentsSection {
         limits.instances = self.instances;
         limits.waiting = self.waiting;
         limits.cache.clone_from(&self.cache);
+        limits.threads = self.threads.unwrap_or(limits.threads);
+        limits.nice = self.nice;
+        limits.wall = self.wall;
+        limits.excess = self.excess;
+        limits.patience = self.patience;
+        limits.caps = self.caps.clone();
         limits
     }
 
@@ -103,11 +130,51 @@ impl ComponentsSection {
             let what = "is empty; it must be a folder, or not be set";
             return Some(Problem::at("components.cache", what));
         }
+        if let Some(problem) = self.problem_of_time() {
+            return Some(problem);
+        }
         if there > self.instances {
             let what = format!("is {}, and there are {there} components", self.instances);
             return Some(Problem::at("components.instances", &what));
         }
         None
+    }
+
+    /// The same of what is about time, and of what manifests may ask for.
+    fn problem_of_time(&self) -> Option<Problem> {
+        const THREADS: usize = 1024;
+        let threads = self.threads.unwrap_or(1);
+        if !(1..=THREADS).contains(&threads) {
+            let what = format!("is {threads}; it must be from 1 to {THREADS}");
+            return Some(Problem::at("components.threads", &what));
+        }
+        if self.nice > 19 {
+            let what = format!(
+                "is {}; it must be from 0 to 19, the lowest priority",
+                self.nice
+            );
+            return Some(Problem::at("components.nice", &what));
+        }
+        if self.wall == 0 {
+            let what = "is 0; it must be at least 1, or no call ever has its time";
+            return Some(Problem::at("components.wall", what));
+        }
+        if !(super::SHORTEST..=super::LONGEST).contains(&self.patience) {
+            let what = format!("is {:?}; it must be from 100ms to 60m", self.patience);
+            return Some(Problem::at("components.patience", &what));
+        }
+        let caps = &self.caps;
+        let none = [
+            ("components.caps.deadline", caps.deadline.is_zero()),
+            ("components.caps.init", caps.init.is_zero()),
+            ("components.caps.memory", caps.memory < 65_536),
+            ("components.caps.payload", caps.payload == 0),
+            ("components.caps.mailbox", caps.mailbox == 0),
+            ("components.caps.weight", caps.weight == 0),
+        ];
+        let (key, _) = none.into_iter().find(|(_, none)| *none)?;
+        let what = "is less than the least that a manifest may say: no component could be loaded";
+        Some(Problem::at(key, what))
     }
 }
 

@@ -108,6 +108,8 @@ fn every_key_is_read_outside_of_the_configuration() {
     for limits in limits.split("fn limits").skip(1) {
         code.push_str(limits.split("\n    }").next().unwrap());
     }
+    // What a manifest may ask for is checked where manifests are.
+    code.push_str(include_str!("../../../wasm/src/manifest/caps.rs"));
     for (table, key) in every_key() {
         let used = code.match_indices(&format!(".{key}")).any(|(at, found)| {
             let next = code[at + found.len()..].chars().next();
@@ -172,22 +174,6 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
         ("[node]\nshutdown = \"0s\"", "2:12", "from 100ms to 60m"),
         ("[node]\nshutdown = \"soon\"", "2:12", "use ms, s, m or h"),
         ("[log]\nfilter = \"a=b=c\"", "2:10", "`log.filter`"),
-        ("[components]\ninstances = 0", "2:13", "from 1 to 20000"),
-        (
-            "[components]\ninstances = 1\nwaiting = 2",
-            "3:11",
-            "at most `components.instances`",
-        ),
-        (
-            "[[component]]\nmanifest = \"a\"\n[component.grant]\nlgo = true",
-            "4:1",
-            "unknown field `lgo`",
-        ),
-        (
-            "[[component]]\nname = \"a\"",
-            "1:1",
-            "missing field `manifest`",
-        ),
         (
             "[[tools.files]]\nroot = \"a\"\nread-only = true",
             "3:1",
@@ -204,14 +190,66 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
             "the name of another tool",
         ),
     ] {
-        let told = error(text);
-        assert!(
-            told.starts_with(&format!("error: node.toml:{place}: ")),
-            "{told}"
-        );
-        assert!(told.contains(says), "{told}");
-        assert!(told.contains('^'), "{told}");
+        assert_shown(text, place, says);
     }
+}
+
+#[test]
+fn what_components_cannot_be_told_is_shown_with_its_place() {
+    for (text, place, says) in [
+        ("[components]\ninstances = 0", "2:13", "from 1 to 20000"),
+        (
+            "[components]\ninstances = 1\nwaiting = 2",
+            "3:11",
+            "at most `components.instances`",
+        ),
+        ("[components]\nthreads = 0", "2:11", "from 1 to 1024"),
+        ("[components]\nnice = 20", "2:8", "from 0 to 19"),
+        ("[components]\nwall = 0", "2:8", "at least 1"),
+        (
+            "[components]\npatience = \"1ms\"",
+            "2:12",
+            "from 100ms to 60m",
+        ),
+        (
+            "[components]\nexcess = \"kill\"",
+            "2:10",
+            "`throttle` or `quarantine`",
+        ),
+        (
+            "[components.caps]\ndeadline = \"0ms\"",
+            "2:12",
+            "no component could be loaded",
+        ),
+        (
+            "[components.caps]\ncpu = \"200%\"",
+            "2:7",
+            "from \"1%\" to \"100%\"",
+        ),
+        (
+            "[[component]]\nmanifest = \"a\"\n[component.grant]\nlgo = true",
+            "4:1",
+            "unknown field `lgo`",
+        ),
+        (
+            "[[component]]\nname = \"a\"",
+            "1:1",
+            "missing field `manifest`",
+        ),
+    ] {
+        assert_shown(text, place, says);
+    }
+}
+
+/// Asserts that a file is refused, with the place and a caret below it.
+fn assert_shown(text: &str, place: &str, says: &str) {
+    let told = error(text);
+    assert!(
+        told.starts_with(&format!("error: node.toml:{place}: ")),
+        "{told}"
+    );
+    assert!(told.contains(says), "{told}");
+    assert!(told.contains('^'), "{told}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Manifest {
 }
 
 /// A busy machine is no fault of a component.
-const LONG: &str = "[limits]\ndeadline = \"60s\"\ninit = \"60s\"";
+const LONG: &str = "[limits]\ndeadline = \"1s\"\ninit = \"5s\"";
 
 const STATE: &str = "[state]\nmode = \"snapshot\"";
 

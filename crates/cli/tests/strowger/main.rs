@@ -14,6 +14,8 @@ mod demo;
 mod dictionary;
 mod diff;
 mod encode;
+mod files;
+mod hogs;
 mod kill;
 mod limits;
 mod listing;
@@ -25,6 +27,7 @@ mod node;
 #[path = "../../../pfcp/tests/others/pdml.rs"]
 mod pdml;
 mod peer;
+mod plain_files;
 mod policy;
 mod replay;
 mod running;

@@ -115,7 +115,8 @@ impl ComponentActor {
         let ties = self.life.guest().ties.clone();
         let (image, mut start, tokens) = self.seat.next_life();
         start.reason = Reason::Restart;
-        let mut life = Life::begin(self.seat.host(), image, ties, tokens).await?;
+        let usage = self.seat.usage()?;
+        let mut life = Life::begin(self.seat.host(), image, usage, ties, tokens).await?;
         life.guest_mut().inherit(self.life.guest_mut());
         life.init(start).await?;
         life.guest_mut().settle();

@@ -9,18 +9,19 @@ use parking_lot::Mutex;
 use strowger::{ActorRef, AnyRef, ChildSpec, MailboxSpec, Shutdown, Strategy, Supervisor};
 use tokio::time::Instant;
 
-use super::ComponentActor;
 use super::left::{Ended, Left, Leftovers, Stake};
 use super::life::{Kept, Start};
+use super::{ComponentActor, over_share};
 use crate::contract::{Reason, Refusal};
 use crate::digest::Digest;
 use crate::directory::Directory;
 use crate::fault::{Fault, FaultKind, Phase};
 use crate::host::{Full, Host, Permit};
 use crate::load::Image;
-use crate::manifest::StateMode;
+use crate::manifest::{Identity, StateMode};
 use crate::message::{ComponentMsg, Inside};
 use crate::metric;
+use crate::usage::{Admission, Usage};
 
 /// Where a component is in its life; told to [`ComponentArgs::on_stage`] in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,6 +51,7 @@ pub(super) struct Seat {
     now: Mutex<Now>,
     left: Mutex<Leftovers>,
     figures: Figures,
+    usage: Arc<Usage>,
     on_stage: Option<OnStage>,
 }
 
@@ -94,6 +96,15 @@ pub struct ComponentInfo {
     pub memory: usize,
     /// Whether it is passivated: only its state is kept until the next message.
     pub passive: bool,
+    /// The processor time of all its lives: measured on guest threads, and on workers where a call
+    /// saw a tick, which then stands for those that saw none.
+    pub cpu: Duration,
+    /// Its calls run on guest threads, because they were long.
+    pub heavy: bool,
+    /// How often a call was delayed because it had used more than its share of a processor.
+    pub throttled: u64,
+    /// How long its calls were delayed altogether.
+    pub delayed: Duration,
     /// The latest fault.
     pub fault: Option<Fault>,
 }
@@ -113,9 +124,12 @@ impl fmt::Debug for Seat {
 impl ComponentArgs {
     pub(crate) fn new(host: Host, image: Arc<Image>, directory: Directory) -> Result<Self, Full> {
         let permit = host.admit(image.waits())?;
+        let Identity { name, .. } = &image.manifest().component;
+        let usage = Usage::new(name, &image.manifest().limits, host.limits());
         Ok(Self(Arc::new(Seat {
             host,
             directory,
+            usage: Arc::new(usage),
             name: Arc::from(image.manifest().component.name.as_str()),
             now: Mutex::new(Now {
                 image,
@@ -185,6 +199,8 @@ impl ComponentArgs {
             poison,
             memory,
         } = &self.0.figures;
+        let usage = &self.0.usage;
+        let (throttled, delayed) = usage.throttled();
         let now = self.0.now.lock();
         ComponentInfo {
             name: Arc::clone(&self.0.name),
@@ -196,6 +212,10 @@ impl ComponentArgs {
             lives: now.lives,
             memory: memory.load(Ordering::Relaxed),
             passive: now.permit.is_none(),
+            cpu: usage.cpu(),
+            heavy: usage.is_heavy(),
+            throttled,
+            delayed,
             fault: now.fault.clone(),
         }
     }
@@ -252,6 +272,19 @@ impl Seat {
             }
         };
         self.now.lock().permit = Some(permit);
+    }
+
+    /// The processor time of all lives, for one more.
+    pub(super) fn usage(&self) -> Result<Arc<Usage>, Fault> {
+        if self.usage.is_banned() {
+            return Err(over_share());
+        }
+        Ok(Arc::clone(&self.usage))
+    }
+
+    /// Asks whether the next call may begin.
+    pub(super) fn admission(&self) -> Admission {
+        self.usage.admission()
     }
 
     /// Gives its room back.
@@ -326,6 +359,8 @@ impl Seat {
 
     /// Another version runs from now on.
     pub(super) fn upgraded(&self, image: Arc<Image>, permit: Permit) {
+        let limits = &image.manifest().limits;
+        self.usage.limit(limits, self.host.limits());
         let mut now = self.now.lock();
         now.image = image;
         now.permit = Some(permit);

@@ -1,64 +1,134 @@
-//! How long a call has computed.
+//! The processor time of the call under way.
 //!
-//! A call has a limit of time, and on a busy machine a clock says little about what it did with it:
-//! its thread may have waited for a processor. So the time in which the thread did is taken off, as
-//! far as the system tells it; what the host waits for on behalf of a call stays in it.
+//! The limits of a call count the processor time of the guest itself: on a busy machine a clock
+//! says little about what a call did with its time. The clock is only a second, generous bound.
 //!
 //! Most calls end before a tick comes, and read no clock at all. The first tick that a call sees is
-//! where its time begins; it is looked at again when it may have used that time up.
+//! where its time begins; it is looked at again when it may have used up its slice or its limit.
 
 use std::time::{Duration, Instant};
 
-/// The time of the call under way.
+/// The processor time of the call under way.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    limit: Duration,
+    bounds: Bounds,
     /// What was used before `since`.
-    used: Duration,
+    used: Spent,
     /// The moment from which on time is counted.
     since: Option<Moment>,
     /// When a call began that may wait, or went on after it did.
     begun: Option<Instant>,
 }
 
+/// How long a call may compute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Of processor time.
+    pub(crate) cpu: Duration,
+    /// On the clock, while it computes or wants to.
+    pub(crate) wall: Duration,
+}
+
+/// How long a call has computed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// Of processor time.
+    pub(crate) cpu: Duration,
+    /// On the clock.
+    pub(crate) wall: Duration,
+}
+
+/// What is left of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Processor time until it has used up its limit.
+    Cpu(Duration),
+    /// Nothing: it used up its limit of processor time.
+    Spent,
+    /// Nothing: the clock ran out, and it had not used up its processor time.
+    Late,
+}
+
+impl Spent {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu + other.cpu,
+            wall: self.wall + other.wall,
+        }
+    }
+
+    /// What is left of a call that has computed this long.
+    pub(crate) fn left_of(self, bounds: Bounds) -> Left {
+        let left = bounds.cpu.saturating_sub(self.cpu);
+        if left.is_zero() {
+            Left::Spent
+        } else if self.wall >= bounds.wall {
+            Left::Late
+        } else {
+            Left::Cpu(left)
+        }
+    }
+}
+
 impl Watch {
     pub(super) const fn new() -> Self {
         Self {
-            limit: Duration::ZERO,
-            used: Duration::ZERO,
+            bounds: Bounds {
+                cpu: Duration::ZERO,
+                wall: Duration::ZERO,
+            },
+            used: Spent {
+                cpu: Duration::ZERO,
+                wall: Duration::ZERO,
+            },
             since: None,
             begun: None,
         }
     }
 
     /// A call begins.
-    pub(super) fn begin(&mut self, limit: Duration, waits: bool) {
+    pub(super) fn begin(&mut self, bounds: Bounds, waits: bool) {
         *self = Self {
-            limit,
+            bounds,
             begun: waits.then(Instant::now),
             ..Self::new()
         };
     }
 
-    /// Looks at the call when a tick came: how much longer it may compute, if it may.
-    pub(crate) fn look(&mut self, now: Moment) -> Option<Duration> {
+    pub(super) const fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// What it used before it paused.
+    pub(super) const fn before(&self) -> Spent {
+        self.used
+    }
+
+    /// Looks at the call when a tick came: how long it has computed on this thread, and before.
+    pub(super) fn look(&mut self, now: Moment) -> Spent {
         let since = *self.since.get_or_insert(now);
-        let used = self.used + now.since(since);
-        Some(self.limit.saturating_sub(used)).filter(|left| !left.is_zero())
+        self.used.plus(now.since(since))
     }
 
     /// The call waits for somebody else from now on. Ticks come this far apart: a call that saw
     /// none was not longer.
-    pub(crate) fn pause(&mut self, now: impl FnOnce() -> Moment, tick: Duration) {
-        self.used += match (self.since.take(), self.begun.take()) {
+    pub(super) fn pause(&mut self, now: impl FnOnce() -> Moment, tick: Duration) {
+        let more = match (self.since.take(), self.begun.take()) {
             (Some(since), _) => now().since(since),
-            (None, Some(begun)) => begun.elapsed().min(tick),
-            (None, None) => Duration::ZERO,
+            (None, Some(begun)) => {
+                let short = begun.elapsed().min(tick);
+                Spent {
+                    cpu: short,
+                    wall: short,
+                }
+            }
+            (None, None) => Spent::default(),
         };
+        self.used = self.used.plus(more);
     }
 
     /// It has waited; the thread may be another one.
-    pub(crate) fn resume(&mut self) {
+    pub(super) fn resume(&mut self) {
         self.begun = Some(Instant::now());
     }
 }
@@ -67,61 +137,40 @@ impl Watch {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     clock: Instant,
-    /// How long the thread has waited for a processor in its life.
-    waited: Duration,
+    /// The processor time of the thread.
+    cpu: Duration,
 }
 
 impl Moment {
     /// This moment of this thread.
     pub(crate) fn now() -> Self {
-        Self::between(waited)
+        let clock = Instant::now();
+        Self { clock, cpu: cpu() }
     }
 
-    /// A moment of the clock between two readings that say the same: while the clock was read the
-    /// thread did not wait.
-    fn between(mut read: impl FnMut() -> Duration) -> Self {
-        let mut waited = read();
-        loop {
-            let clock = Instant::now();
-            let again = read();
-            if again == waited {
-                return Self { clock, waited };
-            }
-            waited = again;
+    /// The time since an earlier moment of the same thread.
+    pub(crate) fn since(self, earlier: Self) -> Spent {
+        Spent {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            wall: self.clock.saturating_duration_since(earlier.clock),
         }
     }
-
-    /// The time from an earlier moment of the same thread in which it did not wait for a processor.
-    fn since(self, earlier: Self) -> Duration {
-        let passed = self.clock.saturating_duration_since(earlier.clock);
-        passed.saturating_sub(self.waited.saturating_sub(earlier.waited))
-    }
 }
 
-/// How long this thread has waited for a processor, as far as the system tells it.
-#[cfg(target_os = "linux")]
-fn waited() -> Duration {
-    use std::fs::File;
-    use std::os::unix::fs::FileExt;
-
-    thread_local! {
-        static SCHEDULED: Option<File> = File::open("/proc/thread-self/schedstat").ok();
-    }
-
-    let read = |file: &Option<File>| {
-        let mut text = [0; 64];
-        let length = file.as_ref()?.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(text.get(..length)?).ok()?;
-        // Nanoseconds on a processor, nanoseconds in a queue for one, and how often.
-        text.split_whitespace().nth(1)?.parse().ok()
-    };
-    let nanos = SCHEDULED.try_with(read).ok().flatten();
-    Duration::from_nanos(nanos.unwrap_or(0))
+/// The processor time of this thread.
+#[cfg(unix)]
+fn cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanos)
 }
 
-#[cfg(not(target_os = "linux"))]
-const fn waited() -> Duration {
-    Duration::ZERO
+/// Elsewhere the clock stands for it.
+#[cfg(not(unix))]
+fn cpu() -> Duration {
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 #[cfg(test)]
@@ -132,22 +181,44 @@ mod tests {
 
     fn watch(limit: Duration) -> Watch {
         let mut watch = Watch::new();
-        watch.begin(limit, false);
+        let bounds = Bounds {
+            cpu: limit,
+            wall: limit * 20,
+        };
+        watch.begin(bounds, false);
         watch
+    }
+
+    fn left(watch: &mut Watch, now: Moment) -> Left {
+        let bounds = watch.bounds();
+        watch.look(now).left_of(bounds)
     }
 
     #[test]
     fn time_without_a_processor_does_not_count() {
         let start = Instant::now();
-        let at = |passed: u32, waited: u32| Moment {
+        let at = |passed: u32, used: u32| Moment {
             clock: start + MS * passed,
-            waited: MS * (100 + waited),
+            cpu: MS * (100 + used),
         };
         let mut call = watch(MS * 10);
-        assert_eq!(call.look(at(0, 0)), Some(MS * 10));
-        assert_eq!(call.look(at(4, 0)), Some(MS * 6));
-        assert_eq!(call.look(at(50, 43)), Some(MS * 3));
-        assert_eq!(call.look(at(60, 50)), None);
+        assert_eq!(left(&mut call, at(0, 0)), Left::Cpu(MS * 10));
+        assert_eq!(left(&mut call, at(4, 4)), Left::Cpu(MS * 6));
+        assert_eq!(left(&mut call, at(50, 7)), Left::Cpu(MS * 3));
+        assert_eq!(left(&mut call, at(60, 10)), Left::Spent);
+    }
+
+    #[test]
+    fn the_clock_is_a_second_bound() {
+        let start = Instant::now();
+        let at = |passed: u32| Moment {
+            clock: start + MS * passed,
+            cpu: MS,
+        };
+        let mut call = watch(MS * 10);
+        assert_eq!(left(&mut call, at(0)), Left::Cpu(MS * 10));
+        assert_eq!(left(&mut call, at(199)), Left::Cpu(MS * 10));
+        assert_eq!(left(&mut call, at(200)), Left::Late);
     }
 
     #[test]
@@ -155,37 +226,38 @@ mod tests {
         let start = Instant::now();
         let at = |passed: u32| Moment {
             clock: start + MS * passed,
-            waited: Duration::ZERO,
+            cpu: MS * passed,
         };
         let mut call = watch(MS * 10);
-        assert_eq!(call.look(at(0)), Some(MS * 10));
+        assert_eq!(left(&mut call, at(0)), Left::Cpu(MS * 10));
         call.pause(|| at(4), MS);
         call.resume();
-        assert_eq!(call.look(at(1000)), Some(MS * 6));
+        assert_eq!(left(&mut call, at(1000)), Left::Cpu(MS * 6));
         call.pause(|| at(1006), MS);
         call.resume();
-        assert_eq!(call.look(at(2000)), None);
+        assert_eq!(left(&mut call, at(2000)), Left::Spent);
     }
 
     #[test]
     fn what_a_call_does_before_its_first_wait_counts() {
         let nanosecond = Duration::from_nanos(1);
-        for (waits, left) in [(true, None), (false, Some(nanosecond))] {
-            let mut call = Watch::new();
-            call.begin(nanosecond, waits);
+        for (waits, expected) in [(true, Left::Spent), (false, Left::Cpu(nanosecond))] {
+            let mut call = watch(nanosecond);
+            call.begin(call.bounds(), waits);
             let begun = Instant::now();
             while begun.elapsed() < nanosecond * 2 {}
             call.pause(Moment::now, MS);
-            assert_eq!(call.look(Moment::now()), left);
+            assert_eq!(left(&mut call, Moment::now()), expected);
         }
     }
 
     #[test]
-    fn a_moment_is_one_in_which_the_thread_did_not_wait() {
-        let mut readings = [1, 2, 4, 4, 5].map(|ms| MS * ms).into_iter();
-        let moment = Moment::between(|| readings.next().expect("enough of them"));
-        assert_eq!(moment.waited, MS * 4);
-        assert_eq!(readings.next(), Some(MS * 5));
+    fn a_thread_that_sleeps_uses_no_processor() {
+        let before = Moment::now();
+        std::thread::sleep(MS * 20);
+        let spent = Moment::now().since(before);
+        assert!(spent.wall >= MS * 20, "{spent:?}");
+        assert!(spent.cpu < MS * 20, "{spent:?}");
     }
 
     #[test]
@@ -196,31 +268,6 @@ mod tests {
             call.begun = Some(Instant::now() - MS);
             call.pause(Moment::now, tick);
         }
-        assert_eq!(call.look(Moment::now()), None);
-    }
-
-    /// More threads than processors, so that some of them wait.
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_system_tells_how_long_a_thread_waited() {
-        use std::sync::atomic::{AtomicBool, Ordering};
-
-        if !std::path::Path::new("/proc/thread-self/schedstat").exists() {
-            return;
-        }
-        let done = AtomicBool::new(false);
-        let threads = 2 * std::thread::available_parallelism().map_or(1, usize::from) + 1;
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let start = Moment::now();
-                    while !done.load(Ordering::Relaxed) {
-                        if Moment::now().waited > start.waited {
-                            done.store(true, Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
+        assert_eq!(left(&mut call, Moment::now()), Left::Spent);
     }
 }

@@ -77,6 +77,11 @@ impl Manifest {
                 return fault(key, &value, "1 to 1000000");
             }
         }
+        if let Some(weight) = limits.weight
+            && !(1..=10_000).contains(&weight)
+        {
+            return fault("limits.weight", &weight, "1 to 10000");
+        }
         if limits.streams > 1000 {
             return fault("limits.streams", &limits.streams, "0 to 1000");
         }

@@ -8,7 +8,7 @@ use strowger_wasm::{Host, HostLimits};
 use crate::kit::{Guest, manifest};
 
 fn host(limits: impl FnOnce(&mut HostLimits)) -> Host {
-    let mut all = HostLimits::default();
+    let mut all = crate::kit::limits();
     (all.instances, all.waiting) = (16, 8);
     limits(&mut all);
     Host::new(all).unwrap_or_else(|error| panic!("{error}"))
@@ -189,7 +189,7 @@ fn a_folder_that_others_may_write_is_refused() {
     let (_all, folder) = folder();
     assert_eq!(compiled(&folder, &[guest(0)]), 1);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).expect("it is ours");
-    let mut limits = HostLimits::default();
+    let mut limits = crate::kit::limits();
     limits.cache = Some(folder.clone());
     let said = Host::new(limits).expect_err("others may write").to_string();
     assert!(said.contains("chmod 700"), "{said}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Host, HostLimits, LoadError, Phase};
+use strowger_wasm::{Host, LoadError, Phase};
 
 use crate::kit::{Guest, Stand, counter, manifest, octets};
 use crate::limits::{Attack, SPIN, SPINS};
@@ -222,7 +222,7 @@ fn nops() -> Vec<u8> {
 fn fifty_megabytes_of_nothing_are_refused_before_they_are_read() {
     let octets = nops();
     for (max, by_size) in [(32 << 20, true), (64 << 20, false)] {
-        let mut limits = HostLimits::default();
+        let mut limits = crate::kit::limits();
         limits.component = max;
         let host = Host::new(limits).expect("there is a thread to be had");
         let refused = host.load_blocking(&octets, manifest("nops", ""));
@@ -246,7 +246,7 @@ fn a_compilation_has_an_end() {
         (Duration::from_nanos(1), false),
         (Duration::from_secs(600), true),
     ] {
-        let mut limits = HostLimits::default();
+        let mut limits = crate::kit::limits();
         limits.compilation = limit;
         let host = Host::new(limits).expect("there is a thread to be had");
         let loading = host.load(Guest::new().octets(), manifest("guest", ""));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use strowger::testing::TestSystem;
 use strowger::{ActorRef, Supervisor};
 use strowger_wasm::{
-    Answer, Call, ComponentArgs, ComponentMsg, Directory, Host, HostLimits, Image, Manifest,
+    Answer, Call, Caps, ComponentArgs, ComponentMsg, Directory, Host, HostLimits, Image, Manifest,
     Message, Payload,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -242,10 +242,18 @@ pub(crate) fn counter() -> Guest {
         )
 }
 
+/// The limits of hosts whose manifests may ask for anything: what a host allows has tests of its
+/// own.
+pub(crate) fn limits() -> HostLimits {
+    let mut limits = HostLimits::default();
+    limits.caps = Caps::none();
+    limits
+}
+
 /// A host of its own for a test. Its deadlines are those of the real clock, so a test that is not
 /// about them gives calls a long time.
 pub(crate) fn host() -> Host {
-    let mut limits = HostLimits::default();
+    let mut limits = limits();
     limits.instances = 16;
     limits.waiting = 8;
     Host::new(limits).expect("there is a thread to be had")

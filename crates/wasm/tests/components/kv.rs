@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Call, Host, HostLimits, KvStore, LoadError};
+use strowger_wasm::{Call, Host, KvStore, LoadError};
 
 use crate::kit::{Guest, Stand, Started, counter, manifest, text};
 
-const KV: &str = "[grant.kv]\nsize = \"64KiB\"\n";
+pub(crate) const KV: &str = "[grant.kv]\nsize = \"64KiB\"\n";
 
 /// A stand whose host keeps what it keeps in this store.
-fn stand(store: &KvStore) -> Stand {
-    let mut limits = HostLimits::default();
+pub(crate) fn stand(store: &KvStore) -> Stand {
+    let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting) = (16, 8);
     Stand {
         host: Host::with_store(limits, store.clone()).expect("there is a thread to be had"),
@@ -21,7 +21,7 @@ fn stand(store: &KvStore) -> Stand {
 /// A guest that does what the first octet of a message says with the key `key`: `=` writes the
 /// rest, `?` reads, `-` removes, `+` writes the rest if there is nothing, `*` lists. It traps on
 /// others. A refusal is answered with its number as a digit.
-fn keeper() -> Guest {
+pub(crate) fn keeper() -> Guest {
     let refused = "(if (i32.load8_u (i32.const 64)) (then
         (i32.store8 (i32.const 80) (i32.add (i32.const 48) (i32.load8_u (i32.const 68))))
         (i32.store8 (i32.const 81) (i32.add (i32.const 48) (i32.load8_u (i32.const 65))))

@@ -1,7 +1,7 @@
 //! Hostile guests: each ends in its named fault, its neighbour does not notice, and with the limit
 //! raised the same guest goes through.
 
-use strowger_wasm::{Full, HostLimits, Phase};
+use strowger_wasm::{Full, Phase};
 
 use crate::kit::{Guest, Stand, octets};
 
@@ -326,7 +326,7 @@ fn what_breaks_the_rules_ends_in_its_named_fault() {
 
 #[test]
 fn one_component_more_than_the_host_has_room_for_is_refused_by_name() {
-    let mut limits = HostLimits::default();
+    let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting, limits.maps) = (2, 1, 100);
     let stand = Stand {
         host: strowger_wasm::Host::new(limits).expect("it starts"),
@@ -357,7 +357,7 @@ fn one_component_more_than_the_host_has_room_for_is_refused_by_name() {
 
 #[test]
 fn mappings_are_a_limit_of_their_own() {
-    let mut limits = HostLimits::default();
+    let mut limits = crate::kit::limits();
     limits.maps = 9;
     let stand = Stand {
         host: strowger_wasm::Host::new(limits).expect("it starts"),

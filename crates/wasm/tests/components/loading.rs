@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use strowger_wasm::{Digest, HostLimits, LoadError, Manifest};
+use strowger_wasm::{Digest, LoadError, Manifest};
 
 use crate::kit::{Guest, Stand, host, manifest};
 
@@ -113,7 +113,7 @@ fn a_component_that_lacks_an_export_is_refused() {
 
 #[test]
 fn a_component_longer_than_the_limit_is_refused_before_it_is_read() {
-    let mut limits = HostLimits::default();
+    let mut limits = crate::kit::limits();
     limits.component = 100;
     let host = strowger_wasm::Host::new(limits).expect("it starts");
     let refused = host

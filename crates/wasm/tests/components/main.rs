@@ -19,5 +19,6 @@ mod passivation;
 mod poison;
 mod registry;
 mod schema;
+mod stored;
 mod streams;
 mod time;

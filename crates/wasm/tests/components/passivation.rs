@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Health, Host, HostLimits, Message, Stage, Upgrade};
+use strowger_wasm::{Health, Host, Message, Stage, Upgrade};
 
 use crate::kit::{Guest, Stand, Started, counter, octets, text};
 
@@ -86,7 +86,7 @@ fn all_that_came_is_handled_in_order_when_it_wakes() {
 
 #[test]
 fn a_sleeper_s_room_is_another_s_and_what_comes_for_it_waits() {
-    let mut limits = HostLimits::default();
+    let mut limits = crate::kit::limits();
     limits.instances = 1;
     let stand = Stand {
         host: Host::new(limits).expect("there is a thread to be had"),

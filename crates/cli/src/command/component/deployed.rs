@@ -16,7 +16,9 @@ Examples:
   strowger component list --json | jq -r 'select(.state == \"quarantine\") | .fault'
 
 Calls are the messages that it handled, of which it refused some; a fault ends a life. One in
-quarantine failed too often: deploy it again, or another version of it.";
+quarantine failed too often, or stayed beyond its share of a processor: deploy it again, or another
+version of it. One whose calls are long runs on guest threads, behind all that is native; one that
+has used more than its share is throttled.";
 
 const DEPLOY: &str = "\
 Examples:
@@ -136,7 +138,18 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> Done {
         return output.line(output.paint(Ink::Faint, "no components"));
     }
     let heads = [
-        "name", "state", "version", "calls", "refused", "faults", "lives", "waiting", "memory",
+        "name",
+        "state",
+        "version",
+        "calls",
+        "refused",
+        "faults",
+        "lives",
+        "waiting",
+        "memory",
+        "cpu",
+        "runs on",
+        "throttled",
         "address",
     ];
     let mut table = Table::new(heads);
@@ -152,6 +165,12 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> Done {
             number("lives"),
             number("waiting"),
             format!("{} KiB", row["memory"].as_u64().unwrap_or(0) / 1024),
+            format!("{:.1} s", row["cpu_ms"].as_f64().unwrap_or(0.0) / 1e3),
+            match row["heavy"].as_bool() {
+                Some(true) => "guest threads".to_owned(),
+                _ => "workers".to_owned(),
+            },
+            number("throttled"),
             text(row, "address"),
         ]);
     }

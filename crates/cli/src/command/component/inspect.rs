@@ -1,8 +1,12 @@
 //! `strowger component inspect`: what a component wants, against what it is granted.
 
+use std::path::PathBuf;
+
 use serde_json::json;
+use strowger_wasm::Caps;
 
 use super::{Which, host, refused};
+use crate::config::Config;
 use crate::exit::{Done, Failure};
 use crate::output::{Ink, Output, Table};
 
@@ -11,14 +15,20 @@ Examples:
   strowger component inspect counter.wasm
   strowger component inspect counter.toml
   strowger component inspect counter.wasm --manifest strict.toml --json
+  strowger component inspect counter.toml --config node.toml
 
-Exit code 1: it imports what its manifest does not grant.";
+Exit code 1: it imports what its manifest does not grant. Exit code 2: its manifest asks for more
+than the node allows, or it is no component.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
+    /// The configuration of the node that is to run it, which says what a manifest may ask for;
+    /// without one, the defaults of a node.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Prints one object.
     #[arg(long)]
     json: bool,
@@ -26,7 +36,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     let (octets, manifest) = args.which.read()?;
-    let seen = host()?.inspect(&octets, &manifest);
+    let caps = match &args.config {
+        Some(path) => Config::read(path)?.0.components.caps,
+        None => Caps::default(),
+    };
+    let seen = host(caps)?.inspect(&octets, &manifest);
     let seen = seen.map_err(|error| refused(&args.which, &error))?;
     let denied = seen.imports.iter().filter(|(_, needs)| needs.is_some());
     let denied = denied.count();

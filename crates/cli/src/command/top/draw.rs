@@ -265,13 +265,28 @@ mod tests {
     fn a_component_has_its_own_memory_calls_and_faults() {
         let mut guest = row("/components/qos-cap/guest", 0, Some(1024));
         guest["component"] = json!({ "calls": 12_345, "faults": 2, "memory": 1_114_112 });
-        let shown = lines(&drawn(&view(&[guest]), 100, 24));
+        let shown = lines(&drawn(&view(std::slice::from_ref(&guest)), 100, 24));
         assert!(
             shown[3].starts_with("/components/qos-cap/guest 12.3k calls, 2 faults "),
             "{}",
             shown[3]
         );
         assert!(shown[3].contains(" 1.1 MiB "), "{}", shown[3]);
+        guest["component"]["cpu_ms"] = json!(12_300);
+        guest["component"]["heavy"] = json!(true);
+        let shown = lines(&drawn(&view(std::slice::from_ref(&guest)), 120, 24));
+        assert!(
+            shown[3].contains("2 faults, 12 s on guest threads "),
+            "{}",
+            shown[3]
+        );
+        guest["component"]["throttled"] = json!(7);
+        let shown = lines(&drawn(&view(&[guest]), 120, 24));
+        assert!(
+            shown[3].contains("2 faults, 12 s CPU, throttled 7 "),
+            "{}",
+            shown[3]
+        );
     }
 
     #[test]

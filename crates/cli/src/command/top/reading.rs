@@ -55,6 +55,29 @@ pub(super) struct Component {
     calls: u64,
     faults: u64,
     memory: u64,
+    /// Its processor time in milliseconds; the rest is of a node that knows of it.
+    #[serde(default)]
+    cpu_ms: f64,
+    #[serde(default)]
+    heavy: bool,
+    #[serde(default)]
+    throttled: u64,
+}
+
+impl Component {
+    /// Where it runs and what it took, if that is worth a word.
+    fn course(&self) -> Option<String> {
+        let seconds = self.cpu_ms / 1e3;
+        match (self.heavy, self.throttled) {
+            (false, 0) => None,
+            (true, 0) => Some(format!("{} s on guest threads", number(seconds))),
+            (_, count) => Some(format!(
+                "{} s CPU, throttled {}",
+                number(seconds),
+                number(count as f64)
+            )),
+        }
+    }
 }
 
 /// What a tool was asked, and what of it came to nothing.
@@ -177,6 +200,9 @@ impl Row {
             if count > 0 {
                 note.push_str(&format!(", {} {what}", number(count as f64)));
             }
+        }
+        if let Some(course) = self.component.as_ref().and_then(Component::course) {
+            note.push_str(&format!(", {course}"));
         }
         if let Some(tightest) = self.tool.as_ref().and_then(Tool::tightest) {
             note.push_str(&format!(", {tightest}"));

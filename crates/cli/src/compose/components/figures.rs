@@ -1,6 +1,7 @@
 //! The figures of components: for listings, and for those who watch the node.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
@@ -29,7 +30,7 @@ pub(crate) fn vitals(vitals: Vitals, components: &Later) -> Vitals {
 /// A figure of each component: its name, its kind, its meaning, and where it is read.
 type Row = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
 
-const EACH: [Row; 6] = [
+const EACH: [Row; 10] = [
     (
         "strowger_component_calls_total",
         MetricKind::Counter,
@@ -47,6 +48,30 @@ const EACH: [Row; 6] = [
         MetricKind::Counter,
         "Lives that a component has begun.",
         |one| f64::from(one.info.lives),
+    ),
+    (
+        "strowger_component_cpu_seconds_total",
+        MetricKind::Counter,
+        "Processor time of a component: measured on guest threads, sampled on workers.",
+        |one| one.info.cpu.as_secs_f64(),
+    ),
+    (
+        "strowger_component_throttled_total",
+        MetricKind::Counter,
+        "Calls that were delayed because a component used more than its share of a processor.",
+        |one| one.info.throttled as f64,
+    ),
+    (
+        "strowger_component_throttled_seconds_total",
+        MetricKind::Counter,
+        "How long calls of a component were delayed for its share of a processor.",
+        |one| one.info.delayed.as_secs_f64(),
+    ),
+    (
+        "strowger_component_heavy",
+        MetricKind::Gauge,
+        "1 while a component runs on guest threads because its calls were long.",
+        |one| f64::from(u8::from(one.info.heavy)),
     ),
     (
         "strowger_component_memory_bytes",
@@ -77,6 +102,11 @@ fn write(list: &[Deployed], page: &mut Exposition) {
     }
 }
 
+/// A span in whole milliseconds.
+pub(super) fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Components {
     /// The row of a component in a listing.
     pub(super) fn row(&self, one: &Deployed) -> Value {
@@ -91,6 +121,10 @@ impl Components {
             "faults": info.faults,
             "lives": info.lives,
             "memory": info.memory,
+            "cpu_ms": milliseconds(info.cpu),
+            "heavy": info.heavy,
+            "throttled": info.throttled,
+            "throttled_ms": milliseconds(info.delayed),
             "waiting": one.mailbox_size,
             "previous": one.previous.map(|digest| digest.to_string()),
             "fault": info.fault.as_ref().map(ToString::to_string),

@@ -8,6 +8,7 @@ use strowger::{Code, Fault};
 use strowger_gateway::{Answer, Methods};
 
 use super::Components;
+use super::figures::milliseconds;
 use crate::config::ComponentSection;
 use crate::exit::{Failure, Status};
 
@@ -87,8 +88,14 @@ pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
         })
         .note(move |path| {
             let info = noted.at(path)?.info;
-            let (calls, faults, memory) = (info.calls, info.faults, info.memory);
-            let noted = json!({ "calls": calls, "faults": faults, "memory": memory });
+            let noted = json!({
+                "calls": info.calls,
+                "faults": info.faults,
+                "memory": info.memory,
+                "cpu_ms": milliseconds(info.cpu),
+                "heavy": info.heavy,
+                "throttled": info.throttled,
+            });
             Some(Map::from_iter([("component".to_owned(), noted)]))
         })
         .describe(move |path| {

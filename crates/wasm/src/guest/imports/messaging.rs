@@ -8,8 +8,8 @@ use wasmtime::component::LinkerInstance;
 use wasmtime::{AsContextMut, StoreContextMut};
 
 use crate::contract::{Payload, Refusal};
+use crate::guest::Guest;
 use crate::guest::handles::Held;
-use crate::guest::{Guest, Moment};
 use crate::manifest::Grant;
 use crate::message::{Call, Due, Event, Message};
 
@@ -85,10 +85,9 @@ async fn request(cx: &mut Context<'_>, target: u64, payload: Payload) -> Result<
     };
     let within = guest.image.manifest().limits.answer;
     let waiting = (door.wait)(Call(payload), within);
-    let tick = guest.host.ticks().period();
-    guest.watch.pause(Moment::now, tick);
+    guest.pause();
     let outcome = waiting.await;
-    cx.data_mut().watch.resume();
+    cx.data_mut().resume();
     cx.as_context_mut().set_epoch_deadline(1);
     match outcome {
         Ok(Ok(payload)) => Ok(payload),

@@ -1,0 +1,266 @@
+//! Components that compute all the time on a running node: nobody waits for them, they are named,
+//! and the node ends in its time.
+
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use strowger_gateway::Client as Control;
+
+use crate::binary::{Ran, strowger};
+use crate::files::Files;
+use crate::running::Running;
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn deploy(node: &Running, manifest: &str) -> Ran {
+    node.ask(["component", "deploy", manifest, "--expose"])
+}
+
+fn rows(node: &Running) -> Vec<Value> {
+    let ran = node.ask(["component", "list", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.objects()
+}
+
+/// Starts so many hogs on a node; their names.
+fn hogs(node: &Running, files: &Files, count: usize, turns: u32) -> Vec<String> {
+    let mut names = Vec::new();
+    for number in 0..count {
+        let (name, manifest) = files.hog(number, turns, "");
+        let ran = deploy(node, &manifest);
+        assert_eq!(ran.code, 0, "{}\n{}", ran.err, node.log());
+        names.push(name);
+    }
+    for name in &names {
+        let told = node.ask(["tell", &format!("components/{name}"), "\"x\""]);
+        assert_eq!(told.code, 0, "{}", told.err);
+    }
+    names
+}
+
+/// The machine, for one of these tests at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long the node takes to answer, from a client that is connected: the slowest of a few.
+fn answers(node: &Running) -> Duration {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a thread is enough");
+    runtime.block_on(async {
+        let mut client = Control::connect(&node.control).await.expect("it is there");
+        let mut slowest = Duration::ZERO;
+        for _ in 0..20 {
+            for method in ["component.list", "tree", "ping"] {
+                let began = Instant::now();
+                let mut rows = client
+                    .rows(method, Value::Null)
+                    .await
+                    .expect("it is a method");
+                while rows.next().await.expect("it answers").is_some() {}
+                slowest = slowest.max(began.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        slowest
+    })
+}
+
+/// No answer takes this long, on a machine that runs other tests meanwhile.
+const BEARABLE: Duration = Duration::from_secs(1);
+/// So does no end in order take.
+const ORDERLY: Duration = Duration::from_secs(15);
+
+fn beside(count: usize, turns: u32) {
+    let files = Files::new();
+    let node = Running::start("");
+    let names = hogs(&node, &files, count, turns);
+    let slowest = answers(&node);
+    assert!(slowest < BEARABLE, "{slowest:?}");
+    let rows = rows(&node);
+    for name in &names {
+        let row = rows.iter().find(|row| row["name"] == **name);
+        let row = row.unwrap_or_else(|| panic!("{name} is not there: {rows:?}"));
+        assert_eq!(
+            (&row["state"], &row["heavy"]),
+            (&json!("running"), &json!(true))
+        );
+        assert!(row["cpu_ms"].as_u64() > Some(0), "{row}");
+    }
+    let top = node.ask(["top", "--once", "--json", "--limit", "1024"]);
+    assert_eq!(top.code, 0, "{}", top.err);
+    let reading = top.last_object();
+    let actors = reading["rows"].as_array().expect("rows");
+    let named = actors
+        .iter()
+        .filter(|row| row["component"]["heavy"] == true);
+    assert_eq!(named.count(), names.len(), "top names them: {reading}");
+    let began = Instant::now();
+    node.end();
+    assert!(began.elapsed() < ORDERLY, "{:?}", began.elapsed());
+}
+
+#[test]
+fn one_hog_for_each_processor_keeps_nobody_waiting() {
+    let _alone = alone();
+    beside(cores(), 2_000_000);
+}
+
+#[test]
+fn ten_hogs_for_each_processor_keep_nobody_waiting() {
+    let _alone = alone();
+    beside(10 * cores(), 2_000_000);
+}
+
+#[test]
+fn calls_of_a_good_part_of_a_second_keep_nobody_waiting() {
+    let _alone = alone();
+    let files = Files::new();
+    let node = Running::start("");
+    let more = "[limits]\ndeadline = \"1s\"";
+    for number in 0..2 * cores() {
+        let (name, manifest) = files.hog(number, 300_000_000, more);
+        assert_eq!(deploy(&node, &manifest).code, 0, "{}", node.log());
+        node.ask(["tell", &format!("components/{name}"), "\"x\""]);
+    }
+    let slowest = answers(&node);
+    assert!(slowest < BEARABLE, "{slowest:?}");
+    let began = Instant::now();
+    node.signal("TERM");
+    let (_, errors) = node.ended();
+    assert!(began.elapsed() < ORDERLY, "{:?}: {errors}", began.elapsed());
+}
+
+#[test]
+fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
+    let _alone = alone();
+    for (excess, state) in [("throttle", "running"), ("quarantine", "quarantine")] {
+        let files = Files::new();
+        let node = Running::start(&format!(
+            "[components]\nexcess = {excess:?}\npatience = \"500ms\"\nnice = 0\n\
+             [components.caps]\ncpu = \"5%\"\n"
+        ));
+        hogs(&node, &files, 1, 2_000_000);
+        let until = Instant::now() + Duration::from_secs(30);
+        let row = loop {
+            let row = rows(&node).pop().expect("it is there");
+            let done = row["state"] == state && row["throttled"].as_u64() > Some(3);
+            if done || Instant::now() > until {
+                break row;
+            }
+            thread::sleep(Duration::from_millis(50));
+        };
+        assert_eq!(row["state"], state, "{row}");
+        assert!(row["throttled_ms"].as_u64() > Some(0), "{row}");
+        if state == "quarantine" {
+            assert_eq!(row["fault"], "handle: passed limits.cpu");
+        }
+        assert!(node.log().contains("throttled"), "{}", node.log());
+        node.end();
+    }
+}
+
+#[test]
+fn a_manifest_beyond_the_caps_is_refused_wherever_it_is_looked_at() {
+    let _alone = alone();
+    let files = Files::new();
+    let (_, manifest) = files.hog(0, 1, "[limits]\ndeadline = \"15s\"");
+    let config = files.place("node.toml");
+    let configure = |cap: &str| {
+        let text = format!(
+            "[components.caps]\ndeadline = {cap:?}\n[[component]]\nmanifest = {manifest:?}\n"
+        );
+        fs::write(&config, text).expect("it is ours");
+    };
+    let refused = |ran: &Ran| {
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        for part in [
+            "limits.deadline",
+            "15s",
+            "1s",
+            "hint: ask for less",
+            "components.caps",
+        ] {
+            assert!(ran.err.contains(part), "{part}: {}", ran.err);
+        }
+    };
+    configure("1s");
+    refused(&strowger(["check", &config]));
+    refused(&strowger(["component", "inspect", &manifest]));
+    refused(&strowger([
+        "component",
+        "inspect",
+        &manifest,
+        "--config",
+        &config,
+    ]));
+    let node = Running::start("");
+    refused(&deploy(&node, &manifest));
+    node.end();
+    configure("15s");
+    let ran = strowger(["check", &config]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = strowger(["component", "inspect", &manifest, "--config", &config]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let node = Running::start("[components.caps]\ndeadline = \"15s\"\n");
+    assert_eq!(deploy(&node, &manifest).code, 0);
+    node.end();
+}
+
+/// A node that does not end in order: a component computes for as long as it may.
+fn stubborn(files: &Files, shutdown: &str) -> Running {
+    let node = Running::start(&format!(
+        "[node]\nshutdown = {shutdown:?}\n[components.caps]\ndeadline = \"600s\"\n"
+    ));
+    let (name, manifest) = files.hog(0, 0, "[limits]\ndeadline = \"600s\"");
+    assert_eq!(deploy(&node, &manifest).code, 0, "{}", node.log());
+    node.ask(["tell", &format!("components/{name}"), "\"x\""]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while rows(&node)[0]["heavy"] != true {
+        assert!(Instant::now() < until, "it computes by now");
+        thread::sleep(Duration::from_millis(20));
+    }
+    node
+}
+
+#[test]
+fn an_end_in_order_ends_in_its_time_whatever_computes() {
+    let _alone = alone();
+    let files = Files::new();
+    let node = stubborn(&files, "1s");
+    let began = Instant::now();
+    node.signal("TERM");
+    let (code, errors) = node.ended();
+    assert!(code <= 1, "{code}: {errors}");
+    assert!(began.elapsed() < ORDERLY, "{:?}: {errors}", began.elapsed());
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let _alone = alone();
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        let files = Files::new();
+        let node = stubborn(&files, "10m");
+        node.signal(signal);
+        // The first one has to be taken before the second one: the system joins two into one.
+        thread::sleep(Duration::from_millis(500));
+        let began = Instant::now();
+        node.signal(signal);
+        let (code, errors) = node.ended();
+        assert_eq!(code, status, "{errors}");
+        assert!(errors.contains("ended at once"), "{errors}");
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! A share of a processor, as people write it: `"50%"`.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+/// A share of one processor, from 1 % to all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share(u8);
+
+impl Share {
+    /// All of a processor.
+    pub const WHOLE: Self = Self(100);
+
+    /// A share in percent; `None` unless it is from 1 to 100.
+    #[must_use]
+    pub const fn percent(percent: u8) -> Option<Self> {
+        match percent {
+            1..=100 => Some(Self(percent)),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn is_whole(self) -> bool {
+        self.0 == 100
+    }
+
+    /// The processor time that this share has of a span.
+    pub(crate) fn of(self, span: Duration) -> Duration {
+        span * u32::from(self.0) / 100
+    }
+
+    /// The span in which this share has so much processor time.
+    pub(crate) fn time_for(self, cpu: Duration) -> Duration {
+        cpu * 100 / u32::from(self.0)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(input)?;
+        let percent = text.strip_suffix('%').and_then(|text| text.parse().ok());
+        percent.and_then(Self::percent).ok_or_else(|| {
+            let like = "a share of a processor from \"1%\" to \"100%\"";
+            D::Error::custom(format!("\"{text}\" is not {like}"))
+        })
+    }
+}

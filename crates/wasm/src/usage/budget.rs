@@ -1,0 +1,121 @@
+//! The share of a processor that a component has, over a window.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::manifest::Share;
+
+/// Processor time that may be used at once, and comes back with the clock.
+#[derive(Debug)]
+pub(super) struct Budget {
+    share: Share,
+    /// Nanoseconds that are left; fewer than none after a call that took more.
+    level: i128,
+    at: Instant,
+    /// Since when it has been beyond its share without much of a pause.
+    over: Option<Instant>,
+}
+
+/// A share counts over this time: so long may a component that was idle have a whole processor,
+/// times its share.
+const WINDOW: Duration = Duration::from_secs(1);
+
+impl Budget {
+    pub(super) fn new(share: Share, now: Instant) -> Self {
+        Self {
+            share,
+            level: Self::most(share),
+            at: now,
+            over: None,
+        }
+    }
+
+    /// The same with another share; what was used stays used.
+    pub(super) fn with(self, share: Share) -> Self {
+        let level = self.level.min(Self::most(share));
+        Self {
+            share,
+            level,
+            ..self
+        }
+    }
+
+    pub(super) const fn share(&self) -> Share {
+        self.share
+    }
+
+    fn most(share: Share) -> i128 {
+        share.of(WINDOW).as_nanos().cast_signed()
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.at);
+        let more = self.share.of(passed).as_nanos().cast_signed();
+        self.level = (self.level + more).min(Self::most(self.share));
+        self.at = now;
+        // One that is throttled all the time comes back to nothing again and again, not to half.
+        if self.level >= Self::most(self.share) / 2 {
+            self.over = None;
+        }
+    }
+
+    /// Uses processor time; returns `true` if none is left.
+    pub(super) fn spend(&mut self, now: Instant, cpu: Duration) -> bool {
+        self.refill(now);
+        self.level -= cpu.as_nanos().cast_signed();
+        if self.level < 0 {
+            self.over.get_or_insert(now);
+        }
+        self.level < 0
+    }
+
+    /// How long until nothing is owed any more, and how long it has been beyond its share.
+    pub(super) fn delay(&mut self, now: Instant) -> (Duration, Duration) {
+        self.refill(now);
+        let owed = u64::try_from(-self.level.min(0)).unwrap_or(u64::MAX);
+        let over = self.over.map_or(Duration::ZERO, |over| now - over);
+        (self.share.time_for(Duration::from_nanos(owed)), over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn what_is_used_beyond_the_share_is_waited_for() {
+        let start = Instant::now();
+        let share = Share::percent(25).expect("it is a share");
+        let mut budget = Budget::new(share, start);
+        assert!(!budget.spend(start, MS * 250), "its window");
+        assert!(budget.spend(start, MS * 10));
+        assert_eq!(budget.delay(start).0, MS * 40);
+        assert_eq!(budget.delay(start + MS * 20).0, MS * 20);
+        assert_eq!(budget.delay(start + MS * 40), (Duration::ZERO, MS * 40));
+        assert!(
+            !budget.spend(start + MS * 5000, MS * 250),
+            "no more than a window"
+        );
+        assert!(budget.spend(start + MS * 5000, MS));
+    }
+
+    #[test]
+    fn who_is_throttled_stays_beyond_its_share_until_it_rests() {
+        let start = Instant::now();
+        let share = Share::percent(50).expect("it is a share");
+        let mut budget = Budget::new(share, start);
+        let mut now = start;
+        budget.spend(now, MS * 501);
+        for _ in 0..100 {
+            let (delay, over) = budget.delay(now);
+            assert_eq!(over, now - start);
+            now += delay;
+            budget.spend(now, MS * 10);
+        }
+        now += MS * 600;
+        assert_eq!(budget.delay(now), (Duration::ZERO, Duration::ZERO));
+    }
+}

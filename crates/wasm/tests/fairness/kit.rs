@@ -1,0 +1,115 @@
+//! Guests from text, for tests about time.
+
+use std::time::Duration;
+
+use strowger_wasm::{Caps, HostLimits, Manifest, Payload};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const WIT: &str = include_str!("../../../../wit/component.wit");
+
+/// A guest whose functions do what is said, and nothing else.
+///
+/// Its pieces are bodies of functions. They may use `$spin` with a number of turns, and `$ok` for a
+/// result. From address 1024 there is the text of `data`.
+#[derive(Clone, Default)]
+pub(crate) struct Guest {
+    imports: &'static str,
+    data: String,
+    init: String,
+    handle: String,
+}
+
+/// What a guest needs to send to others.
+const MESSAGING: &str = r#"
+  (import "strowger:component/messaging@0.1.0" "resolve" (func $resolve (param i32 i32 i32)))
+  (import "strowger:component/messaging@0.1.0" "send" (func $send (param i64 i32 i32 i32)))"#;
+
+impl Guest {
+    /// A guest that answers at once, with nothing.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn init(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.init);
+        self
+    }
+
+    pub(crate) fn handle(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.handle);
+        self
+    }
+
+    /// Imports what it takes to send, and puts a name at address 1024.
+    pub(crate) fn sends_to(mut self, name: &str) -> Self {
+        self.imports = MESSAGING;
+        self.data = format!("(data (i32.const 1024) {name:?})");
+        self
+    }
+
+    /// The component.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        let Self {
+            imports,
+            data,
+            init,
+            handle,
+        } = self;
+        let text = format!(
+            r#"(module {imports}
+  (memory (export "memory") 1) {data}
+  (func $ok (result i32) (i32.const 16))
+  (func $spin (param $n i32)
+    (loop $again
+      (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+      (br_if $again (local.get $n))))
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 2048))
+  (func (export "strowger:component/actor@0.1.0#init") (param $reason i32)
+    (param $attempt i32) (param $version i32) (param $some i32) (param $ptr i32)
+    (param $len i32) (result i32) {init} (call $ok))
+  (func (export "strowger:component/actor@0.1.0#handle") (param $kind i32)
+    (param $token i64) (param $ptr i32) (param $len i32) (result i32) {handle} (call $ok))
+  (func (export "strowger:component/actor@0.1.0#stop"))
+  (func (export "strowger:component/actor@0.1.0#health") (result i32) (call $ok)))"#
+        );
+        let mut module = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let mut resolve = Resolve::default();
+        let package = resolve.push_str("component.wit", WIT);
+        let package = package.expect("the contract parses");
+        let world = resolve.select_world(&[package], Some("plain"));
+        let world = world.expect("the contract has this world");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+            .expect("the world fits into a section");
+        let encoder = ComponentEncoder::default().module(&module);
+        let mut encoder = encoder.expect("the module fits the world");
+        encoder.encode().expect("the component is valid")
+    }
+}
+
+/// A manifest in which calls may take long, with more said about it.
+pub(crate) fn manifest(name: &str, more: &str) -> Manifest {
+    let mut manifest = Manifest::parse(&format!("[component]\nname = {name:?}\n{more}"))
+        .unwrap_or_else(|error| panic!("{error}: {more}"));
+    if !more.contains("deadline") {
+        manifest.limits.deadline = Duration::from_secs(60);
+    }
+    if !more.contains("init =") {
+        manifest.limits.init = Duration::from_secs(60);
+    }
+    manifest
+}
+
+/// Bytes of a message.
+pub(crate) fn octets(text: &str) -> Payload {
+    Payload::from(text.as_bytes())
+}
+
+/// Limits for a few components whose manifests may ask for anything. Guest threads have the
+/// priority of others, so that what is not about neighbours ends in its time on a busy machine.
+pub(crate) fn limits() -> HostLimits {
+    let mut limits = HostLimits::default();
+    (limits.instances, limits.waiting, limits.nice) = (100, 20, 0);
+    limits.caps = Caps::none();
+    limits
+}

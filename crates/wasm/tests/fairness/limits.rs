@@ -1,0 +1,145 @@
+//! Limits of processor time, and what a node allows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use strowger_wasm::{Caps, Host, HostLimits, LoadError, Phase};
+
+use crate::hogs::{hogs, spinner};
+use crate::kit::{Guest, limits, manifest};
+use crate::node::{Node, cores, run};
+
+const ENDLESS: &str = "(loop $again (br $again))";
+
+#[test]
+fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
+    run(async {
+        let node = Node::start(limits()).await;
+        let more = "[limits]\ndeadline = \"50ms\"\n[restart]\nintensity = 9";
+        let guest = node
+            .deploy(&spinner(1).handle(ENDLESS), "endless", more)
+            .await;
+        // The first call is on a worker; the next ones are on guest threads.
+        for life in 1..=3 {
+            let began = Instant::now();
+            let answer = guest.ask("x").await;
+            assert!(answer.is_err(), "{answer:?}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{life}");
+            // Whoever asked has the answer before the fault is counted.
+            while node.info(&guest).faults < life {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let info = node.info(&guest);
+            let fault = info.fault.clone().expect("it failed");
+            assert_eq!(fault.kind.word(), "deadline", "{fault}");
+            assert!(info.cpu >= Duration::from_millis(40 * life), "{info:?}");
+        }
+        node.end().await;
+    });
+}
+
+#[test]
+fn an_endless_init_ends_on_a_guest_thread_too() {
+    run(async {
+        let node = Node::start(limits()).await;
+        // The first life begins, and ends over a message; the next ones do not come to life.
+        let guest = spinner(1)
+            .init(&format!("(if (local.get $attempt) (then {ENDLESS}))"))
+            .handle(ENDLESS);
+        let more = "[limits]\ninit = \"50ms\"\ndeadline = \"50ms\"\n[restart]\nintensity = 2";
+        let guest = node.deploy(&guest, "endless", more).await;
+        guest.tell("x");
+        while node.is_alive(&guest) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let info = node.info(&guest);
+        let fault = info.fault.expect("it failed");
+        assert_eq!(
+            (fault.kind.word(), fault.phase),
+            ("deadline", Phase::Init),
+            "{fault}"
+        );
+        assert!(info.cpu >= Duration::from_millis(120), "{:?}", info.cpu);
+        node.end().await;
+    });
+}
+
+/// Keeps all processors busy with threads of others for as long as a test runs.
+fn on_a_busy_machine<T>(test: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 * cores() {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // So that a failure does not leave them behind.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
+        done.store(true, Ordering::Relaxed);
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn a_busy_machine_ends_no_call_that_used_little() {
+    // Some tens of milliseconds, a hundred at most on a slow machine.
+    let guest = spinner(30_000_000);
+    on_a_busy_machine(|| {
+        run(async {
+            let node = Node::start(limits()).await;
+            let more = "[limits]\ndeadline = \"500ms\"";
+            let guest = node.deploy(&guest, "thinker", more).await;
+            // On a worker, and then at the lowest priority.
+            for _ in 0..3 {
+                guest.ask("x").await.expect("it has its time");
+            }
+            assert_eq!(node.info(&guest).faults, 0);
+            node.end().await;
+        });
+    });
+}
+
+#[test]
+fn guests_that_wait_for_others_on_guest_threads_are_not_ended_by_the_clock() {
+    run(async {
+        let mut limits = limits();
+        (limits.threads, limits.wall) = (1, 1);
+        let node = Node::start(limits).await;
+        let _hogs = hogs(&node, 8, 20_000_000, "60s").await;
+        let more = "[limits]\ndeadline = \"500ms\"";
+        let guest = node.deploy(&spinner(30_000_000), "thinker", more).await;
+        for _ in 0..3 {
+            guest.ask("x").await.expect("it has its time");
+        }
+        assert_eq!(node.info(&guest).faults, 0);
+        node.end().await;
+    });
+}
+
+#[test]
+fn a_manifest_that_asks_for_more_than_the_node_allows_is_not_loaded() {
+    let mut limits = HostLimits::default();
+    limits.caps = Caps::default();
+    limits.caps.deadline = Duration::from_millis(20);
+    let host = Host::new(limits).expect("there is a thread to be had");
+    let octets = Guest::new().octets();
+    let load = |deadline: &str| {
+        let more = format!("[limits]\ndeadline = {deadline:?}\ninit = \"1s\"");
+        host.load_blocking(&octets, manifest("guest", &more))
+    };
+    load("20ms").expect("it is allowed");
+    let refused = load("21ms").expect_err("it is more");
+    assert!(matches!(refused, LoadError::Excessive(_)), "{refused:?}");
+    let said = refused.to_string();
+    for part in [
+        "limits.deadline",
+        "21ms",
+        "20ms",
+        "components.caps.deadline",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

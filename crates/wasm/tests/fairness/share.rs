@@ -1,0 +1,118 @@
+//! Shares of a processor, and weights.
+
+use std::time::{Duration, Instant};
+
+use strowger_wasm::{CallError, Excess};
+
+use crate::hogs::{hog, hogs, spinner};
+use crate::kit::{Guest, limits};
+use crate::node::{Node, run};
+
+#[test]
+fn components_share_guest_threads_by_weight() {
+    run(async {
+        let mut limits = limits();
+        limits.threads = 1;
+        let node = Node::start(limits).await;
+        let mut pair = Vec::new();
+        for (name, weight) in [("heavy", 400), ("light", 100)] {
+            let more = format!("[grant]\nsend = [{name:?}]\n[limits]\nweight = {weight}");
+            pair.push(node.deploy(&hog(name, 5_000_000), name, &more).await);
+        }
+        for one in &pair {
+            one.tell("x");
+        }
+        // Both compute for a while before it counts.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let used = || {
+            pair.iter()
+                .map(|one| node.info(one).cpu)
+                .collect::<Vec<_>>()
+        };
+        let before = used();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let after = used();
+        let [heavy, light] = [0, 1].map(|n: usize| (after[n] - before[n]).as_secs_f64());
+        let ratio = heavy / light.max(1e-9);
+        assert!((2.0..8.0).contains(&ratio), "{heavy} to {light}: {ratio}");
+        node.end().await;
+    });
+}
+
+#[test]
+fn components_without_a_weight_share_alike() {
+    run(async {
+        let mut limits = limits();
+        limits.threads = 1;
+        let node = Node::start(limits).await;
+        let hogs = hogs(&node, 5, 5_000_000, "60s").await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let used: Vec<_> = hogs.iter().map(|one| node.info(one).cpu).collect();
+        let most = used.iter().max().expect("there are some");
+        let least = used.iter().min().expect("there are some");
+        assert!(*most < *least * 3, "{used:?}");
+        node.end().await;
+    });
+}
+
+#[test]
+fn a_share_of_a_processor_holds_and_is_counted() {
+    run(async {
+        let node = Node::start(limits()).await;
+        let name = "hog";
+        let more = format!("[grant]\nsend = [{name:?}]\n[limits]\ncpu = \"20%\"");
+        let throttled = node.deploy(&hog(name, 2_000_000), name, &more).await;
+        let benign = node
+            .deploy(&Guest::new(), "benign", "[limits]\ncpu = \"20%\"")
+            .await;
+        throttled.tell("x");
+        // Its window is used up before it counts.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (before, began) = (node.info(&throttled).cpu, Instant::now());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let info = node.info(&throttled);
+        let share = (info.cpu - before).as_secs_f64() / began.elapsed().as_secs_f64();
+        assert!(share < 0.4, "{share}");
+        assert!(info.calls > 10, "it goes on: {info:?}");
+        assert!(
+            info.throttled > 0 && info.delayed > Duration::ZERO,
+            "{info:?}"
+        );
+        assert!(node.is_alive(&throttled));
+        benign.ask("x").await.expect("it answers");
+        let info = node.info(&benign);
+        assert_eq!((info.throttled, info.delayed), (0, Duration::ZERO));
+        node.end().await;
+    });
+}
+
+#[test]
+fn a_component_that_stays_beyond_its_share_is_put_into_quarantine_if_the_node_says_so() {
+    run(async {
+        let mut limits = limits();
+        limits.excess = Excess::Quarantine;
+        limits.patience = Duration::from_millis(500);
+        let node = Node::start(limits).await;
+        let more = "[grant]\nsend = [\"hog\"]\n[limits]\ncpu = \"20%\"\n\
+                    [restart]\nintensity = 1000000";
+        let greedy = node.deploy(&hog("hog", 2_000_000), "hog", more).await;
+        let more = "[limits]\ncpu = \"20%\"";
+        let modest = node.deploy(&spinner(200_000), "modest", more).await;
+        greedy.tell("x");
+        while node.is_alive(&greedy) {
+            modest.ask("x").await.expect("it answers");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let info = node.info(&greedy);
+        let fault = info.fault.clone().expect("it says why");
+        assert_eq!(fault.to_string(), "handle: passed limits.cpu");
+        assert!(
+            info.lives < 10,
+            "it is not started again and again: {info:?}"
+        );
+        assert!(node.is_alive(&modest));
+        let answer = modest.ask("x").await;
+        assert!(!matches!(answer, Err(CallError::Fault(_))), "{answer:?}");
+        node.end().await;
+    });
+}
