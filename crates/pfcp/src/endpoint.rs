@@ -322,15 +322,6 @@ impl Endpoint {
         )
     }
 
-    /// Asks a peer for a heartbeat at once, also where none are sent otherwise: it is due at `now`.
-    /// Does nothing while the answer to one is awaited.
-    ///
-    /// A later Recovery Time Stamp in the answer is [`Event::PeerRestarted`], no answer is
-    /// [`Event::PeerSilent`].
-    pub fn enquire(&mut self, now: Instant, association: AssociationId) {
-        self.associations.hurry(now, association);
-    }
-
     /// Asks the peer to end an association; it has ended with [`Event::AssociationReleased`],
     /// also when the peer does not answer.
     ///

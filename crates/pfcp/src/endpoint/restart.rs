@@ -18,6 +18,15 @@ use crate::association::{AssociationId, Recovery, RestartSign, Said};
 use crate::planted::{Bug, planted};
 
 impl Endpoint {
+    /// Asks a peer for a heartbeat at once, also where none are sent otherwise: it is due at `now`.
+    /// Does nothing while the answer to one is awaited.
+    ///
+    /// A later Recovery Time Stamp in the answer is [`Event::PeerRestarted`], no answer is
+    /// [`Event::PeerSilent`].
+    pub fn enquire(&mut self, now: Instant, association: AssociationId) {
+        self.associations.hurry(now, association);
+    }
+
     /// Takes note of the stamp in a heartbeat, or in the answer to one.
     ///
     /// One that is older than the known stamp was delayed on its way and says nothing.

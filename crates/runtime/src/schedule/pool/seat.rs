@@ -307,7 +307,7 @@ impl Seat {
                     debug_assert!(none.is_none(), "it is at home");
                 }
             }
-            // Without budget, whoever waits for something of tokio's or for an answer waits in vain.
+            // Without budget, who waits for an answer or for something of tokio's waits in vain.
             if over || !tokio::task::coop::has_budget_remaining() {
                 return self.pause(light, cx);
             }

@@ -17,9 +17,9 @@
 //! A slot that is watched has something that must be told before it is full: it is put in once,
 //! while the slot is `Empty`, and never taken out. The way to `Full` leads through `Taken` then.
 //!
-//! A slot that waits may be in the list of those that began to a moment ago ([`fresh`](super::fresh)),
-//! which calls the taker: it holds the slot while it copies the waker, and both sides wait for that.
-//! It comes to a slot only while the taker has not left.
+//! A slot that waits may be in the list of those that began to a moment ago
+//! ([`fresh`](super::fresh)), which calls the taker: it holds the slot while it copies the waker,
+//! and both sides wait for that. It comes to a slot only while the taker has not left.
 
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
