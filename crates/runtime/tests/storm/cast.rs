@@ -126,8 +126,8 @@ impl Actor for Worker {
         } = letter;
         note(&self.books, |books| {
             books.begin(&self.path, sender, number);
-            if ASKING.get() && reply.is_some() {
-                books.count("ask handled on the stack of the asker");
+            if ASKING.get() {
+                books.wrong(format!("{} runs on the stack of an asker", self.path));
             }
         });
         self.act(deed, cx).await?;
@@ -412,6 +412,26 @@ impl Sender {
         }
     }
 
+    /// Asks, and drops the question after this time; whether the letter was accepted.
+    async fn ask_and_leave(
+        &self,
+        path: &str,
+        worker: &ActorRef<Letter>,
+        letter: Letter,
+        after: Duration,
+    ) -> bool {
+        let number = letter.number;
+        let asking = self.ask(path, worker, letter, MS * 5000);
+        if let Ok(accepted) = tokio::time::timeout(after, asking).await {
+            return accepted;
+        }
+        note(&self.books, |books| {
+            books.count("ask dropped half way");
+            books.lose_sight(path, self.name, number);
+        });
+        false
+    }
+
     /// Asks; whether the letter was accepted. Whatever becomes of it, there is an answer in time.
     async fn ask(
         &self,
@@ -489,7 +509,7 @@ impl Actor for Sender {
             return Ok(());
         }
         let path = *self.numbers.pick(&WORKERS);
-        let manner = self.numbers.below(7);
+        let manner = self.numbers.below(8);
         let within = MS * u32::try_from(2 + self.numbers.below(12)).expect("small");
         let wanted_for = MS * u32::try_from(self.numbers.below(30)).expect("small");
         let ttl = (wanted_for < MS * 9).then_some(wanted_for);
@@ -503,6 +523,7 @@ impl Actor for Sender {
             0..=2 => self.tell(path, &worker, letter, ttl).await,
             3 | 4 => self.try_tell(path, &worker, letter, ttl),
             5 => self.ask(path, &worker, letter, MS * 5000).await,
+            6 => self.ask_and_leave(path, &worker, letter, within).await,
             _ => self.ask(path, &worker, letter, within).await,
         };
         if accepted {

@@ -74,7 +74,7 @@ const BLOCKER: &str = "/top/round/blocker";
 
 /// Every fault, each of which strikes at least once a seed on the average.
 const FAULTS: [&str; 52] = [
-    "ask handled on the stack of the asker",
+    "ask dropped half way",
     "ask passed on in a hook",
     "ask passed on to one who ended",
     "ask past its deadline",
