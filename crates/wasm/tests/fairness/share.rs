@@ -14,25 +14,37 @@ fn components_share_guest_threads_by_weight() {
         let mut limits = limits();
         limits.threads = 1;
         let node = Node::start(limits).await;
-        let mut pair = Vec::new();
-        for (name, weight) in [("heavy", 400), ("light", 100)] {
+        let mut pairs = Vec::new();
+        // Two of each: between two calls of one there is another of its weight.
+        for (name, weight) in [
+            ("heavy-1", 400),
+            ("heavy-2", 400),
+            ("light-1", 100),
+            ("light-2", 100),
+        ] {
             let more = format!("[grant]\nsend = [{name:?}]\n[limits]\nweight = {weight}");
-            pair.push(node.deploy(&hog(name, 5_000_000), name, &more).await);
+            pairs.push(node.deploy(&hog(name, 20_000_000), name, &more).await);
         }
-        for one in &pair {
+        for one in &pairs {
             one.tell("x");
         }
         // Both compute for a while before it counts.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let used = || {
-            pair.iter()
+            pairs
+                .iter()
                 .map(|one| node.info(one).cpu)
                 .collect::<Vec<_>>()
         };
         let before = used();
         tokio::time::sleep(Duration::from_secs(2)).await;
         let after = used();
-        let [heavy, light] = [0, 1].map(|n: usize| (after[n] - before[n]).as_secs_f64());
+        let sum = |of: [usize; 2]| {
+            of.map(|n| (after[n] - before[n]).as_secs_f64())
+                .iter()
+                .sum()
+        };
+        let (heavy, light): (f64, f64) = (sum([0, 1]), sum([2, 3]));
         let ratio = heavy / light.max(1e-9);
         assert!((2.0..8.0).contains(&ratio), "{heavy} to {light}: {ratio}");
         node.end().await;
