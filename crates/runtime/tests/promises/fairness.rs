@@ -142,7 +142,6 @@ fn neighbours(hogs: usize, work: Duration, ahead: u32) {
         for (what, delays) in [("socket", socket), ("timer", timer), ("actor", actor)] {
             let delays = delays.await.expect("no panic");
             let (half, most) = (delays.at(0.5), delays.at(0.99));
-            println!("{hogs} hogs of {work:?}: {what} {half:?}, p99 {most:?}");
             assert!(
                 half < Duration::from_millis(8),
                 "{what}: half within {half:?}"

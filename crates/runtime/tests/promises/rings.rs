@@ -10,7 +10,7 @@ use crate::support::{PATIENCE, current_thread, on_worker, runtime};
 struct Link(Option<ActorRef<Message>>);
 
 enum Message {
-    Next(ActorRef<Message>),
+    Next(ActorRef<Self>),
     Errors(Ask<Errors>),
 }
 

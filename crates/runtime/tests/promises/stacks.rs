@@ -114,10 +114,6 @@ fn comes_back(program: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-#[expect(
-    clippy::await_holding_lock,
-    reason = "nothing is awaited while it is held"
-)]
 fn actors_are_spawned_and_stopped_under_a_lock_that_their_hooks_take() {
     comes_back(|| {
         on_worker(&runtime(2), async {
