@@ -3,7 +3,7 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
@@ -63,7 +63,8 @@ impl Office {
         }
     }
 
-    /// Runs something, while another actor answers as often as it can; at least once.
+    /// Runs something, while another actor answers as often as it can; at least once, unless that
+    /// is over in a moment.
     async fn run(&self, execute: Execute) -> Result<Executed, CodeError> {
         let beats = async {
             loop {
@@ -72,13 +73,16 @@ impl Office {
             }
         };
         let before = self.pulse.ask(Count).await.expect("it answers");
+        let begun = Instant::now();
         let asked = self.code.ask_within(execute, PATIENCE);
         let outcome = tokio::select! {
             outcome = asked => outcome.expect("it answers"),
             () = beats => unreachable!("it has no end"),
         };
+        let took = begun.elapsed();
         let after = self.pulse.ask(Count).await.expect("it answers");
-        assert!(after > before, "the other one stood still");
+        let moment = Duration::from_millis(5);
+        assert!(after > before || took < moment, "the other one stood still");
         outcome
     }
 

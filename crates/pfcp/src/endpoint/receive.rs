@@ -557,13 +557,12 @@ impl Endpoint {
                 }
             }
             Purpose::Heartbeat(association) => {
-                self.heard(now, association);
-                if let Ok(recovery) = top.recovery() {
-                    self.stamped(now, peer, recovery);
+                match top.recovery() {
+                    Ok(recovery) => self.stamped(now, peer, recovery),
+                    Err(_) => self.heard(now, association),
                 }
             }
             Purpose::Confirm(association) => {
-                self.heard(now, association);
                 self.confirmed(now, association, top.recovery().ok());
             }
             Purpose::Release(association) => self.released(association),

@@ -35,11 +35,12 @@ impl Endpoint {
             return;
         };
         let (id, peer, known) = (association.id, association.address, association.recovery);
-        self.heard(now, id);
+        let silent = association.silent;
         if !stamp.is_after(known) {
-            return;
+            return self.heard(now, id);
         }
         if self.sign_of(peer) == RestartSign::AssociationSetup && !planted(Bug::StampBelieved) {
+            self.heard(now, id);
             self.stats.stamps_ignored += 1;
             if self.associations.ignored(id) {
                 self.events.push_back(Event::StampIgnored {
@@ -49,6 +50,10 @@ impl Endpoint {
             }
             return;
         }
+        // A silent peer that claims a restart is not the one that was lost, unless it denies that.
+        if !silent {
+            self.heard(now, id);
+        }
         if planted(Bug::ClaimBelieved) {
             return self.confirmed(now, id, Some(stamp));
         }
@@ -57,25 +62,32 @@ impl Endpoint {
         {
             // Too busy to ask: the next heartbeat claims it again.
             self.associations.unanswered(id);
+            self.heard(now, id);
         }
     }
 
     /// Takes the answer of a peer that was asked whether it has restarted.
     pub(super) fn confirmed(&mut self, now: Instant, id: AssociationId, stamp: Option<Recovery>) {
         let Some(stamp) = stamp else {
-            return self.associations.unanswered(id);
+            self.associations.unanswered(id);
+            return self.heard(now, id);
         };
         let until = now + self.config.retransmission.t1;
         match self.associations.said(id, stamp, until) {
-            Said::Restarted => self.restarted(id),
+            Said::Restarted => {
+                // Its new life was heard, which is no news of the last one.
+                self.associations.heard(now, id);
+                self.restarted(id);
+            }
             Said::Denied(claim) => {
+                self.heard(now, id);
                 self.stats.restarts_denied += 1;
                 self.events.push_back(Event::RestartDenied {
                     association: id,
                     claim,
                 });
             }
-            Said::Nothing => {}
+            Said::Nothing => self.heard(now, id),
         }
     }
 
