@@ -7,7 +7,7 @@
 //!
 //! A setup is believed at once, because it replaces the association in any case. A heartbeat is
 //! not: anybody on the peer's host can send one, so a later stamp in it is only a claim, which the
-//! peer is asked to confirm at the address of its association ([`Doubt`]).
+//! peer is asked to confirm at the address of its association (`Doubt`).
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -73,7 +73,7 @@ test("a component of a node answers as every actor does", how, async () => {
   try {
     const fixture = new URL("../../../../fixtures/components/counter.wasm", import.meta.url);
     const file = JSON.stringify(fileURLToPath(fixture));
-    const limits = '[limits]\ndeadline = "60s"\n[state]\nmode = "snapshot"';
+    const limits = '[limits]\ndeadline = "1s"\n[state]\nmode = "snapshot"';
     const manifest = `[component]\nname = "counter"\nfile = ${file}\n${limits}\n`;
     writeFileSync(join(folder, "counter.toml"), manifest);
     const config = join(folder, "node.toml");

@@ -556,12 +556,10 @@ impl Endpoint {
                     }
                 }
             }
-            Purpose::Heartbeat(association) => {
-                match top.recovery() {
-                    Ok(recovery) => self.stamped(now, peer, recovery),
-                    Err(_) => self.heard(now, association),
-                }
-            }
+            Purpose::Heartbeat(association) => match top.recovery() {
+                Ok(recovery) => self.stamped(now, peer, recovery),
+                Err(_) => self.heard(now, association),
+            },
             Purpose::Confirm(association) => {
                 self.confirmed(now, association, top.recovery().ok());
             }
