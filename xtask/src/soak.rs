@@ -111,7 +111,7 @@ fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Va
 fn manifest(project: &Project, folder: &Path) -> Result<PathBuf, String> {
     let fixture = project.root().join("fixtures/components/counter.wasm");
     let text = format!(
-        "[component]\nname = \"soak\"\nfile = {fixture:?}\n[limits]\ndeadline = \"10s\"\n\
+        "[component]\nname = \"soak\"\nfile = {fixture:?}\n[limits]\ndeadline = \"1s\"\n\
          init = \"10s\"\n[state]\nmode = \"snapshot\"\n"
     );
     let manifest = folder.join("soak.toml");
