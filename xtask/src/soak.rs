@@ -112,7 +112,7 @@ fn manifest(project: &Project, folder: &Path) -> Result<PathBuf, String> {
     let fixture = project.root().join("fixtures/components/counter.wasm");
     let text = format!(
         "[component]\nname = \"soak\"\nfile = {fixture:?}\n[limits]\ndeadline = \"1s\"\n\
-         init = \"10s\"\n[state]\nmode = \"snapshot\"\n"
+         init = \"5s\"\n[state]\nmode = \"snapshot\"\n"
     );
     let manifest = folder.join("soak.toml");
     fs::write(&manifest, text).map_err(|error| format!("{}: {error}", manifest.display()))?;
