@@ -296,8 +296,9 @@ impl Endpoint {
 
     pub(super) fn forget(&mut self, seid: Seid) -> Option<Entry> {
         self.shared.unsettled.lock().remove(&seid);
-        let entry = self.sessions.remove(seid)?;
+        // Also where the session went before, with what supervised it.
         self.end_report(seid);
+        let entry = self.sessions.remove(seid)?;
         if let Some(members) = self.members.get_mut(&entry.association) {
             members.left();
         }

@@ -55,6 +55,7 @@ impl World {
                 .note(|| "what was acknowledged is lost".to_owned());
             self.wire.forgets_answers();
             self.losses.fetch_add(1, Ordering::Relaxed);
+            self.unheard.store(true, Ordering::Relaxed);
             self.beliefs.lock().doubt();
         }
         // What its actors still do reaches neither the network nor the disk.

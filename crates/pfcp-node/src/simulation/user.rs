@@ -61,8 +61,7 @@ impl World {
             Ok(session) => format!("{mark:?} is session {}", session.remote_seid()),
             Err(error) => format!("{mark:?} is not established: {error}"),
         });
-        let now = self.smf.lock().life;
-        let certain = now == life && losses == self.losses.load(Ordering::Relaxed);
+        let certain = self.is_certain(life, losses);
         match outcome {
             Ok(session) => {
                 if certain {
@@ -124,8 +123,7 @@ impl World {
             Ok(_) => format!("{mark:?} has FAR {fresh}"),
             Err(error) => format!("{mark:?} does not have FAR {fresh}: {error}"),
         });
-        let now = self.smf.lock().life;
-        let certain = now == life && losses == self.losses.load(Ordering::Relaxed);
+        let certain = self.is_certain(life, losses);
         match outcome {
             Ok(_) if !sound => {
                 let text = format!("{mark:?} accepted FAR {fresh}, which is not sound");
@@ -167,8 +165,7 @@ impl World {
             Ok(_) => format!("{mark:?} is deleted"),
             Err(error) => format!("{mark:?} is not deleted: {error}"),
         });
-        let now = self.smf.lock().life;
-        let certain = now == life && losses == self.losses.load(Ordering::Relaxed);
+        let certain = self.is_certain(life, losses);
         let Err(error) = outcome else {
             if certain && was == Some(State::Up) {
                 self.beliefs
@@ -183,6 +180,14 @@ impl World {
             self.wire
                 .wrong(format!("{mark:?} was accepted and is not found"));
         }
+    }
+
+    /// Whether an outcome says what holds from here on: nothing was lost since it was asked for,
+    /// nor before without the SMF having heard of it.
+    fn is_certain(&self, life: u32, losses: u32) -> bool {
+        let now = self.smf.lock().life;
+        let lost = losses != self.losses.load(Ordering::Relaxed);
+        now == life && !lost && !self.unheard.load(Ordering::Relaxed)
     }
 
     fn failed(&self, error: &ClientError) {

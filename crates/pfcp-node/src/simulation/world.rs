@@ -40,6 +40,9 @@ pub(super) struct World {
     pub(super) beliefs: Mutex<Beliefs>,
     pub(super) marks: AtomicU32,
     pub(super) losses: AtomicU32,
+    /// Whether the UPF lost what it had acknowledged, and the SMF has not heard of that restart:
+    /// what either believes of the other is settled only then.
+    pub(super) unheard: AtomicBool,
     /// Whether answers may be forgotten before their time, so that little can be said.
     pub(super) forgetful: bool,
     pub(super) over: AtomicBool,
@@ -96,6 +99,7 @@ impl Actor for Ear {
             .note(|| format!("the SMF hears of a restart, stamp {stamp}"));
         // Whatever it had there, also since that restart, is not to be relied upon.
         world.losses.fetch_add(1, Ordering::Relaxed);
+        world.unheard.store(false, Ordering::Relaxed);
         world.beliefs.lock().doubt();
         let mut smf = world.smf.lock();
         (smf.association, smf.noticed) = (None, Some(stamp));
@@ -130,6 +134,7 @@ impl World {
             beliefs: Mutex::default(),
             marks: AtomicU32::new(1),
             losses: AtomicU32::new(0),
+            unheard: AtomicBool::new(false),
             forgetful,
             over: AtomicBool::new(false),
         })
