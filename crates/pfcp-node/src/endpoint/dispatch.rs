@@ -296,9 +296,8 @@ impl Endpoint {
 
     pub(super) fn forget(&mut self, seid: Seid) -> Option<Entry> {
         self.shared.unsettled.lock().remove(&seid);
-        // Also where the session went before, with what supervised it.
-        self.end_report(seid);
         let entry = self.sessions.remove(seid)?;
+        self.end_report(seid);
         if let Some(members) = self.members.get_mut(&entry.association) {
             members.left();
         }
