@@ -137,8 +137,8 @@ const WEAKENINGS: &[Weakening] = &[
     Weakening {
         name: "a place is left as it is shown",
         file: "schedule/strand/next.rs",
-        from: "place.state.store(state, Ordering::Release)",
-        to: "place.state.store(state, Ordering::Relaxed)",
+        from: "place.state.store(EMPTY, Ordering::Release)",
+        to: "place.state.store(EMPTY, Ordering::Relaxed)",
     },
     Weakening {
         name: "who fills a place sees that it was left",
@@ -193,9 +193,9 @@ const WEAKENINGS: &[Weakening] = &[
         name: "what is queued wakes the dispatcher",
         file: "schedule/pool/seat.rs",
         from: "        self.note(&queue);
-        let waker = queue.waker.take();",
+        let parked = mem::take(&mut queue.parked);",
         to: "        self.note(&queue);
-        let waker = None::<Waker>;",
+        let parked = false;",
     },
     Weakening {
         name: "a dispatcher looks for an order before it parks",

@@ -7,12 +7,14 @@
 //! of a system over the limit of that system is reported. When nothing works for a while the
 //! monitor sleeps until something does, and when no pool is left it ends.
 
+use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustc_hash::FxBuildHasher;
 
 use super::Pool;
 use super::seat::Look;
@@ -21,7 +23,7 @@ use crate::planted::{Bug, planted};
 use crate::reply::Answer;
 use crate::schedule::pulse;
 use crate::schedule::strand::Fresh;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, Ordering};
 
 /// How often turns are bounded.
 const BEAT: Duration = Duration::from_micros(500);
@@ -99,8 +101,9 @@ impl Sleep {
 pub(super) fn list<T>(answer: &mut Answer<T>) {
     thread_local! {
         static LIST: &'static Fresh = {
-            static NEXT: AtomicUsize = AtomicUsize::new(0);
-            &FRESH[NEXT.fetch_add(1, Ordering::Relaxed) % LISTS]
+            let thread = FxBuildHasher.hash_one(thread::current().id());
+            let number = usize::try_from(thread >> 32).unwrap_or(0);
+            &FRESH[number % LISTS]
         };
     }
     let list = LIST.try_with(|list| *list).unwrap_or(&FRESH[0]);
