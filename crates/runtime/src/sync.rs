@@ -8,7 +8,9 @@ pub(crate) use checked::*;
 
 #[cfg(not(strowger_loom))]
 mod plain {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
 
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -96,7 +98,7 @@ mod checked {
         )+};
     }
 
-    atomic!(AtomicU8: u8, AtomicU64: u64, AtomicUsize: usize);
+    atomic!(AtomicU8: u8, AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize);
 
     /// Loom's lock behind the interface of `parking_lot`.
     #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use super::{Pool, monitor, near};
 use crate::planted::{Bug, planted};
 use crate::schedule::strand::{Current, Filler, Lock, Next, Ready};
 use crate::schedule::{pulse, wake};
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// After so many actors a dispatcher looks at the clock.
 const STRIDE: u32 = 64;
@@ -41,6 +41,8 @@ pub(super) struct Seat {
     bulky: AtomicBool,
     /// Whether it is the bulk's turn, though others wait; only the dispatcher looks at it.
     owed: AtomicBool,
+    /// The last beat in which it let all other work go before; only the dispatcher looks at it.
+    paused: AtomicU32,
     queue: Lock<Queue>,
     /// Wakes the dispatcher's task.
     waker: OnceLock<Waker>,
@@ -90,6 +92,7 @@ impl Seat {
             queued: AtomicBool::new(false),
             bulky: AtomicBool::new(false),
             owed: AtomicBool::new(false),
+            paused: AtomicU32::new(0),
             queue: Lock::new(Queue::default()),
             waker: OnceLock::new(),
             turns: AtomicU64::new(0),
@@ -312,7 +315,7 @@ impl Seat {
                 return self.pause(light, cx);
             }
             if awaited && (left == 0 || self.has_bulk_alone()) {
-                return give_way(cx);
+                return self.give_way(beat, light, cx);
             }
             if left == 0 {
                 left = STRIDE;
@@ -362,6 +365,18 @@ impl Seat {
             && !self.next.is_full()
     }
 
+    /// Lets the tasks run that wait for this thread, or another thread go on here. Once a beat that
+    /// is all other work: one that another thread woke, as the monitor does, is in no queue of this
+    /// thread, and would wait for as long as that has work.
+    fn give_way(&self, beat: u32, light: bool, cx: &mut Context<'_>) -> Poll<()> {
+        if self.paused.load(Ordering::Relaxed) != beat {
+            self.paused.store(beat, Ordering::Relaxed);
+            return self.pause(light, cx);
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// Lets the runtime do all its other work; the bulk comes next if only others had their turns.
     fn pause(&self, light: bool, cx: &mut Context<'_>) -> Poll<()> {
         if light && self.bulky.load(Ordering::Relaxed) {
@@ -369,12 +384,6 @@ impl Seat {
         }
         pause(cx)
     }
-}
-
-/// Lets the tasks run that wait for this thread, or another thread go on here.
-fn give_way(cx: &Context<'_>) -> Poll<()> {
-    cx.waker().wake_by_ref();
-    Poll::Pending
 }
 
 /// Lets the runtime do all its other work, I/O and timers included, before the next turn.
