@@ -4,6 +4,7 @@
 //! the test kit a run queue does whose order follows from a seed (`seeded`). Futures beside actors
 //! are tokio's own tasks, or entries in that same queue.
 
+pub(crate) mod eager;
 pub(crate) mod pool;
 pub(crate) mod pulse;
 #[cfg(feature = "testing")]
@@ -104,6 +105,15 @@ impl Scheduler {
     pub(crate) fn list<T>(&self, answer: &mut Answer<T>) -> bool {
         match self {
             Self::Pool(pool) => pool.list(answer),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => false,
+        }
+    }
+
+    /// Returns `true` if this thread does not work for the runtime of those who live here.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        match self {
+            Self::Pool(pool) => pool.is_elsewhere(),
             #[cfg(feature = "testing")]
             Self::Seeded(_) => false,
         }

@@ -147,6 +147,11 @@ impl Pool {
         }
     }
 
+    /// Returns `true` if this thread does not work for the runtime, which has threads of its own.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.runtime.is_some() && near::seat(self.runtime).is_none() && !self.is_task_here()
+    }
+
     /// Whether this thread runs a task of the runtime, though it never dispatched.
     #[cold]
     fn is_task_here(&self) -> bool {
@@ -228,7 +233,7 @@ impl Pool {
             let free = self.seats.iter().find(|seat| !seat.is_stuck());
             seat = free.unwrap_or(seat);
         }
-        seat.push(ready);
+        seat.push(ready, self.is_elsewhere());
         // All have left: what was queued now is nobody's.
         if self.down.load(Ordering::SeqCst) {
             seat.clear();

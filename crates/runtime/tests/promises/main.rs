@@ -4,6 +4,7 @@
 //! generous, because a test machine is slow now and then; a broken promise misses them by far.
 
 mod deadlines;
+mod elsewhere;
 mod fairness;
 mod rings;
 mod stacks;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::watch::Shift;
 use super::{Pool, monitor, near};
 use crate::planted::{Bug, planted};
+use crate::schedule::eager::Luck;
 use crate::schedule::strand::{Current, Filler, Lock, Next, Ready};
 use crate::schedule::{pulse, wake};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -63,11 +64,37 @@ struct Queue {
     bulk: VecDeque<Ready>,
     /// Whether the dispatcher waits to be woken.
     parked: bool,
+    /// Whether somebody was queued by another runtime since the dispatcher last had nothing to do.
+    told: bool,
+    /// The looks that are left before the dispatcher parks.
+    looks: u32,
+    luck: Luck,
 }
 
 impl Queue {
     fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.bulk.is_empty()
+    }
+
+    /// Returns `true` if the dispatcher, which has nothing to do, looks again before it parks.
+    fn looks_again(&mut self) -> bool {
+        if mem::take(&mut self.told) {
+            if self.looks > 0 {
+                self.luck.good();
+            }
+            self.looks = self.luck.looks();
+        }
+        if self.looks == 0 {
+            return false;
+        }
+        if planted(Bug::LooksForEver) {
+            return true;
+        }
+        self.looks -= 1;
+        if self.looks == 0 {
+            self.luck.in_vain();
+        }
+        self.looks > 0
     }
 }
 
@@ -134,9 +161,10 @@ impl Seat {
         None
     }
 
-    /// Queues an actor from elsewhere.
-    pub(super) fn push(&self, ready: Ready) {
+    /// Queues an actor from elsewhere, maybe from another runtime.
+    pub(super) fn push(&self, ready: Ready, told: bool) {
         let mut queue = self.queue.lock();
+        queue.told |= told;
         queue.ready.push_back(ready);
         self.note(&queue);
         let parked = mem::take(&mut queue.parked);
@@ -284,7 +312,7 @@ impl Seat {
         let shift = Shift::begin();
         loop {
             let Some(ready) = self.take_next(mem::take(&mut owed)) else {
-                match self.park(pool) {
+                match self.park(pool, cx) {
                     Some(parked) => return parked,
                     None => continue,
                 }
@@ -328,7 +356,7 @@ impl Seat {
     }
 
     /// Waits for work, if there is none: returns what the task does then.
-    fn park(&self, pool: &Pool) -> Option<Poll<()>> {
+    fn park(&self, pool: &Pool, cx: &Context<'_>) -> Option<Poll<()>> {
         let mut queue = self.queue.lock();
         if !queue.is_empty() || self.next.is_full() {
             self.note(&queue);
@@ -338,7 +366,11 @@ impl Seat {
             return Some(Poll::Ready(()));
         }
         if self.order.load(Ordering::Relaxed) == 0 {
-            queue.parked = true;
+            queue.parked = !queue.looks_again();
+            if !queue.parked {
+                drop(queue);
+                cx.waker().wake_by_ref();
+            }
             return Some(Poll::Pending);
         }
         drop(queue);
