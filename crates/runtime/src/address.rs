@@ -21,7 +21,7 @@ use crate::path::Path;
 use crate::recipient::Recipient;
 use crate::reply::{self, Ask, Request, Unanswered};
 use crate::ring::{self, Asking};
-use crate::schedule::eager::Looks;
+use crate::schedule::eager;
 use crate::schedule::strand::Whole;
 use crate::sending::Sending;
 use crate::supervision::DynamicRef;
@@ -265,7 +265,7 @@ impl<M: Send + 'static> ActorRef<M> {
         // Nearly every question is answered before any of that is of use.
         let mut soon = within >= SOON;
         let mut listed = false;
-        let mut looks = Looks::default();
+        let mut looked = false;
         poll_fn(|cx| {
             let budget = ready!(coop::poll_proceed(cx));
             if asked.number.is_none()
@@ -274,9 +274,12 @@ impl<M: Send + 'static> ActorRef<M> {
                 asked.number = Some(sent?);
             }
             if asked.number.is_some() {
+                if !looked {
+                    looked = true;
+                    eager::look_for_answer(&self.0.node.shared.scheduler, || answer.is_there());
+                }
                 if let Poll::Ready(result) = answer.poll(cx) {
                     budget.made_progress();
-                    looks.end();
                     asked.number = None;
                     return Poll::Ready(result.map_err(AskError::from));
                 }
@@ -286,9 +289,6 @@ impl<M: Send + 'static> ActorRef<M> {
                         soon = listed;
                     }
                     if listed && answer.is_listed() {
-                        if looks.again(&self.0.node.shared.scheduler) {
-                            cx.waker().wake_by_ref();
-                        }
                         return Poll::Pending;
                     }
                     soon = false;

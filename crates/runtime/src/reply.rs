@@ -248,6 +248,12 @@ impl<T> Answer<T> {
         open
     }
 
+    /// Returns `true` if the answer came.
+    #[inline]
+    pub(crate) fn is_there(&self) -> bool {
+        self.slot.is_full()
+    }
+
     /// Puts the question, which waits, among those that were asked a moment ago.
     #[inline]
     pub(crate) fn list(&mut self, list: &'static Fresh) {

@@ -1,17 +1,26 @@
 //! Looking again instead of sleeping, where another runtime is about to answer or to ask.
 //!
-//! A thread that sleeps is woken through the kernel, which takes longer than most answers. So one
-//! that waits for another runtime first looks again a few times, and lets all other tasks of its
-//! thread run between two looks. That lasts about as long as waking a thread does. Where it was in
-//! vain, the next waits sleep at once, twice as many each time. Nobody looks again who was not just
-//! told by another runtime, or asked one: an idle system sleeps.
+//! A thread that sleeps is woken through the kernel, which takes longer than most answers. So a
+//! dispatcher that was just told something by another runtime looks for more for about as long as a
+//! wake-up takes, and one who asks an actor of another runtime looks for the answer for a moment.
+//! Where that is in vain, the next waits sleep at once, twice as many each time. Nobody else looks:
+//! an idle system sleeps.
 
 use std::cell::Cell;
+use std::hint;
+use std::time::{Duration, Instant};
 
 use super::Scheduler;
 
-/// The looks of one wait: some tens of microseconds on a thread that has nothing else to do.
-const LOOKS: u32 = 1024;
+/// The time for which a dispatcher looks: the one who is answered may have to be woken first.
+const TOLD: Duration = Duration::from_micros(80);
+
+/// The time for which one who asks looks, as one who is awake needs for an answer. What else runs
+/// in the same task waits meanwhile, other questions among it.
+const ASKED: Duration = Duration::from_micros(4);
+
+/// Between two looks at the clock.
+const STRIDE: u32 = 32;
 
 /// After as many waits in vain as this, the number of those that sleep grows no more.
 const DOUBLINGS: u32 = 8;
@@ -30,27 +39,48 @@ impl Luck {
         Self { asleep: 0, vain: 0 }
     }
 
-    /// Begins a wait, with so many looks.
-    pub(super) const fn looks(&mut self) -> u32 {
+    /// Begins a wait; returns `true` if it is worth looking.
+    pub(super) const fn begin(&mut self) -> bool {
         if self.asleep == 0 {
-            return LOOKS;
+            return true;
         }
         self.asleep -= 1;
-        0
+        false
     }
 
-    /// Notes that the looks of a wait were in vain.
-    pub(super) const fn in_vain(&mut self) {
+    /// Ends the looks of a wait.
+    pub(super) const fn end(&mut self, found: bool) {
+        if found {
+            self.vain = 0;
+            return;
+        }
         self.asleep = 1 << self.vain;
         if self.vain < DOUBLINGS {
             self.vain += 1;
         }
     }
+}
 
-    /// Notes that one of the looks of a wait was the last.
-    pub(super) const fn good(&mut self) {
-        self.vain = 0;
+/// Looks until something is there, for this time at most; returns `true` if it is.
+fn look(limit: Duration, is_there: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        for _ in 0..STRIDE {
+            if is_there() {
+                return true;
+            }
+            hint::spin_loop();
+        }
+        if begun.elapsed() >= limit {
+            return false;
+        }
     }
+}
+
+/// Looks for something to do, which another runtime may tell.
+#[cold]
+pub(super) fn look_for_work(is_there: impl Fn() -> bool) -> bool {
+    look(TOLD, is_there)
 }
 
 thread_local! {
@@ -58,48 +88,23 @@ thread_local! {
     static LUCK: Cell<Luck> = const { Cell::new(Luck::new()) };
 }
 
-/// Changes the luck of this thread; one on its way out has none.
-fn luck<R: Default>(change: impl FnOnce(&mut Luck) -> R) -> R {
-    let changed = LUCK.try_with(|cell| {
+/// Looks for an answer of an actor there, if that is of use.
+#[inline]
+pub(crate) fn look_for_answer(scheduler: &Scheduler, is_there: impl Fn() -> bool) {
+    if scheduler.is_elsewhere() {
+        look_elsewhere(is_there);
+    }
+}
+
+#[cold]
+fn look_elsewhere(is_there: impl Fn() -> bool) {
+    let look = |cell: &Cell<Luck>| {
         let mut luck = cell.get();
-        let result = change(&mut luck);
+        if luck.begin() {
+            luck.end(look(ASKED, is_there));
+        }
         cell.set(luck);
-        result
-    });
-    changed.unwrap_or_default()
-}
-
-/// The wait for an answer.
-#[derive(Debug, Default)]
-pub(crate) struct Looks {
-    /// The looks that are left, once it began to wait.
-    left: Option<u32>,
-}
-
-impl Looks {
-    /// Returns `true` if the one who waits for an actor there looks again before it sleeps.
-    #[inline]
-    pub(crate) fn again(&mut self, scheduler: &Scheduler) -> bool {
-        let begin = || match scheduler.is_elsewhere() {
-            true => luck(Luck::looks),
-            false => 0,
-        };
-        let left = self.left.get_or_insert_with(begin);
-        if *left == 0 {
-            return false;
-        }
-        *left -= 1;
-        if *left == 0 {
-            luck(Luck::in_vain);
-        }
-        *left > 0
-    }
-
-    /// Notes that the answer came.
-    #[inline]
-    pub(crate) fn end(&self) {
-        if self.left > Some(0) {
-            luck(Luck::good);
-        }
-    }
+    };
+    // A thread on its way out has no luck, and sleeps.
+    let _ended = LUCK.try_with(look);
 }

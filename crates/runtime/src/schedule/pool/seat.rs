@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::watch::Shift;
 use super::{Pool, monitor, near};
 use crate::planted::{Bug, planted};
-use crate::schedule::eager::Luck;
+use crate::schedule::eager::{self, Luck};
 use crate::schedule::strand::{Current, Filler, Lock, Next, Ready};
 use crate::schedule::{pulse, wake};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -66,35 +66,13 @@ struct Queue {
     parked: bool,
     /// Whether somebody was queued by another runtime since the dispatcher last had nothing to do.
     told: bool,
-    /// The looks that are left before the dispatcher parks.
-    looks: u32,
+    /// The luck of those looks for more that it may be told.
     luck: Luck,
 }
 
 impl Queue {
     fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.bulk.is_empty()
-    }
-
-    /// Returns `true` if the dispatcher, which has nothing to do, looks again before it parks.
-    fn looks_again(&mut self) -> bool {
-        if mem::take(&mut self.told) {
-            if self.looks > 0 {
-                self.luck.good();
-            }
-            self.looks = self.luck.looks();
-        }
-        if self.looks == 0 {
-            return false;
-        }
-        if planted(Bug::LooksForEver) {
-            return true;
-        }
-        self.looks -= 1;
-        if self.looks == 0 {
-            self.luck.in_vain();
-        }
-        self.looks > 0
     }
 }
 
@@ -306,13 +284,13 @@ impl Seat {
         // Whether only others than the bulk had turns.
         let mut light = !owed;
         // What was noted outside is another's matter.
-        let mut awaited = false;
+        let (mut awaited, mut over) = (false, false);
         let _before = wake::take_others();
         let mut turns = self.turns.load(Ordering::Relaxed);
         let shift = Shift::begin();
         loop {
             let Some(ready) = self.take_next(mem::take(&mut owed)) else {
-                match self.park(pool, cx) {
+                match self.park(pool, over, cx) {
                     Some(parked) => return parked,
                     None => continue,
                 }
@@ -328,7 +306,7 @@ impl Seat {
             if wake::take_others() && !awaited {
                 (awaited, left) = (true, left.min(GRACE));
             }
-            let over = mem::replace(&mut beat, pulse::now()) != beat;
+            over |= mem::replace(&mut beat, pulse::now()) != beat;
             if let Some(again) = again {
                 if over {
                     light = false;
@@ -338,8 +316,11 @@ impl Seat {
                     debug_assert!(none.is_none(), "it is at home");
                 }
             }
-            // Without budget, who waits for an answer or for something of tokio's waits in vain.
-            if over || !tokio::task::coop::has_budget_remaining() {
+            // Without budget, who waits for an answer or for something of tokio's waits in vain. One
+            // with nothing to do parks: a task that pauses waits for this very thread, though
+            // another may be free when more comes.
+            let spent = over || !tokio::task::coop::has_budget_remaining();
+            if spent && self.has_more() {
                 return self.pause(light, cx);
             }
             if awaited && (left == 0 || self.has_bulk_alone()) {
@@ -355,8 +336,9 @@ impl Seat {
         }
     }
 
-    /// Waits for work, if there is none: returns what the task does then.
-    fn park(&self, pool: &Pool, cx: &Context<'_>) -> Option<Poll<()>> {
+    /// Waits for work, if there is none: returns what the task does then. With its beat over it does
+    /// not look for more, because other tasks wait for its thread meanwhile.
+    fn park(&self, pool: &Pool, over: bool, cx: &Context<'_>) -> Option<Poll<()>> {
         let mut queue = self.queue.lock();
         if !queue.is_empty() || self.next.is_full() {
             self.note(&queue);
@@ -365,17 +347,28 @@ impl Seat {
         if pool.is_done() {
             return Some(Poll::Ready(()));
         }
-        if self.order.load(Ordering::Relaxed) == 0 {
-            queue.parked = !queue.looks_again();
-            if !queue.parked {
-                drop(queue);
-                cx.waker().wake_by_ref();
-            }
+        if self.order.load(Ordering::Relaxed) != 0 {
+            drop(queue);
+            self.rob(pool);
+            return None;
+        }
+        if queue.told && planted(Bug::LooksForEver) {
+            cx.waker().wake_by_ref();
             return Some(Poll::Pending);
         }
-        drop(queue);
-        self.rob(pool);
-        None
+        if mem::take(&mut queue.told) && !over && queue.luck.begin() {
+            drop(queue);
+            let found = eager::look_for_work(|| self.is_told());
+            self.queue.lock().luck.end(found);
+            return None;
+        }
+        queue.parked = true;
+        Some(Poll::Pending)
+    }
+
+    /// Returns `true` if there is something to do, as far as one sees without the lock.
+    fn is_told(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) || self.order.load(Ordering::Relaxed) != 0
     }
 
     /// Queues an actor whose turn was ended by the beat.
@@ -387,6 +380,14 @@ impl Seat {
             false => queue.bulk.push_back(ready),
         }
         self.note(&queue);
+    }
+
+    /// Returns `true` if somebody waits.
+    #[cold]
+    fn has_more(&self) -> bool {
+        self.next.is_full()
+            || self.queued.load(Ordering::Relaxed)
+            || self.bulky.load(Ordering::Relaxed)
     }
 
     /// Returns `true` if nobody waits but the bulk.
