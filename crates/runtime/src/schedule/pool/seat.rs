@@ -316,8 +316,8 @@ impl Seat {
                     debug_assert!(none.is_none(), "it is at home");
                 }
             }
-            // Without budget, who waits for an answer or for something of tokio's waits in vain. One
-            // with nothing to do parks: a task that pauses waits for this very thread, though
+            // Without budget, who waits for an answer or for something of tokio's waits in vain.
+            // One with nothing to do parks: a task that pauses waits for this very thread, though
             // another may be free when more comes.
             let spent = over || !tokio::task::coop::has_budget_remaining();
             if spent && self.has_more() {
@@ -336,8 +336,8 @@ impl Seat {
         }
     }
 
-    /// Waits for work, if there is none: returns what the task does then. With its beat over it does
-    /// not look for more, because other tasks wait for its thread meanwhile.
+    /// Waits for work, if there is none: returns what the task does then. With its beat over it
+    /// does not look for more, because other tasks wait for its thread meanwhile.
     fn park(&self, pool: &Pool, over: bool, cx: &Context<'_>) -> Option<Poll<()>> {
         let mut queue = self.queue.lock();
         if !queue.is_empty() || self.next.is_full() {
