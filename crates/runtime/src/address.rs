@@ -21,7 +21,6 @@ use crate::path::Path;
 use crate::recipient::Recipient;
 use crate::reply::{self, Ask, Request, Unanswered};
 use crate::ring::{self, Asking};
-use crate::schedule::eager;
 use crate::schedule::strand::Whole;
 use crate::sending::Sending;
 use crate::supervision::DynamicRef;
@@ -276,7 +275,8 @@ impl<M: Send + 'static> ActorRef<M> {
             if asked.number.is_some() {
                 if !looked {
                     looked = true;
-                    eager::look_for_answer(&self.0.node.shared.scheduler, || answer.is_there());
+                    let scheduler = &self.0.node.shared.scheduler;
+                    scheduler.look_for_answer(|| answer.is_there());
                 }
                 if let Poll::Ready(result) = answer.poll(cx) {
                     budget.made_progress();

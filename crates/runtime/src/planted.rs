@@ -41,7 +41,7 @@ pub(crate) enum Bug {
     HogComesFirst,
     /// A question that waits for long is not called, and so has no deadline.
     WaitingIsNotCalled,
-    /// A dispatcher that another runtime told once never parks again.
+    /// A dispatcher that another runtime asked once never parks again.
     LooksForEver,
     /// Who ended stays in its groups.
     MemberOutlivesItsEnd,

@@ -4,7 +4,7 @@
 //! the test kit a run queue does whose order follows from a seed (`seeded`). Futures beside actors
 //! are tokio's own tasks, or entries in that same queue.
 
-pub(crate) mod eager;
+mod eager;
 pub(crate) mod pool;
 pub(crate) mod pulse;
 #[cfg(feature = "testing")]
@@ -110,12 +110,13 @@ impl Scheduler {
         }
     }
 
-    /// Returns `true` if this thread does not work for the runtime of those who live here.
-    pub(crate) fn is_elsewhere(&self) -> bool {
+    /// Looks for the answer to a question that was just sent, where it is worth it.
+    #[inline]
+    pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
         match self {
-            Self::Pool(pool) => pool.is_elsewhere(),
+            Self::Pool(pool) => pool.look_for_answer(is_there),
             #[cfg(feature = "testing")]
-            Self::Seeded(_) => false,
+            Self::Seeded(_) => {}
         }
     }
 

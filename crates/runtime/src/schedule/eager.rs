@@ -1,19 +1,17 @@
 //! Looking again instead of sleeping, where another runtime is about to answer or to ask.
 //!
 //! A thread that sleeps is woken through the kernel, which takes longer than most answers. So a
-//! dispatcher that was just told something by another runtime looks for more for about as long as a
-//! wake-up takes, and one who asks an actor of another runtime looks for the answer for a moment.
-//! Where that is in vain, the next waits sleep at once, twice as many each time. Nobody else looks:
-//! an idle system sleeps.
+//! dispatcher that was just asked by another runtime looks for more for about as long as a wake-up
+//! takes, and one who asks an actor of another runtime looks for the answer for a moment. Where that
+//! is in vain, the next waits sleep at once, twice as many each time. Nobody else looks: an idle
+//! system sleeps, and one that is only told does not keep its runtime from its sockets.
 
 use std::cell::Cell;
 use std::hint;
 use std::time::{Duration, Instant};
 
-use super::Scheduler;
-
 /// The time for which a dispatcher looks: the one who is answered may have to be woken first.
-const TOLD: Duration = Duration::from_micros(80);
+const ANSWERED: Duration = Duration::from_micros(80);
 
 /// The time for which one who asks looks, as one who is awake needs for an answer. What else runs
 /// in the same task waits meanwhile, other questions among it.
@@ -77,10 +75,10 @@ fn look(limit: Duration, is_there: impl Fn() -> bool) -> bool {
     }
 }
 
-/// Looks for something to do, which another runtime may tell.
+/// Looks for something to do, which another runtime may ask.
 #[cold]
 pub(super) fn look_for_work(is_there: impl Fn() -> bool) -> bool {
-    look(TOLD, is_there)
+    look(ANSWERED, is_there)
 }
 
 thread_local! {
@@ -88,16 +86,9 @@ thread_local! {
     static LUCK: Cell<Luck> = const { Cell::new(Luck::new()) };
 }
 
-/// Looks for an answer of an actor there, if that is of use.
-#[inline]
-pub(crate) fn look_for_answer(scheduler: &Scheduler, is_there: impl Fn() -> bool) {
-    if scheduler.is_elsewhere() {
-        look_elsewhere(is_there);
-    }
-}
-
+/// Looks for an answer of another runtime, if that is of use.
 #[cold]
-fn look_elsewhere(is_there: impl Fn() -> bool) {
+pub(super) fn look_for_answer(is_there: impl Fn() -> bool) {
     let look = |cell: &Cell<Luck>| {
         let mut luck = cell.get();
         if luck.begin() {

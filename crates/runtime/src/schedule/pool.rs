@@ -24,6 +24,7 @@ use tokio::runtime::{Handle, Id, RuntimeFlavor};
 use super::strand::Ready;
 use crate::path::Path;
 use crate::reply::Answer;
+use crate::schedule::eager;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use seat::{Dispatcher, Seat};
 use solo::Solos;
@@ -58,6 +59,8 @@ pub(crate) struct Pool {
     closed: AtomicBool,
     /// All dispatchers have left: nobody runs anything.
     down: AtomicBool,
+    /// Another runtime asked, and may soon ask more.
+    asked: AtomicBool,
     /// The monitor calls those that wait for long.
     is_watched: AtomicBool,
     residents: OnceLock<Weak<dyn Residents>>,
@@ -79,6 +82,7 @@ impl Pool {
             seated: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             down: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             residents: OnceLock::new(),
             solos: Mutex::default(),
@@ -147,9 +151,24 @@ impl Pool {
         }
     }
 
-    /// Returns `true` if this thread does not work for the runtime, which has threads of its own.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.runtime.is_some() && near::seat(self.runtime).is_none() && !self.is_task_here()
+    /// Looks for the answer to a question that was just sent, where it is worth it: who asks is not
+    /// of this runtime, which has threads of its own.
+    #[inline]
+    pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
+        if self.runtime.is_some() && near::seat(self.runtime).is_none() && !self.is_task_here() {
+            self.asked.store(true, Ordering::Relaxed);
+            eager::look_for_answer(is_there);
+        }
+    }
+
+    /// Returns `true` if another runtime asked since that was last taken.
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Takes that another runtime asked; false if another dispatcher did before.
+    fn take_asked(&self) -> bool {
+        self.asked.swap(false, Ordering::Relaxed)
     }
 
     /// Whether this thread runs a task of the runtime, though it never dispatched.
@@ -233,7 +252,7 @@ impl Pool {
             let free = self.seats.iter().find(|seat| !seat.is_stuck());
             seat = free.unwrap_or(seat);
         }
-        seat.push(ready, self.is_elsewhere());
+        seat.push(ready);
         // All have left: what was queued now is nobody's.
         if self.down.load(Ordering::SeqCst) {
             seat.clear();

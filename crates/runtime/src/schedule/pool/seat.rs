@@ -64,9 +64,7 @@ struct Queue {
     bulk: VecDeque<Ready>,
     /// Whether the dispatcher waits to be woken.
     parked: bool,
-    /// Whether somebody was queued by another runtime since the dispatcher last had nothing to do.
-    told: bool,
-    /// The luck of those looks for more that it may be told.
+    /// The luck of those looks for more that it may be asked.
     luck: Luck,
 }
 
@@ -139,10 +137,9 @@ impl Seat {
         None
     }
 
-    /// Queues an actor from elsewhere, maybe from another runtime.
-    pub(super) fn push(&self, ready: Ready, told: bool) {
+    /// Queues an actor from elsewhere.
+    pub(super) fn push(&self, ready: Ready) {
         let mut queue = self.queue.lock();
-        queue.told |= told;
         queue.ready.push_back(ready);
         self.note(&queue);
         let parked = mem::take(&mut queue.parked);
@@ -352,11 +349,11 @@ impl Seat {
             self.rob(pool);
             return None;
         }
-        if queue.told && planted(Bug::LooksForEver) {
+        if pool.is_asked() && planted(Bug::LooksForEver) {
             cx.waker().wake_by_ref();
             return Some(Poll::Pending);
         }
-        if mem::take(&mut queue.told) && !over && queue.luck.begin() {
+        if pool.is_asked() && pool.take_asked() && !over && queue.luck.begin() {
             drop(queue);
             let found = eager::look_for_work(|| self.is_told());
             self.queue.lock().luck.end(found);
