@@ -221,10 +221,16 @@ impl Endpoint {
         let of_it = self.sessions_of(association);
         self.shared.release_unknown(of_it.iter().copied());
         self.members.remove(&association);
-        for seid in of_it {
+        for &seid in &of_it {
             self.sessions.remove(seid);
         }
         self.admit(association, &owner, cx);
+        // Those that do not come back were deleted, and wait for nothing but their answers.
+        for seid in of_it {
+            if !self.sessions.contains(seid) {
+                self.end_report(seid);
+            }
+        }
     }
 
     fn local_address(&self, peer: IpAddr) -> IpAddr {
