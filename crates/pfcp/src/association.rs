@@ -3,7 +3,9 @@
 //! An association is known by the Node ID of the peer, which is bound to the source address that
 //! set it up, first come: another address that claims it is refused. The Recovery Time Stamp of
 //! the peer says whether it still knows its sessions: a newer one means that it restarted, and
-//! that its sessions are gone; the same one means that a repeated setup changes nothing.
+//! that its sessions are gone; the same one means that a repeated setup changes nothing. Where a
+//! heartbeat told of the restart before the setup did, requests of the earlier life may have come
+//! in between, so that the first setup ends sessions once more.
 //!
 //! A setup is believed at once, because it replaces the association in any case. A heartbeat is
 //! not: anybody on the peer's host can send one, so a later stamp in it is only a claim, which the
@@ -275,6 +277,9 @@ pub enum Setup {
     Same(AssociationId),
     /// There was one, and the peer has restarted: its sessions are gone.
     Restarted(AssociationId),
+    /// There was one, and this is the first setup since a heartbeat told that the peer restarted:
+    /// sessions that were established in between are those of late requests of its earlier life.
+    Anew(AssociationId),
 }
 
 impl Setup {
@@ -282,7 +287,7 @@ impl Setup {
     #[must_use]
     pub const fn id(self) -> AssociationId {
         match self {
-            Self::New(id) | Self::Same(id) | Self::Restarted(id) => id,
+            Self::New(id) | Self::Same(id) | Self::Restarted(id) | Self::Anew(id) => id,
         }
     }
 }
@@ -368,7 +373,7 @@ impl Associations {
         self.by_address.insert(address, id);
         association.address = address;
         association.since = now;
-        association.set_up_with = recovery;
+        let set_up_with = std::mem::replace(&mut association.set_up_with, recovery);
         association.silent = false;
         association.heartbeat = heartbeat;
         association.doubt = Doubt::None;
@@ -376,6 +381,8 @@ impl Associations {
         association.recovery = recovery;
         Ok(if restarted {
             Setup::Restarted(id)
+        } else if set_up_with != recovery {
+            Setup::Anew(id)
         } else {
             Setup::Same(id)
         })

@@ -211,6 +211,30 @@ fn a_restart_is_noticed_in_a_setup() {
     assert_eq!(upf.stats().restarts, 1);
 }
 
+/// Requests of the earlier life may have come since the heartbeat: what they established is unknown
+/// to the new one.
+#[test]
+fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    upf.handle_datagram(now, at(2), &beat(8, 3));
+    let asked = transmits(&mut upf);
+    upf.handle_datagram(now, at(2), &beat_back(&asked, 8));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }]
+    ));
+    let node = NodeName::from(at(2).ip());
+    for (sequence, again) in [(4, false), (5, true)] {
+        ask(now, &mut upf, 2, &setup(&node, 8, sequence));
+        let events = events(&mut upf);
+        assert!(
+            matches!(events[..], [Event::AssociationUp { kept, .. }] if kept == again),
+            "{events:?}"
+        );
+    }
+    assert_eq!(upf.stats().restarts, 1);
+}
+
 #[test]
 fn a_restart_in_a_heartbeat_is_confirmed_before_it_is_believed() {
     let (now, mut upf) = upf_of_7(|_| {});

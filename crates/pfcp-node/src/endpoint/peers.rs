@@ -98,6 +98,12 @@ impl Endpoint {
         kept: bool,
         cx: &mut Context<Self>,
     ) {
+        let ended = match kept || !self.members.contains_key(&association) {
+            true => 0,
+            // After a restart that this setup tells there are none any more; after one that a
+            // heartbeat told there are those of requests that were late.
+            false => self.end_all(association),
+        };
         let Some(up) = self.protocol.associations().get(association) else {
             return;
         };
@@ -107,7 +113,7 @@ impl Endpoint {
             recovery: up.recovery,
             local: self.local_address(up.address.ip()),
         });
-        tracing::info!(node = %owner.node, address = %owner.address, kept, "associated");
+        tracing::info!(node = %owner.node, address = %owner.address, kept, ended, "associated");
         self.news.push(Change::Associate(Arc::clone(&owner)));
         match self.members.get_mut(&association) {
             Some(members) => members.set_owner(owner),
