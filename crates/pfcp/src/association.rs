@@ -30,6 +30,8 @@ impl fmt::Display for AssociationId {
 }
 
 /// The name of a node, as the octets of its Node ID, TS 29.244 §8.2.38.
+///
+/// A domain name is kept in lower case: names that differ in case alone are one name, RFC 4343.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName(Box<[u8]>);
 
@@ -48,6 +50,10 @@ impl NodeName {
         let mut octets = Vec::with_capacity(1 + known.len());
         octets.push(kind & 0x0f);
         octets.extend_from_slice(known);
+        if kind & 0x0f == 2 {
+            // The length of a label is no letter.
+            octets.make_ascii_lowercase();
+        }
         Some(Self(octets.into()))
     }
 
@@ -63,7 +69,7 @@ impl NodeName {
                 .ok()
                 .filter(|length| (1..=63).contains(length))?;
             octets.push(length);
-            octets.extend_from_slice(label.as_bytes());
+            octets.extend(label.bytes().map(|letter| letter.to_ascii_lowercase()));
         }
         (octets.len() <= 255).then(|| Self(octets.into()))
     }

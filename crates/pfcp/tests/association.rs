@@ -561,6 +561,32 @@ fn a_name_belongs_to_the_first_address_that_claims_it() {
     assert_eq!(upf.associations().len(), 0);
 }
 
+/// Letters of domain names compare without case (RFC 4343).
+#[test]
+fn a_name_in_other_letters_is_the_same_name() {
+    let (now, mut upf) = (start(), upf());
+    let name = |text| NodeName::from_fqdn(text).expect("a name");
+    let value = |text: &[u8]| NodeName::from_value(text).expect("a Node ID");
+    ask(now, &mut upf, 2, &setup(&name("smf-c.lab"), 7, 1));
+    events(&mut upf);
+    let other = ask(now, &mut upf, 3, &setup(&name("SMF-C.LAB"), 7, 2));
+    assert_eq!(cause(other), Cause::REQUEST_REJECTED);
+    let again = ask(now, &mut upf, 2, &setup(&name("Smf-C.Lab"), 7, 3));
+    assert_eq!(cause(again), Cause::REQUEST_ACCEPTED);
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::AssociationUp { kept: true, .. }]
+    ));
+    assert_eq!(upf.associations().len(), 1);
+    assert_eq!(value(b"\x02\x05SMF-C\x03LAB"), name("smf-c.lab"));
+    // As text without labels, which real peers send as well; and what is no name has no letters.
+    assert_eq!(value(b"\x02SMF-C.LAB"), value(b"\x02smf-c.lab"));
+    assert_ne!(value(b"\x00ABCD"), value(b"\x00abcd"));
+    // The twin: another name.
+    let other = ask(now, &mut upf, 3, &setup(&name("smf-d.lab"), 7, 4));
+    assert_eq!(cause(other), Cause::REQUEST_ACCEPTED);
+}
+
 #[test]
 fn associations_are_bounded() {
     let now = start();
