@@ -352,11 +352,14 @@ async fn peer_is_found_by_its_name_in_any_letters() {
     let listed = bench.node.associations();
     let names: Vec<_> = listed.iter().map(|one| one.node.as_str()).collect();
     assert_eq!(names, ["smf-c.lab"]);
-    let mut filter = SessionFilter::default();
-    filter.node = Some("SMF-C.LAB".to_owned());
-    assert_eq!(bench.node.sessions(&filter).len(), 1);
-    filter.node = Some("SMF-D.LAB".to_owned());
-    assert_eq!(bench.node.sessions(&filter).len(), 0);
+    let sessions_of = |name: &str| {
+        let filter = SessionFilter {
+            node: Some(name.to_owned()),
+            ..SessionFilter::default()
+        };
+        bench.node.sessions(&filter).len()
+    };
+    assert_eq!((sessions_of("SMF-C.LAB"), sessions_of("SMF-D.LAB")), (1, 0));
     assert_eq!(bench.node.ask_release("SMF-C.LAB", None).await, Ok(()));
     bench.end().await;
 }

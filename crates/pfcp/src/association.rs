@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use crate::planted::{Bug, planted};
+
 /// Identifies an association; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId(NonZeroU64);
@@ -387,7 +389,7 @@ impl Associations {
         association.recovery = recovery;
         Ok(if restarted {
             Setup::Restarted(id)
-        } else if set_up_with != recovery {
+        } else if set_up_with != recovery && !planted(Bug::LateSessionsKept) {
             Setup::Anew(id)
         } else {
             Setup::Same(id)
