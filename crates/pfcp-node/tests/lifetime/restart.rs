@@ -223,8 +223,8 @@ async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
     bench.end().await;
 }
 
-/// An establishment of the earlier life comes after the restart was told; the new life does not know
-/// of the session, and may use its identifier.
+/// An establishment of the earlier life comes after the restart was told; the new life does not
+/// know of the session, and may use its identifier.
 #[tokio::test]
 async fn session_of_a_late_establishment_ends_with_the_first_setup_of_the_new_life() {
     let bench = Bench::new().await;
