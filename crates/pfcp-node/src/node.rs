@@ -585,6 +585,9 @@ impl SessionFilter {
             && self
                 .teid
                 .is_none_or(|teid| info.teids.iter().any(|&(one, _)| one == teid))
-            && self.node.as_ref().is_none_or(|node| info.node == *node)
+            && self
+                .node
+                .as_ref()
+                .is_none_or(|node| info.node.eq_ignore_ascii_case(node))
     }
 }

@@ -5,9 +5,12 @@
 use std::time::Duration;
 
 use strowger::ActorSystem;
+use strowger_pfcp::endpoint::message;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
     Chaos, ClientError, Load, LoadFigures, LoadHandle, LoadPlan, Node, NodeConfig, NodeHandle,
-    Pace, SessionFilter,
+    OnLoss, Pace, SessionFilter,
 };
 
 async fn node() -> (ActorSystem, NodeHandle) {
@@ -89,28 +92,55 @@ async fn panics_under_load_lose_no_session() {
     assert_eq!(figures.survived, figures.probes);
 }
 
-#[tokio::test]
-async fn a_session_that_the_node_forgot_is_counted_as_lost() {
-    let (system, node) = node().await;
-    let mut plan = plan(&node);
+/// A load that has established a session, and deletes none however long a test takes.
+async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid, Seid)) {
+    let mut plan = plan(node);
     plan.pace = Pace::InFlight(1);
-    plan.sessions = 3;
-    let load = Load::start(&system, plan).await.unwrap();
-    let held = loop {
-        let held = load.held().await.unwrap();
-        if held.len() == 2 {
-            break held;
+    plan.sessions = usize::MAX;
+    plan.keep = true;
+    plan.on_loss = OnLoss::Forget;
+    let load = Load::start(system, plan).await.unwrap();
+    loop {
+        if let Some(&first) = load.held().await.unwrap().first() {
+            return (load, first);
         }
         tokio::task::yield_now().await;
-    };
-    assert_eq!(
-        load.modify(strowger_pfcp::Seid(u64::MAX)).await.unwrap(),
-        None
-    );
-    let local = node.session(held[0].1).map(|session| session.peer_seid);
-    assert_eq!(local, Some(held[0].0));
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_the_node_has_is_found_and_one_that_is_not_held_is_not_asked_for() {
+    let (system, node) = node().await;
+    let (load, (local, remote)) = holding(&node, &system).await;
+    let peer_seid = node.session(remote).map(|session| session.peer_seid);
+    assert_eq!(peer_seid, Some(local));
+    let answer = load.modify(local).await.unwrap();
+    assert_eq!(answer, Some(Cause::REQUEST_ACCEPTED));
+    assert_eq!(load.modify(Seid(u64::MAX)).await.unwrap(), None);
     load.stop();
-    assert_eq!(load.finished().await.lost, 0);
+    let figures = load.finished().await;
+    assert_eq!((figures.probes, figures.survived), (1, 1), "{figures:?}");
+    assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
+}
+
+/// Another program on the host of the load deletes a session of it.
+#[tokio::test]
+async fn a_session_that_the_node_does_not_have_any_more_is_counted_as_lost() {
+    let (system, node) = node().await;
+    let (load, (local, remote)) = holding(&node, &system).await;
+    let kind = MessageType::SESSION_DELETION_REQUEST;
+    let request = message(&Header::session(kind, remote, Sequence::new(1)), &[]).unwrap();
+    let other = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    other.send_to(&request, node.local_addr()).await.unwrap();
+    while node.session(remote).is_some() {
+        tokio::task::yield_now().await;
+    }
+    let answer = load.modify(local).await.unwrap();
+    assert_eq!(answer, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
+    load.stop();
+    let figures = load.finished().await;
+    assert_eq!((figures.probes, figures.survived), (1, 0), "{figures:?}");
+    assert_eq!((figures.lost, figures.sessions_lost), (1, 1), "{figures:?}");
 }
 
 #[tokio::test]

@@ -36,12 +36,21 @@ impl Bench {
 
     /// A peer at an address of its own.
     async fn peer(&self, last: u8) -> Association {
+        self.peer_with(last, |_| {}).await.unwrap()
+    }
+
+    async fn peer_with(
+        &self,
+        last: u8,
+        change: impl FnOnce(&mut ClientConfig),
+    ) -> Result<Association, ClientError> {
         let mut config = ClientConfig::default();
         config.listen = (Ipv4Addr::new(127, 0, 0, last), 0).into();
         // It asks again soon, and for long enough on a slow machine.
         (config.t1, config.n1) = (Duration::from_millis(100), 300);
+        change(&mut config);
         let client = Client::bind(&self.system, config).await.unwrap();
-        client.associate(self.node.local_addr()).await.unwrap()
+        client.associate(self.node.local_addr()).await
     }
 
     async fn end(self) {
@@ -327,5 +336,30 @@ async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
     }
     assert_eq!(bench.node.sessions(&SessionFilter::default()), []);
     assert_eq!(bench.node.associations(), []);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn peer_is_found_by_its_name_in_any_letters() {
+    let bench = Bench::new(|_| {}).await;
+    let named = |name: &'static str| {
+        move |config: &mut ClientConfig| config.node_id = Some(name.to_owned())
+    };
+    let peer = bench.peer_with(2, named("SMF-C.lab")).await.unwrap();
+    peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let refused = bench.peer_with(3, named("smf-c.LAB")).await.unwrap_err();
+    assert_eq!(refused.cause(), Some(Cause::REQUEST_REJECTED));
+    let listed = bench.node.associations();
+    let names: Vec<_> = listed.iter().map(|one| one.node.as_str()).collect();
+    assert_eq!(names, ["smf-c.lab"]);
+    let sessions_of = |name: &str| {
+        let filter = SessionFilter {
+            node: Some(name.to_owned()),
+            ..SessionFilter::default()
+        };
+        bench.node.sessions(&filter).len()
+    };
+    assert_eq!((sessions_of("SMF-C.LAB"), sessions_of("SMF-D.LAB")), (1, 0));
+    assert_eq!(bench.node.ask_release("SMF-C.LAB", None).await, Ok(()));
     bench.end().await;
 }

@@ -3,7 +3,9 @@
 //! An association is known by the Node ID of the peer, which is bound to the source address that
 //! set it up, first come: another address that claims it is refused. The Recovery Time Stamp of
 //! the peer says whether it still knows its sessions: a newer one means that it restarted, and
-//! that its sessions are gone; the same one means that a repeated setup changes nothing.
+//! that its sessions are gone; the same one means that a repeated setup changes nothing. Where a
+//! heartbeat told of the restart before the setup did, requests of the earlier life may have come
+//! in between, so that the first setup ends sessions once more.
 //!
 //! A setup is believed at once, because it replaces the association in any case. A heartbeat is
 //! not: anybody on the peer's host can send one, so a later stamp in it is only a claim, which the
@@ -17,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use crate::planted::{Bug, planted};
+
 /// Identifies an association; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId(NonZeroU64);
@@ -28,6 +32,8 @@ impl fmt::Display for AssociationId {
 }
 
 /// The name of a node, as the octets of its Node ID, TS 29.244 §8.2.38.
+///
+/// A domain name is kept in lower case: names that differ in case alone are one name, RFC 4343.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName(Box<[u8]>);
 
@@ -46,6 +52,10 @@ impl NodeName {
         let mut octets = Vec::with_capacity(1 + known.len());
         octets.push(kind & 0x0f);
         octets.extend_from_slice(known);
+        if kind & 0x0f == 2 {
+            // The length of a label is no letter.
+            octets.make_ascii_lowercase();
+        }
         Some(Self(octets.into()))
     }
 
@@ -61,7 +71,7 @@ impl NodeName {
                 .ok()
                 .filter(|length| (1..=63).contains(length))?;
             octets.push(length);
-            octets.extend_from_slice(label.as_bytes());
+            octets.extend(label.bytes().map(|letter| letter.to_ascii_lowercase()));
         }
         (octets.len() <= 255).then(|| Self(octets.into()))
     }
@@ -275,6 +285,9 @@ pub enum Setup {
     Same(AssociationId),
     /// There was one, and the peer has restarted: its sessions are gone.
     Restarted(AssociationId),
+    /// There was one, and this is the first setup since a heartbeat told that the peer restarted:
+    /// sessions that were established in between are those of late requests of its earlier life.
+    Anew(AssociationId),
 }
 
 impl Setup {
@@ -282,7 +295,7 @@ impl Setup {
     #[must_use]
     pub const fn id(self) -> AssociationId {
         match self {
-            Self::New(id) | Self::Same(id) | Self::Restarted(id) => id,
+            Self::New(id) | Self::Same(id) | Self::Restarted(id) | Self::Anew(id) => id,
         }
     }
 }
@@ -368,7 +381,7 @@ impl Associations {
         self.by_address.insert(address, id);
         association.address = address;
         association.since = now;
-        association.set_up_with = recovery;
+        let set_up_with = std::mem::replace(&mut association.set_up_with, recovery);
         association.silent = false;
         association.heartbeat = heartbeat;
         association.doubt = Doubt::None;
@@ -376,6 +389,8 @@ impl Associations {
         association.recovery = recovery;
         Ok(if restarted {
             Setup::Restarted(id)
+        } else if set_up_with != recovery && !planted(Bug::LateSessionsKept) {
+            Setup::Anew(id)
         } else {
             Setup::Same(id)
         })

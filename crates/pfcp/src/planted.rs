@@ -22,6 +22,8 @@ pub(crate) enum Bug {
     ClaimBelieved,
     /// A later stamp in a heartbeat counts where only a setup may.
     StampBelieved,
+    /// Sessions that late requests established after a restart stay when the new life sets up.
+    LateSessionsKept,
 }
 
 /// Whether this bug is the one that was planted.

@@ -211,6 +211,30 @@ fn a_restart_is_noticed_in_a_setup() {
     assert_eq!(upf.stats().restarts, 1);
 }
 
+/// Requests of the earlier life may have come since the heartbeat: what they established is unknown
+/// to the new one.
+#[test]
+fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
+    let (now, mut upf) = upf_of_7(|_| {});
+    upf.handle_datagram(now, at(2), &beat(8, 3));
+    let asked = transmits(&mut upf);
+    upf.handle_datagram(now, at(2), &beat_back(&asked, 8));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::PeerRestarted { .. }]
+    ));
+    let node = NodeName::from(at(2).ip());
+    for (sequence, again) in [(4, false), (5, true)] {
+        ask(now, &mut upf, 2, &setup(&node, 8, sequence));
+        let events = events(&mut upf);
+        assert!(
+            matches!(events[..], [Event::AssociationUp { kept, .. }] if kept == again),
+            "{events:?}"
+        );
+    }
+    assert_eq!(upf.stats().restarts, 1);
+}
+
 #[test]
 fn a_restart_in_a_heartbeat_is_confirmed_before_it_is_believed() {
     let (now, mut upf) = upf_of_7(|_| {});
@@ -535,6 +559,32 @@ fn a_name_belongs_to_the_first_address_that_claims_it() {
     let owner = ask(now, &mut upf, 2, &release(4));
     assert_eq!(cause(owner), Cause::REQUEST_ACCEPTED);
     assert_eq!(upf.associations().len(), 0);
+}
+
+/// Letters of domain names compare without case (RFC 4343).
+#[test]
+fn a_name_in_other_letters_is_the_same_name() {
+    let (now, mut upf) = (start(), upf());
+    let name = |text| NodeName::from_fqdn(text).expect("a name");
+    let value = |text: &[u8]| NodeName::from_value(text).expect("a Node ID");
+    ask(now, &mut upf, 2, &setup(&name("smf-c.lab"), 7, 1));
+    events(&mut upf);
+    let other = ask(now, &mut upf, 3, &setup(&name("SMF-C.LAB"), 7, 2));
+    assert_eq!(cause(other), Cause::REQUEST_REJECTED);
+    let again = ask(now, &mut upf, 2, &setup(&name("Smf-C.Lab"), 7, 3));
+    assert_eq!(cause(again), Cause::REQUEST_ACCEPTED);
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::AssociationUp { kept: true, .. }]
+    ));
+    assert_eq!(upf.associations().len(), 1);
+    assert_eq!(value(b"\x02\x05SMF-C\x03LAB"), name("smf-c.lab"));
+    // As text without labels, which real peers send as well; and what is no name has no letters.
+    assert_eq!(value(b"\x02SMF-C.LAB"), value(b"\x02smf-c.lab"));
+    assert_ne!(value(b"\x00ABCD"), value(b"\x00abcd"));
+    // The twin: another name.
+    let other = ask(now, &mut upf, 3, &setup(&name("smf-d.lab"), 7, 4));
+    assert_eq!(cause(other), Cause::REQUEST_ACCEPTED);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::step::{self, Step};
 use crate::{Outcome, term};
 
 /// Seeds of the short form.
-const SHORT: u64 = 5_000;
+const SHORT: u64 = 10_000;
 /// How often each fault must strike in so many.
 const OFTEN: u64 = 500;
 /// Seeds that one process runs.
@@ -50,7 +50,7 @@ pub(super) fn one(project: &Project, seed: u64, trace: bool) -> Outcome {
 
 /// The step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
-    Step::new("n4", "cargo xtask simulate --n4 --seeds 5000", || {
+    Step::new("n4", "cargo xtask simulate --n4 --seeds 10000", || {
         let binary = simulation(project)?;
         let faults = storm(&binary, 0..SHORT)?;
         faults.are_enough(SHORT)?;

@@ -146,6 +146,7 @@ impl Args {
         let mut plan = LoadPlan::new(to);
         plan.pace = Pace::Rate(self.rate);
         plan.sessions = self.sessions;
+        plan.n1 = TRIES;
         plan.usage = Some(THRESHOLD);
         plan.rates = true;
         plan.chaos = self.chaos.then(|| Chaos {
@@ -158,6 +159,11 @@ impl Args {
 
 /// Where exporters for Prometheus usually are.
 const METRICS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+
+/// How often the SMF sends a request, a second apart: longer than the policy may take, so that a
+/// session whose policy is late is accepted late, and not given up.
+const TRIES: u32 = 10;
+const _: () = assert!(TRIES as u64 > policy::BUDGET.as_secs());
 
 /// Octets of a session after which its usage is reported: a few seconds of the traffic that is
 /// simulated.

@@ -40,7 +40,8 @@ impl Endpoint {
     /// Sends what is wanted; a report is answered when the peer has answered.
     pub(super) fn order(&mut self, now: Instant, order: Order, reply: Reply<Obeyed>) {
         let all = self.protocol.associations();
-        let found = all.iter().find(|one| one.node.to_string() == order.node);
+        let is_meant = |name: String| name.eq_ignore_ascii_case(&order.node);
+        let found = all.iter().find(|one| is_meant(one.node.to_string()));
         let Some(association) = found.map(|one| one.id) else {
             let node = order.node;
             return reply.send(Err(OrderError::UnknownPeer { node }));

@@ -98,6 +98,12 @@ impl Endpoint {
         kept: bool,
         cx: &mut Context<Self>,
     ) {
+        let ended = match kept || !self.members.contains_key(&association) {
+            true => 0,
+            // After a restart that this setup tells there are none any more; after one that a
+            // heartbeat told there are those of requests that were late.
+            false => self.end_all(association),
+        };
         let Some(up) = self.protocol.associations().get(association) else {
             return;
         };
@@ -107,7 +113,7 @@ impl Endpoint {
             recovery: up.recovery,
             local: self.local_address(up.address.ip()),
         });
-        tracing::info!(node = %owner.node, address = %owner.address, kept, "associated");
+        tracing::info!(node = %owner.node, address = %owner.address, kept, ended, "associated");
         self.news.push(Change::Associate(Arc::clone(&owner)));
         match self.members.get_mut(&association) {
             Some(members) => members.set_owner(owner),
@@ -221,10 +227,16 @@ impl Endpoint {
         let of_it = self.sessions_of(association);
         self.shared.release_unknown(of_it.iter().copied());
         self.members.remove(&association);
-        for seid in of_it {
+        for &seid in &of_it {
             self.sessions.remove(seid);
         }
         self.admit(association, &owner, cx);
+        // Those that do not come back were deleted, and wait for nothing but their answers.
+        for seid in of_it {
+            if !self.sessions.contains(seid) {
+                self.end_report(seid);
+            }
+        }
     }
 
     fn local_address(&self, peer: IpAddr) -> IpAddr {

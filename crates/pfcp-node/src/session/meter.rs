@@ -3,7 +3,7 @@
 //! It is kept beside the actor, so that a panic loses nothing that was counted.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use strowger::{Context, TimerKey};
@@ -16,7 +16,7 @@ use crate::config::NodeConfig;
 use crate::data_path::Span;
 use crate::endpoint::Outgoing;
 use crate::shared::{Shared, add, add_many};
-use crate::store::SessionRecord;
+use crate::store::{SessionRecord, milliseconds_now};
 
 /// What one session has counted, and until when.
 #[derive(Clone, Debug)]
@@ -47,9 +47,8 @@ pub(super) struct Metered {
 impl Meter {
     /// Starts to count; `resumed` says that the session was there before, in another process.
     fn new(now: Instant, shared: &Shared, rules: &RuleSet, resumed: Resumed) -> Self {
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let since_1900 = since_1970.unwrap_or_default() + SINCE_1900;
-        let epoch = Epoch::new(now, since_1900);
+        let since_1970 = Duration::from_millis(milliseconds_now());
+        let epoch = Epoch::new(now, since_1970 + SINCE_1900);
         let limits = usage_limits(&shared.config);
         let usage = match resumed {
             Resumed::No => Usage::new(now, epoch, limits, rules),

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strowger_pfcp::ie::Cause;
+use strowger_pfcp::ie::{Cause, FSeid, Ie as _};
 use strowger_pfcp::{Frame, IeType, MessageType};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -83,12 +83,14 @@ struct Book {
     over: Over,
 }
 
-/// The sessions of which nothing may be reported any more, as the control plane calls them.
+/// The sessions of which nothing may be reported any more.
 #[derive(Debug, Default)]
 struct Over {
-    /// Those that were accepted and have not ended.
-    live: BTreeSet<u64>,
-    ended: BTreeSet<u64>,
+    /// Those that were accepted, by how the user plane calls them: how the control plane does, and
+    /// whether they have ended. A user plane that has forgotten an answer makes two of one.
+    accepted: BTreeMap<u64, (u64, bool)>,
+    /// What is to be deleted, as the user plane calls it, by the sequence number of the request.
+    deletions: BTreeMap<u32, u64>,
     /// The lives that sent setups, by the sequence numbers of these; `None` once it is answered.
     setups: BTreeMap<u32, Option<u64>>,
     /// The association was released, which is the end.
@@ -103,36 +105,45 @@ impl Over {
         let accepted = cause(frame) == Some(Cause::REQUEST_ACCEPTED);
         match frame.header.message_type {
             MessageType::ASSOCIATION_SETUP_REQUEST => {
-                let mut tlvs = frame.tlvs().flatten();
-                let stamp = tlvs.find(|tlv| tlv.ie == IeType::RECOVERY_TIME_STAMP)?;
-                let stamp = u32::from_be_bytes(*stamp.value.first_chunk()?);
+                let stamp = element(frame, IeType::RECOVERY_TIME_STAMP)?;
+                let stamp = u32::from_be_bytes(*stamp.first_chunk()?);
                 let life = u64::from(stamp).saturating_sub(FIRST_STAMP);
                 self.setups.entry(sequence).or_insert(Some(life));
             }
             MessageType::ASSOCIATION_SETUP_RESPONSE if accepted => {
                 // An establishment of an earlier life may come later still; it is none of these.
                 let life = self.setups.get_mut(&sequence).and_then(Option::take)?;
-                let later = self.live.split_off(&(life << 32));
-                self.ended.append(&mut self.live);
-                self.live = later;
+                for (called, ended) in self.accepted.values_mut() {
+                    *ended |= *called < life << 32;
+                }
             }
             MessageType::ASSOCIATION_RELEASE_RESPONSE if accepted => self.released = true,
-            MessageType::SESSION_ESTABLISHMENT_RESPONSE
-                if accepted && !self.ended.contains(&seid) =>
-            {
-                self.live.insert(seid);
+            MessageType::SESSION_ESTABLISHMENT_RESPONSE if accepted => {
+                let own = FSeid::decode(element(frame, IeType::F_SEID)?).ok()?;
+                self.accepted.entry(own.seid).or_insert((seid, false));
             }
+            MessageType::SESSION_DELETION_REQUEST => _ = self.deletions.insert(sequence, seid),
             MessageType::SESSION_DELETION_RESPONSE if accepted => {
-                self.live.remove(&seid);
-                self.ended.insert(seid);
+                let deleted = *self.deletions.get(&sequence)?;
+                self.accepted.insert(deleted, (seid, true));
             }
             MessageType::SESSION_REPORT_REQUEST => {
-                let is_over = self.released || self.ended.contains(&seid);
+                let of_it = |(called, _): &&(u64, bool)| *called == seid;
+                let mut found = self.accepted.values().filter(of_it).peekable();
+                let has_ended = found.peek().is_some() && found.all(|(_, ended)| *ended);
+                let is_over = self.released || has_ended;
                 return is_over.then(|| format!("session {seid:#x} is over, and is reported"));
             }
             _ => {}
         }
         None
+    }
+
+    /// Notes that the user plane may have again what was over.
+    fn forget(&mut self) {
+        self.accepted.clear();
+        self.setups.clear();
+        self.released = false;
     }
 }
 
@@ -215,7 +226,7 @@ impl Wire {
     pub(super) fn forgets_answers(&self) {
         let mut state = self.0.state.lock();
         state.book.losses += 1;
-        state.book.over = Over::default();
+        state.book.over.forget();
     }
 
     /// Delivers what somebody sends who is none of the roles.
@@ -465,8 +476,13 @@ fn is_report(frame: &Frame<'_>) -> bool {
 }
 
 fn cause(frame: &Frame<'_>) -> Option<Cause> {
-    let found = frame.tlvs().flatten().find(|tlv| tlv.ie == IeType::CAUSE)?;
-    found.value.first().copied().map(Cause)
+    element(frame, IeType::CAUSE)?.first().copied().map(Cause)
+}
+
+/// The value of the first element of a type.
+fn element<'a>(frame: &Frame<'a>, ie: IeType) -> Option<&'a [u8]> {
+    let found = frame.tlvs().flatten().find(|tlv| tlv.ie == ie)?;
+    Some(found.value)
 }
 
 /// A message in a few words.
@@ -491,3 +507,57 @@ fn told(octets: &[u8]) -> String {
 
 /// The longest delay after which a copy of a request still meets the answer that is kept.
 pub(super) const LONGEST: Duration = T1.saturating_sub(Duration::from_millis(50));
+
+#[cfg(test)]
+mod tests {
+    use strowger_pfcp::endpoint::{Elements, message};
+    use strowger_pfcp::{Header, Seid, Sequence};
+
+    use super::super::world::UPF;
+    use super::*;
+
+    /// What is wrong with a message about the session that the control plane calls 7.
+    fn note(over: &mut Over, kind: MessageType, seid: u64, body: &Elements) -> bool {
+        let header = Header::session(kind, Seid(seid), Sequence::new(2));
+        let octets = message(&header, body.as_slice()).expect("it is short");
+        let frame = Frame::decode(&octets).expect("it was just made");
+        over.note(&frame).is_some()
+    }
+
+    fn established(over: &mut Over, own: u64) -> bool {
+        let mut f_seid = Vec::new();
+        let own = FSeid::new(Seid(own), UPF.ip());
+        own.encode_into(&mut f_seid).expect("it is short");
+        let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+        let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
+        note(over, kind, 7, &body.octets(&f_seid))
+    }
+
+    fn deleted(over: &mut Over, own: u64) {
+        let asks = MessageType::SESSION_DELETION_REQUEST;
+        let answers = MessageType::SESSION_DELETION_RESPONSE;
+        let accepted = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+        assert!(!note(over, asks, own, &Elements::new()));
+        assert!(!note(over, answers, 7, &accepted));
+    }
+
+    fn reported(over: &mut Over) -> bool {
+        let kind = MessageType::SESSION_REPORT_REQUEST;
+        note(over, kind, 7, &Elements::new())
+    }
+
+    #[test]
+    fn session_is_over_once_all_that_were_made_of_it_are_deleted() {
+        let mut over = Over::default();
+        assert!(!established(&mut over, 1) && !reported(&mut over));
+        deleted(&mut over, 1);
+        assert!(reported(&mut over));
+        // The same answer again says nothing new; another one says that it was done again.
+        assert!(!established(&mut over, 1) && reported(&mut over));
+        assert!(!established(&mut over, 2) && !reported(&mut over));
+        deleted(&mut over, 1);
+        assert!(!reported(&mut over));
+        deleted(&mut over, 2);
+        assert!(reported(&mut over));
+    }
+}

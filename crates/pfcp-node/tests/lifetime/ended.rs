@@ -3,19 +3,23 @@
 //! The peer uses its identifiers again as soon as it may, so a report of an ended session would be
 //! booked on the session that has the identifier next.
 
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use strowger::ActorSystem;
 use strowger_pfcp::endpoint::Elements;
 use strowger_pfcp::ie::{
     Cause, FSeid, FqCsid, Ie, NodeId, NodeReportType, PdrId, Precedence, RemoteGtpuPeer, UpdatePdr,
     UrrId, UserPlanePathFailureReport,
 };
 use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
-use strowger_pfcp::usage::{Arrival, Tally};
+use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{OrderError, SessionFilter};
+use strowger_pfcp_node::{DataPath, Durability, OrderError, SessionFilter, Span};
 
-use crate::peer::{Bench, N1, Peer, cause};
+use crate::peer::{Bench, N1, Peer, cause, packet_of};
 
 /// A node and a peer that was told of 1000 bytes of its session 7 and has not answered.
 async fn unanswered() -> (Bench, Peer, Seid, Tally) {
@@ -276,3 +280,81 @@ async fn reports_that_a_deletion_announced_end_with_the_association() {
         bench.end().await;
     }
 }
+
+/// One packet of 1000 bytes for each session soon after it was established. When a session is the
+/// one that is armed, the supervisor of its peer ends as soon as the session is asked for anything.
+#[derive(Debug)]
+struct Cut {
+    system: ActorSystem,
+    first: Mutex<HashMap<Seid, Instant>>,
+    armed: Mutex<Option<(Seid, String)>>,
+}
+
+impl Cut {
+    fn packet(&self, seid: Seid, after: Instant) -> Instant {
+        let soon = after + Duration::from_millis(20);
+        *self.first.lock().unwrap().entry(seid).or_insert(soon)
+    }
+}
+
+impl DataPath for Cut {
+    fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+        let armed = self.armed.lock().unwrap().take_if(|(one, _)| *one == seid);
+        if let Some((_, path)) = armed {
+            self.system.find(path.as_str()).unwrap().kill();
+        }
+        let at = self.packet(seid, span.after);
+        match at > span.after && at <= span.until {
+            true => detectors.iter().map(|one| (at, packet_of(one))).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    fn next(&self, seid: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+        let at = self.packet(seid, after);
+        (at > after).then_some(at)
+    }
+}
+
+/// The session is killed while its deletion is written to a disk, and the endpoint hears that the
+/// supervisor has ended before it hears of the request, because it writes another association
+/// meanwhile. Not every round goes in this order, but most do.
+#[tokio::test]
+async fn report_of_a_session_that_is_deleted_when_its_supervisor_ends_is_not_repeated() {
+    let system = ActorSystem::new("test").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let cut = Arc::new(Cut {
+        system: system.clone(),
+        first: Mutex::default(),
+        armed: Mutex::default(),
+    });
+    let bench = Bench::over(system, Arc::clone(&cut) as _, |config| {
+        config.store.path = Some(folder.path().join("store"));
+        config.store.durability = Durability::Disk;
+        // Whatever is not withdrawn is repeated until after the test.
+        config.timers.n1 = 100;
+    })
+    .await;
+    let (mut peer, mut other) = (bench.peer(2).await, bench.peer(3).await);
+    peer.set_up(1).await;
+    // The twin: what supervises it ends as well, and its report is repeated.
+    peer.establish(1, 600).await;
+    peer.report(1).await;
+    let path = bench.node.associations()[0].path.clone();
+    for round in 1..=ROUNDS {
+        let session = peer.establish(1 + round, 600).await;
+        while peer.next_reported().await != Seid(1 + round) {}
+        *cut.armed.lock().unwrap() = Some((session, path.clone()));
+        let stamp = u32::try_from(round).unwrap();
+        let (answer, ()) = tokio::join!(peer.delete(session), other.set_up(stamp));
+        assert_eq!(answer.cause, Cause::REQUEST_ACCEPTED);
+        assert_eq!(*cut.armed.lock().unwrap(), None);
+    }
+    let heard = peer.hears().await;
+    let reported = heard.iter().map(|octets| Frame::decode(octets).unwrap());
+    let reported: HashSet<_> = reported.filter_map(|frame| frame.header.seid).collect();
+    assert_eq!(reported, [Seid(1)].into());
+    bench.end().await;
+}
+
+const ROUNDS: u64 = 20;

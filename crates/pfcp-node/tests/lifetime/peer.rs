@@ -25,6 +25,8 @@ pub(crate) const T1: Duration = Duration::from_millis(100);
 pub(crate) const N1: u32 = 4;
 /// All retransmissions of a request, the pause before it is told again, and those that follow.
 pub(crate) const LONG: Duration = Duration::from_millis(2000);
+/// The peer's own pause before it asks again.
+const AGAIN: Duration = Duration::from_millis(500);
 /// A guard against hanging.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
 
@@ -37,20 +39,22 @@ impl DataPath for Burst {
         if self.0 <= span.after || self.0 > span.until {
             return Vec::new();
         }
-        let packet = |one: &Detector| {
-            let traffic = Traffic {
-                pdr: one.pdr,
-                packets: 1,
-                octets: 1000,
-                events: 0,
-            };
-            (self.0, traffic)
-        };
+        let packet = |one: &Detector| (self.0, packet_of(one));
         detectors.iter().map(packet).collect()
     }
 
     fn next(&self, _: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
         (self.0 > after).then_some(self.0)
+    }
+}
+
+/// One packet of 1000 bytes.
+pub(crate) fn packet_of(detector: &Detector) -> Traffic {
+    Traffic {
+        pdr: detector.pdr,
+        packets: 1,
+        octets: 1000,
+        events: 0,
     }
 }
 
@@ -67,14 +71,23 @@ impl Bench {
 
     pub(crate) async fn with(change: impl FnOnce(&mut NodeConfig)) -> Self {
         let system = ActorSystem::new("test").unwrap();
+        let soon = Instant::now() + Duration::from_millis(500);
+        Self::over(system, Arc::new(Burst(soon)), change).await
+    }
+
+    /// A node over a data path.
+    pub(crate) async fn over(
+        system: ActorSystem,
+        data_path: Arc<dyn DataPath>,
+        change: impl FnOnce(&mut NodeConfig),
+    ) -> Self {
         let mut config = NodeConfig::default();
         config.listen = vec!["127.0.0.1:0".parse().unwrap()];
         (config.timers.t1, config.timers.n1) = (T1, N1);
         config.timers.heartbeat = Duration::ZERO;
         change(&mut config);
         let mut parts = NodeParts::default();
-        let soon = Instant::now() + Duration::from_millis(500);
-        parts.data_path = Some(Arc::new(Burst(soon)));
+        parts.data_path = Some(data_path);
         let node = Node::start_with(&system, config, parts).await.unwrap();
         Self { system, node }
     }
@@ -115,16 +128,33 @@ impl Peer {
 
     /// Sends a request and returns its answer; what the node asks for meanwhile is kept.
     pub(crate) async fn ask(&mut self, kind: MessageType, seid: Seid, body: &[u8]) -> Vec<u8> {
+        self.ask_every(GUARD, kind, seid, body).await
+    }
+
+    /// Sends a request, again after each pause in which no answer came.
+    pub(crate) async fn ask_every(
+        &mut self,
+        pause: Duration,
+        kind: MessageType,
+        seid: Seid,
+        body: &[u8],
+    ) -> Vec<u8> {
         self.sequence += 1;
         let sequence = Sequence::new(self.sequence);
         let header = match kind.is_session() {
             true => Header::session(kind, seid, sequence),
             false => Header::node(kind, sequence),
         };
-        let octets = message(&header, body).unwrap();
-        self.socket.send(&octets).await.unwrap();
+        let request = message(&header, body).unwrap();
+        self.socket.send(&request).await.unwrap();
+        let (start, mut sent) = (Instant::now(), Instant::now());
         loop {
-            let octets = self.receive(GUARD).await.unwrap();
+            assert!(start.elapsed() < 2 * GUARD, "no answer to {kind}");
+            let Some(octets) = self.receive(pause.saturating_sub(sent.elapsed())).await else {
+                self.socket.send(&request).await.unwrap();
+                sent = Instant::now();
+                continue;
+            };
             let got = Frame::decode(&octets).unwrap().header;
             if got.message_type.is_request() {
                 self.asked.push(octets);
@@ -153,7 +183,8 @@ impl Peer {
     pub(crate) async fn establish_with(&mut self, seid: u64, octets: u64, urrs: u32) -> Seid {
         let body = establishment(self.name, seid, octets, urrs);
         let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        let answer = self.ask(kind, Seid(0), &body).await;
+        // A node that is still starting actors anew lets the peer ask again.
+        let answer = self.ask_every(AGAIN, kind, Seid(0), &body).await;
         assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
         let frame = Frame::decode(&answer).unwrap();
         let mut tlvs = frame.tlvs().map(Result::unwrap);
@@ -195,6 +226,14 @@ impl Peer {
             }
             heard.extend(self.receive(left).await);
         }
+    }
+
+    /// The identifier of the session that the next report is about.
+    pub(crate) async fn next_reported(&mut self) -> Seid {
+        let octets = self.asked().await;
+        let header = Frame::decode(&octets).unwrap().header;
+        assert_eq!(header.message_type, MessageType::SESSION_REPORT_REQUEST);
+        header.seid.unwrap()
     }
 
     /// Fails if the node asks for anything.

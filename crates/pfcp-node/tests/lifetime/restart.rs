@@ -222,3 +222,26 @@ async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
     assert!(peer.asked.is_empty(), "the peer is not asked");
     bench.end().await;
 }
+
+/// An establishment of the earlier life comes after the restart was told; the new life does not
+/// know of the session, and may use its identifier.
+#[tokio::test]
+async fn session_of_a_late_establishment_ends_with_the_first_setup_of_the_new_life() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(7).await;
+    peer.beats(8).await;
+    peer.answers(8).await;
+    until(|| bench.node.stats().restarts == 1).await;
+    peer.establish(1, 600).await;
+    peer.report(1).await;
+    peer.set_up(8).await;
+    peer.asked.clear();
+    assert_eq!(sessions(&bench.node), 0);
+    peer.establish(1, 1_000_000).await;
+    peer.hears_nothing().await;
+    // The twin: the same setup again keeps what was established since.
+    peer.set_up(8).await;
+    assert_eq!((sessions(&bench.node), bench.node.stats().restarts), (1, 1));
+    bench.end().await;
+}

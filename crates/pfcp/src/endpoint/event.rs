@@ -19,7 +19,8 @@ pub enum Event {
     AssociationUp {
         /// Which one.
         association: AssociationId,
-        /// Whether it was there before with the same time stamp: then its sessions stay.
+        /// Whether it was set up before with the same time stamp: then its sessions stay. Those of
+        /// all others end.
         kept: bool,
     },
     /// A setup that we asked for was refused, or was not answered (`cause` is `None`).

@@ -442,7 +442,7 @@ impl Endpoint {
             (Ok(node), Ok(recovery)) => match self.associations.set_up(now, node, peer, recovery) {
                 Ok(setup) => {
                     self.associations.note(setup.id(), top.features, from.local);
-                    let known = matches!(setup, Setup::Same(_) | Setup::Restarted(_));
+                    let known = !matches!(setup, Setup::New(_));
                     retained = known && top.retains(peer.ip());
                     self.is_up(match retained {
                         true => Setup::Same(setup.id()),

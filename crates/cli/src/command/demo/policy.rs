@@ -18,7 +18,7 @@ const QOS_CAP: Embedded = Embedded {
 
 /// The longest wait for one answer: far longer than it takes on any machine, so that what is
 /// decided does not depend on how busy this one is.
-const BUDGET: Duration = Duration::from_secs(5);
+pub(super) const BUDGET: Duration = Duration::from_secs(5);
 
 /// The rule of the demo, in words.
 pub(super) const RULE: &str = "caps each session at 50 Mbit/s up and 200 Mbit/s down; refuses none";
@@ -29,6 +29,9 @@ pub(super) fn configure(config: &mut Config) {
     let mut section = ComponentSection::new(format!("{NAME}.toml").into());
     section.embedded = Some(QOS_CAP);
     config.component.push(section);
+    // Sessions wait for it: on a machine that is busy with other programs it must not come after
+    // them, as a component that computes for its own ends does.
+    config.components.nice = 0;
     let policy = &mut config.n4.policy;
     policy.kind = PolicyKind::Component;
     policy.component = Some(NAME.to_owned());
