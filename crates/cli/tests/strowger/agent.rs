@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::running::Running;
 
 /// An agent with the program that it started.
-struct Agent {
+pub(crate) struct Agent {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -24,7 +24,7 @@ struct Agent {
 
 impl Agent {
     /// Starts the program with these arguments, and shakes hands.
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
             .arg("mcp")
             .args(args)
@@ -93,20 +93,20 @@ impl Agent {
         self.ask("tools/call", &params)
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let id = self.begin(tool, arguments);
         self.answer(id)
     }
 
     /// What a call gives to programs.
-    fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], false, "{answer}");
         answer["structuredContent"].clone()
     }
 
     /// Why a call came to nothing.
-    fn refused(&mut self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], true, "{answer}");
         answer["content"][0]["text"]
