@@ -52,6 +52,12 @@ fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -
     tool.with_output(output)
 }
 
+/// A tool that answers with texts of any length. It has no schema: what is structured would be sent
+/// beside the text, which is the same.
+fn texts(name: &'static str, about: &'static str, input: Value) -> McpTool {
+    McpTool::new(name, about, input).with_effect(McpEffect::Reads)
+}
+
 /// The schema of entries of a directory.
 fn entries() -> Value {
     let entry = object(
@@ -94,20 +100,19 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
         ];
         object(members, &["path"])
     };
-    let content = || object([("content", a("string", "The text."))], &["content"]);
     let about = "Reads a text file, whole or some of its lines; these also of one that is too \
                  large to be read whole. Bytes that are no UTF-8 are read with read_media_file.";
     let tools = verb(
         tools,
         roots,
-        reads("read_text_file", about, text(), content()),
+        texts("read_text_file", about, text()),
         work::read_text,
     );
     let about = "The same as read_text_file.";
     let tools = verb(
         tools,
         roots,
-        reads("read_file", about, text(), content()),
+        texts("read_file", about, text()),
         work::read_text,
     );
     let about = "Reads a picture, a sound or any other octets, in base64 with their type.";
@@ -118,24 +123,12 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
         media.with_effect(McpEffect::Reads),
         work::read_media,
     );
-    let one = object(
-        [
-            path(),
-            ("content", a("string", "The text.")),
-            ("error", a("string", "Why there is none.")),
-        ],
-        &["path"],
-    );
-    let several = reads(
+    let several = texts(
         "read_multiple_files",
         "Reads several text files at once; one that cannot be read does not spoil the others.",
         object(
             [("paths", list(&a("string", PATH), "Which files."))],
             &["paths"],
-        ),
-        object(
-            [("files", list(&one, "In the order of the paths."))],
-            &["files"],
         ),
     );
     let tools = verb(tools, roots, several, work::read_several);

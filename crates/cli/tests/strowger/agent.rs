@@ -57,7 +57,7 @@ impl Agent {
         writeln!(stdin, "{message}").expect("it reads");
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         let id = self.next;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -81,6 +81,17 @@ impl Agent {
             if let Some(answered) = message["id"].as_u64() {
                 self.early.insert(answered, message["result"].clone());
             }
+        }
+    }
+
+    /// Why a question was none; other messages that come before are passed over.
+    pub(crate) fn error(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.read();
+            if message["id"] == id {
+                return message["error"].clone();
+            }
+            assert!(message["error"].is_null(), "of nobody: {message}");
         }
     }
 

@@ -103,8 +103,8 @@ fn a_file_of_any_size_is_searched_read_in_parts_and_appended_to() {
         ),
     ] {
         lines["path"] = json!("log");
-        let read = agent.structured("read_text_file", &lines);
-        assert_eq!(read["content"], is, "{lines}");
+        let read = agent.call("read_text_file", &lines);
+        assert_eq!(text(&read), is, "{lines}");
     }
     let whole = agent.refused("read_text_file", &json!({ "path": "log" }));
     assert!(
@@ -115,8 +115,8 @@ fn a_file_of_any_size_is_searched_read_in_parts_and_appended_to() {
         "append_file",
         &json!({ "path": "log", "content": "the end\n" }),
     );
-    let end = agent.structured("read_text_file", &json!({ "path": "log", "tail": 1 }));
-    assert_eq!(end["content"], "the end\n");
+    let end = agent.call("read_text_file", &json!({ "path": "log", "tail": 1 }));
+    assert_eq!(text(&end), "the end\n");
 }
 
 #[test]
@@ -192,5 +192,51 @@ fn a_name_is_one_line_and_each_is_reached() {
     let read = agent.call("read_media_file", &json!({ "path": "names/cafe" }));
     assert_eq!(read["content"][0]["resource"]["blob"], "Y2Fm6A==", "{read}");
     let read = json!({ "path": format!("names/{forged}") });
-    assert_eq!(agent.structured("read_text_file", &read)["content"], forged);
+    assert_eq!(text(&agent.call("read_text_file", &read)), forged);
+}
+
+#[test]
+fn a_file_is_sent_once() {
+    let folder = folder();
+    fs::write(folder.path().join("long"), "needle ".repeat(100_000)).expect("it is ours");
+    let mut agent = at(folder.path(), &[]);
+    for (tool, arguments) in [
+        ("read_text_file", json!({ "path": "long" })),
+        ("read_multiple_files", json!({ "paths": ["long"] })),
+    ] {
+        let answer = agent.call(tool, &arguments).to_string();
+        assert_eq!(answer.matches("needle").count(), 100_000);
+    }
+}
+
+#[test]
+fn a_call_that_is_too_long_is_answered() {
+    let folder = folder();
+    let mut agent = at(folder.path(), &[]);
+    let call = |length: usize| json!({ "path": "a", "content": "x".repeat(length) });
+    let params = json!({ "name": "write_file", "arguments": call(17 << 20) });
+    let id = agent.ask("tools/call", &params);
+    let error = agent.error(id);
+    assert_eq!(error["code"], -32600, "{error}");
+    let text = error["message"].as_str().expect("text");
+    assert!(text.contains("longer than 16777216 bytes"), "{text}");
+    assert!(!folder.path().join("a").exists());
+    // The twin, and the next call.
+    agent.structured("write_file", &call(15 << 20));
+    let no_name = agent.ask("tools/call", &json!({ "arguments": {} }));
+    let error = agent.error(no_name);
+    assert_eq!(error["code"], -32602, "{error}");
+    assert!(
+        error["message"].as_str().expect("text").contains("`name`"),
+        "{error}"
+    );
+    for params in [
+        json!({ "name": 7 }),
+        json!({ "name": "list", "arguments": 1 }),
+    ] {
+        let wrong = agent.ask("tools/call", &params);
+        assert_eq!(agent.error(wrong)["code"], -32602, "{params}");
+    }
+    let unknown = agent.ask("tools/shout", &json!({}));
+    assert_eq!(agent.error(unknown)["code"], -32601);
 }

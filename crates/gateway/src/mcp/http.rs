@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::server::Server;
+use super::session::{Busy, Sessions};
 use super::{Mcp, McpLimits};
 use crate::secret::is_same;
 
@@ -61,7 +62,7 @@ impl McpHttp {
 /// What serves agents at the path.
 pub(crate) struct Opened {
     service: StreamableHttpService<Server, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Sessions,
     limits: McpLimits,
     token: Arc<str>,
     origins: Vec<String>,
@@ -84,14 +85,14 @@ impl Opened {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(limits.idle);
         sessions.session_config.init_timeout = Some(limits.time);
-        let sessions = Arc::new(sessions);
+        let sessions = Sessions::new(sessions);
         // Origins are looked at here: a refusal of ours says what is missing.
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(mcp.0.ended.child_token())
             .with_max_request_body_bytes(limits.body);
         let make = move || Ok(Server(mcp.clone()));
         Self {
-            service: StreamableHttpService::new(make, Arc::clone(&sessions), config),
+            service: StreamableHttpService::new(make, sessions.kit(), config),
             sessions,
             limits,
             token,
@@ -189,26 +190,24 @@ impl Opened {
 
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let given = headers.get(header::AUTHORIZATION);
-        let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        let given = given.and_then(|value| bearer(value.as_bytes()));
         given.is_some_and(|given| is_same(given, self.token.as_bytes()))
     }
 
     /// Reads the whole message first, within limits; then it is the protocol's.
     async fn served(&self, request: Request<Incoming>) -> Answer {
-        let begins = request.method() == Method::POST && !request.headers().contains_key(SESSION);
-        if begins && self.sessions.sessions.read().await.len() >= self.limits.sessions {
-            let text = format!(
-                "{} agents are here, which is the limit\n",
-                self.limits.sessions
-            );
-            return told(StatusCode::SERVICE_UNAVAILABLE, &text);
-        }
         let (parts, body) = request.into_parts();
+        let session = parts.headers.get(SESSION);
+        let session = session.map(|id| String::from_utf8_lossy(id.as_bytes()));
+        let mut busy = match &session {
+            Some(id) => self.sessions.enter(id).await,
+            None => None,
+        };
         let body = Limited::new(body, self.limits.body).collect();
         let body = match timeout(self.limits.time, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let text = format!("a message has at most {} octets\n", self.limits.body);
+                let text = format!("a message has at most {} bytes\n", self.limits.body);
                 return told(StatusCode::PAYLOAD_TOO_LARGE, &text);
             }
             Ok(Err(error)) => return told(StatusCode::BAD_REQUEST, &format!("{error}\n")),
@@ -217,9 +216,60 @@ impl Opened {
                 return told(StatusCode::REQUEST_TIMEOUT, text);
             }
         };
+        let most = self.limits.sessions;
+        let is_new = session.is_none();
+        if is_new && is_hello(&body) && !self.sessions.make_room(most).await {
+            let text = format!("{most} agents are busy here, which is the limit\n");
+            return told(StatusCode::SERVICE_UNAVAILABLE, &text);
+        }
         let request = Request::from_parts(parts, Full::new(body));
-        self.service.handle(request).await
+        let answer = self.service.handle(request).await;
+        // The answer to the first request names the session.
+        if is_new && let Some(id) = answer.headers().get(SESSION) {
+            busy = self
+                .sessions
+                .enter(&String::from_utf8_lossy(id.as_bytes()))
+                .await;
+        }
+        held(answer, busy)
     }
+}
+
+/// The token of `Authorization: Bearer TOKEN`; the scheme is in letters of either case (RFC 9110
+/// §11.1).
+pub(crate) fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    let token = token.strip_prefix(b" ")?;
+    scheme
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| token.trim_ascii_start())
+}
+
+const SCHEME: &[u8] = b"Bearer";
+
+/// Whether a message asks for a session; later versions of the protocol do without.
+fn is_hello(body: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
+    }
+    serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
+}
+
+/// An answer that keeps its session until it was given, or whoever wanted it has gone.
+fn held(answer: Answer, busy: Option<Busy>) -> Answer {
+    let Some(busy) = busy else {
+        return answer;
+    };
+    let hold = move |body: BoxBody<Bytes, Infallible>| {
+        let hold = move |frame| {
+            let _busy = &busy;
+            frame
+        };
+        body.map_frame(hold).boxed()
+    };
+    answer.map(hold)
 }
 
 /// The header with which agents name their session.

@@ -226,9 +226,6 @@ async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
     })
     .await;
     let session = web.session().await;
-    let second = web.post("", &initialize("2025-06-18")).await;
-    assert_eq!(second.status, 503, "{second:?}");
-    assert!(second.body.contains("which is the limit"), "{second:?}");
     // The one connection that agents may have.
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let mut open = web.begin("GET", &known, "").await;
@@ -243,6 +240,55 @@ async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
     let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", web.address);
     stream.write_all(health.as_bytes()).await.expect("it reads");
     assert_eq!(Answer::read(stream).await.status, 200);
+}
+
+#[tokio::test]
+async fn agents_that_left_without_a_word_make_room() {
+    let web = Web::open(|_, agents| agents.sessions = 2).await;
+    let (first, second) = (web.session().await, web.session().await);
+    let ask = call(1, "double", &json!({ "number": 1 }));
+    // Now the second is the one that has asked for nothing the longest.
+    assert_eq!(web.post(&first, &ask).await.status, 200);
+    let third = web.session().await;
+    assert_eq!(web.post(&second, &ask).await.status, 404);
+    for there in [&first, &third] {
+        assert_eq!(web.post(there, &ask).await.status, 200);
+    }
+    // Nobody makes room who listens, or waits for an answer.
+    let mut open = Vec::new();
+    for session in [&first, &third] {
+        let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+        let mut stream = web.begin("GET", &known, "").await;
+        let mut begins = [0; 12];
+        stream.read_exact(&mut begins).await.expect("it is served");
+        assert_eq!(&begins, b"HTTP/1.1 200");
+        open.push(stream);
+    }
+    let busy = web.post("", &initialize("2025-06-18")).await;
+    assert_eq!(busy.status, 503, "{busy:?}");
+    assert!(busy.body.contains("2 agents are busy here"), "{busy:?}");
+    drop(open);
+    while web.post("", &initialize("2025-06-18")).await.status == 503 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_scheme_is_in_letters_of_either_case_and_params_are_judged() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let wrong = json!({ "jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": { "a": 1 } });
+    for scheme in ["bearer", "BEARER", "Bearer"] {
+        let known = format!("Authorization: {scheme} {TOKEN}\r\n{session}");
+        let answer = web.sent("POST", &known, &wrong.to_string()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.message()["error"]["code"], -32602, "{answer:?}");
+    }
+    let known = format!("Authorization: Bearer{TOKEN}\r\n{session}");
+    assert_eq!(
+        web.sent("POST", &known, &wrong.to_string()).await.status,
+        401
+    );
 }
 
 #[tokio::test]

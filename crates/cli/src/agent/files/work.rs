@@ -72,7 +72,7 @@ pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<
         ..all(&below)
     };
     let text = text_of(&below, &args.path, lines).await?;
-    Ok(McpAnswer::text(text.clone()).with_structured(json!({ "content": text })))
+    Ok(McpAnswer::text(text.clone()).with_value_for_code(json!({ "content": text })))
 }
 
 pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
@@ -134,7 +134,8 @@ pub(super) async fn read_several(
         }
     }
     progress.tell(count, Some(count), "all were read").await;
-    Ok(McpAnswer::text(texts.join("\n---\n")).with_structured(json!({ "files": files })))
+    let answer = McpAnswer::text(texts.join("\n---\n"));
+    Ok(answer.with_value_for_code(json!({ "files": files })))
 }
 
 pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<McpAnswer, Fault> {
