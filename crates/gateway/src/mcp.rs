@@ -33,7 +33,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::call::{Call, CallArgs, Waiting};
 pub use self::http::McpHttp;
-pub(crate) use self::http::{Opened, PATH};
+pub(crate) use self::http::{Opened, PATH, bearer};
 use self::line::Lines;
 use self::server::Server;
 pub use self::tool::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Progress};

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::combinators::BoxBody;
@@ -25,7 +25,9 @@ use tokio::time::timeout;
 use super::server::Server;
 use super::session::{Busy, Sessions};
 use super::{Mcp, McpLimits};
+use crate::http::Pages;
 use crate::secret::is_same;
+use crate::stranger::{Known, LetIn};
 
 /// Agents over HTTP: who is let in.
 #[derive(Debug, Clone)]
@@ -66,7 +68,7 @@ pub(crate) struct Opened {
     limits: McpLimits,
     token: Arc<str>,
     origins: Vec<String>,
-    connections: AtomicUsize,
+    known: Known,
 }
 
 /// Where agents are served.
@@ -97,51 +99,85 @@ impl Opened {
             limits,
             token,
             origins,
-            connections: AtomicUsize::new(0),
+            known: Known::default(),
         }
     }
 
-    /// How many connections agents have.
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
+    /// Whether a token is the one that agents have to know.
+    pub(crate) fn knows(&self, token: &[u8]) -> bool {
+        is_same(token, self.token.as_bytes())
     }
 
     /// Takes one of so many places for a connection; gives it back when it is dropped.
     pub(crate) fn enter(self: &Arc<Self>, most: usize) -> Option<Entered> {
-        let add = |now| (now < most).then_some(now + 1);
-        let entered = self
-            .connections
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        entered.ok().map(|_| Entered(Arc::clone(self)))
+        let let_in = self.known.enter(most)?;
+        Some(Entered {
+            opened: Arc::clone(self),
+            _let_in: let_in,
+        })
     }
-}
 
-/// A connection of an agent.
-pub(crate) struct Entered(Arc<Opened>);
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Entered {
-    /// Answers the one request of a connection, whose first octets were read already.
-    pub(crate) async fn serve(&self, read: BytesMut, stream: &mut TcpStream) -> io::Result<()> {
-        let io = TokioIo::new(Rewound { read, stream });
-        let opened = &*self.0;
+    /// Answers the one request of a client that has not shown the token, whose first bytes were
+    /// read already.
+    pub(crate) async fn serve_once(
+        &self,
+        read: BytesMut,
+        stream: &mut TcpStream,
+    ) -> io::Result<()> {
         let service =
-            service_fn(|request| async { Ok::<_, Infallible>(opened.answer(request).await) });
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(opened.limits.time)
+            .header_read_timeout(self.limits.time)
             .keep_alive(false)
             .max_buf_size(BUFFER)
-            .serve_connection(io, service)
+            .serve_connection(TokioIo::new(Rewound { read, stream }), service)
             .await
             .map_err(io::Error::other)
     }
 }
+
+/// A connection of an agent that has shown the token.
+pub(crate) struct Entered {
+    opened: Arc<Opened>,
+    _let_in: LetIn,
+}
+
+impl Entered {
+    /// Answers the requests of a connection, whose first bytes were read already, for as long as
+    /// the agent has any. Each has to have the token.
+    pub(crate) async fn serve(
+        &self,
+        read: BytesMut,
+        stream: &mut TcpStream,
+        pages: &Pages,
+    ) -> io::Result<()> {
+        let opened = &*self.opened;
+        let service = service_fn(|request: Request<Incoming>| async move {
+            if request.uri().path() == PATH {
+                return Ok::<_, Infallible>(opened.answer(request).await);
+            }
+            let (method, path) = (request.method().as_str(), request.uri().path());
+            let (status, kind, body) = pages.answer(method, path).await;
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
+            let mut answer = told(status, &body);
+            let kind = HeaderValue::from_static(kind);
+            answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+            Ok(answer)
+        });
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(SILENCE)
+            .max_buf_size(BUFFER)
+            .serve_connection(TokioIo::new(Rewound { read, stream }), service)
+            .await
+            .map_err(io::Error::other)
+    }
+}
+
+/// How long a connection of an agent is kept between requests. Clients keep theirs for a shorter
+/// time, so it is they who close: a request would be lost that crosses the end of its connection.
+const SILENCE: Duration = Duration::from_secs(75);
 
 /// What of a connection is read ahead, at most.
 const BUFFER: usize = 64 * 1024;
@@ -191,7 +227,7 @@ impl Opened {
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let given = headers.get(header::AUTHORIZATION);
         let given = given.and_then(|value| bearer(value.as_bytes()));
-        given.is_some_and(|given| is_same(given, self.token.as_bytes()))
+        given.is_some_and(|given| self.knows(given))
     }
 
     /// Reads the whole message first, within limits; then it is the protocol's.

@@ -236,11 +236,9 @@ mod tests {
         lines.longest = 9;
         let mut read = String::new();
         lines.read_to_string(&mut read).await.expect("it is text");
-        let follows = [follows(Some(json!(22))), super::follows(None)];
-        let expected = format!(
-            "{{\"id\":1}}\n{{\"id\":22}}\n{}[\"a text\"]\n{}{{\"id\":3}}",
-            follows[0], follows[1]
-        );
+        let (known, unknown) = (follows(Some(json!(22))), follows(None));
+        let expected =
+            format!("{{\"id\":1}}\n{{\"id\":22}}\n{known}[\"a text\"]\n{unknown}{{\"id\":3}}");
         assert_eq!(read, expected);
     }
 }

@@ -54,7 +54,8 @@ impl Web {
         let mut stream = TcpStream::connect(self.address).await.expect("it listens");
         let request = format!(
             "{method} /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
+             Accept: application/json, text/event-stream\r\nConnection: close\r\n\
+             {more}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len(),
         );
@@ -184,7 +185,7 @@ async fn a_page_of_another_host_is_not_served_by_its_name() {
     let request = format!(
         "POST /mcp HTTP/1.1\r\nHost: rebound.example\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         Content-Length: {}\r\n\r\n{body}",
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream
@@ -289,6 +290,126 @@ async fn a_scheme_is_in_letters_of_either_case_and_params_are_judged() {
         web.sent("POST", &known, &wrong.to_string()).await.status,
         401
     );
+}
+
+/// Sends a request on a connection that stays, and reads until a text of the answer.
+async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &str) -> String {
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it reads");
+    let mut text = String::new();
+    let read = async {
+        while !text.contains(until) {
+            let mut octets = [0; 4096];
+            let count = stream.read(&mut octets).await.expect("it answers");
+            assert!(count > 0, "it stays: {text}");
+            text.push_str(&String::from_utf8_lossy(&octets[..count]));
+        }
+    };
+    let read = tokio::time::timeout(LIMIT, read).await;
+    assert!(read.is_ok(), "it answers in time");
+    text
+}
+
+impl Web {
+    /// The head of a request for a connection that stays, without its length.
+    fn head(&self, method: &str, path: &str, more: &str) -> String {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{more}",
+            self.address
+        )
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_one_request_after_another() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    for number in 1..=3 {
+        let ask = call(number, "double", &json!({ "number": number })).to_string();
+        let head = web.head("POST", "/mcp", &known);
+        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        assert!(
+            text.contains(&format!("\"number\":{}", number * 2)),
+            "{text}"
+        );
+    }
+    for (path, said) in [("/healthz", "ok\n"), ("/nowhere", "there are /metrics")] {
+        let text = on(&mut stream, &web.head("GET", path, ""), "", said).await;
+        assert!(text.contains("HTTP/1.1 "), "{text}");
+    }
+    // Each request has to have the token.
+    let head = web.head("POST", "/mcp", &session);
+    let text = on(&mut stream, &head, "{}", "is wanted").await;
+    assert!(text.starts_with("HTTP/1.1 401"), "{text}");
+}
+
+#[tokio::test]
+async fn as_many_agents_are_served_as_the_limits_say() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    // All connections that there may be stay open, and are more than may be strangers.
+    let mut open = Vec::new();
+    for number in 0..HttpLimits::default().agents as u64 {
+        let ask = call(number, "double", &json!({ "number": 1 })).to_string();
+        let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+        let head = web.head("POST", "/mcp", &known);
+        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200"), "{number}: {text}");
+        open.push(stream);
+    }
+    let more = web
+        .post(&session, &call(1, "double", &json!({ "number": 1 })))
+        .await;
+    assert_eq!(more.status, 503, "{more:?}");
+    assert!(more.body.contains("as many agents"), "{more:?}");
+}
+
+#[tokio::test]
+async fn as_many_calls_are_under_way_as_the_limits_say() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let calls = McpLimits::default().calls as u64;
+    let asks = (0..calls).map(|number| {
+        let (address, head) = (web.address, web.head("POST", "/mcp", &known));
+        tokio::spawn(async move {
+            let ask = call(number, "double", &json!({ "number": 1 })).to_string();
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            on(&mut stream, &head, &ask, "0\r\n\r\n").await
+        })
+    });
+    for ask in asks.collect::<Vec<_>>() {
+        let text = ask.await.expect("it ends");
+        assert!(text.contains("\"number\":2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn those_who_say_nothing_crowd_nobody_out() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let mut silent = Vec::new();
+    for _ in 0..HttpLimits::default().connections * 4 {
+        silent.push(TcpStream::connect(web.address).await.expect("it listens"));
+    }
+    for number in 0..5 {
+        let ask = call(number, "double", &json!({ "number": 1 }));
+        assert_eq!(web.post(&session, &ask).await.status, 200);
+        for path in ["/healthz", "/metrics"] {
+            let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+            let head = format!("{}Connection: close\r\n", web.head("GET", path, ""));
+            let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+            assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        }
+        silent.push(TcpStream::connect(web.address).await.expect("it listens"));
+    }
 }
 
 #[tokio::test]
