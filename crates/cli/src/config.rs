@@ -94,6 +94,8 @@ pub(crate) struct GatewaySection {
     pub(crate) conformance: bool,
     /// The most clients at a time.
     pub(crate) connections: usize,
+    /// The most of each address whose clients have not sent the token.
+    pub(crate) strangers: usize,
     /// The longest frame, in octets.
     pub(crate) frame: usize,
     /// The most calls of one client at a time.
@@ -176,6 +178,7 @@ impl Default for GatewaySection {
             control: false,
             conformance: false,
             connections: limits.connections,
+            strangers: limits.strangers,
             frame: limits.frame,
             in_flight: limits.in_flight,
             names: limits.names,
@@ -193,6 +196,7 @@ impl GatewaySection {
     pub(crate) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         limits.connections = self.connections;
+        limits.strangers = self.strangers;
         limits.frame = self.frame;
         limits.in_flight = self.in_flight;
         limits.names = self.names;
@@ -291,6 +295,7 @@ impl Config {
             ("control.in_flight", control.in_flight, 1),
             ("control.frame", control.frame, 4096),
             ("gateway.connections", gateway.connections, 1),
+            ("gateway.strangers", gateway.strangers, 1),
             ("gateway.in_flight", gateway.in_flight, 1),
             ("gateway.names", gateway.names, 1),
             ("gateway.rate", gateway.rate as usize, 1),

@@ -23,7 +23,7 @@ mod wire;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::json;
@@ -38,11 +38,14 @@ use self::desk::{Desk, Open};
 use self::line::{Lines, Waiting};
 use self::name::{Name, Names};
 use self::terms::Gone;
-pub(crate) use self::terms::{ConnectionArgs, Octets, Terms};
+pub(crate) use self::terms::{ConnectionArgs, Guest, Octets, Terms};
+use self::wire::Gate;
+pub(crate) use self::wire::full;
 use crate::connection::call::{Call, CallArgs, Run};
 use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
 use crate::method::Methods;
+use crate::stranger::LetIn;
 
 /// The version of the protocol that the hello frame announces.
 pub(crate) const PROTOCOL: u64 = 2;
@@ -67,6 +70,8 @@ pub(crate) struct Connection {
     last_frame: Instant,
     /// Whether the client has to say who it is yet.
     stranger: bool,
+    /// Its place among those who were let in.
+    _let_in: Arc<OnceLock<LetIn>>,
 }
 
 pub(crate) enum ConnectionMsg {
@@ -109,11 +114,12 @@ impl Actor for Connection {
     const PIPES: usize = usize::MAX;
 
     async fn pre_start(args: ConnectionArgs, cx: &mut Context<Self>) -> Result<Self, Gone> {
-        let stream = args.open(INTRODUCTION).await?;
+        let (stream, guest) = args.open(INTRODUCTION).await?;
         let Terms {
             methods,
             limits,
             token,
+            known,
             ..
         } = args.terms;
         let (read, write) = tokio::io::split(stream);
@@ -127,7 +133,14 @@ impl Actor for Connection {
         }));
         desk.write(hello);
         let stranger = token.is_some();
-        cx.task("reader", wire::read(read, limits, token, cx.me()));
+        let let_in = Arc::new(OnceLock::new());
+        let gate = Gate {
+            token,
+            guest,
+            known,
+            let_in: Arc::clone(&let_in),
+        };
+        cx.task("reader", wire::read(read, limits, gate, cx.me()));
         cx.task("writer", wire::write(write, limits, Arc::clone(&desk)));
         let connection = Self {
             methods,
@@ -142,6 +155,7 @@ impl Actor for Connection {
             alarm: None,
             last_frame: cx.now(),
             stranger,
+            _let_in: let_in,
         };
         cx.send_every(connection.patience() / 4 + Duration::from_millis(1), || {
             ConnectionMsg::Look

@@ -15,6 +15,7 @@ use crate::gateway::{Counter, OpenError};
 use crate::limits::Limits;
 use crate::listener::{Listener, ListenerArgs, Place};
 use crate::method::Methods;
+use crate::stranger::Known;
 use crate::web::Origins;
 
 /// Which doors are opened, and on which terms.
@@ -87,6 +88,9 @@ pub struct Doors {
     supervisor: SupervisorRef,
 }
 
+/// The most doors that there are.
+const DOORS: usize = 3;
+
 /// The key of the actor below which the connections are.
 const CLIENTS: &str = "clients";
 
@@ -99,7 +103,7 @@ impl Doors {
     pub async fn open(system: &ActorSystem, spec: DoorsSpec) -> Result<Self, OpenError> {
         let limits = spec.limits;
         let clients = Dynamic::<Connection>::new()
-            .max_children(limits.connections)
+            .max_children(limits.children(DOORS))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let mut supervisor =
             Supervisor::new(Strategy::RestForOne).child(ChildSpec::dynamic(CLIENTS, clients));
@@ -118,7 +122,7 @@ impl Doors {
             let origins = Arc::new(Origins::new(spec.origins));
             places.push(("web", Place::Tcp(address), Some(token), Some(origins)));
         }
-        let counter = Counter::default();
+        let (counter, known) = (Counter::default(), Known::default());
         let (mut tcp, mut web) = (None, None);
         for (key, place, token, origins) in places {
             let bound = place.bind()?;
@@ -138,6 +142,7 @@ impl Doors {
                 methods: Arc::clone(&methods),
                 limits,
                 token,
+                known: known.clone(),
                 origins,
             };
             let args = ListenerArgs::new(place, bound, terms, CLIENTS, Arc::clone(&counter));

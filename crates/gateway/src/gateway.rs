@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::listener::{Listener, ListenerArgs, Place};
 use crate::method::Methods;
 use crate::reader::Reader;
+use crate::stranger::Known;
 
 /// Why a door is not opened.
 #[derive(Debug, thiserror::Error)]
@@ -99,11 +100,12 @@ impl Gateway {
             methods: Arc::new(with_control(methods)),
             limits,
             token: None,
+            known: Known::default(),
             origins: None,
         };
         let args = ListenerArgs::new(place, first, terms, "connections", Counter::default());
         let connections = Dynamic::<Connection>::new()
-            .max_children(limits.connections)
+            .max_children(limits.children(1))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))

@@ -2,12 +2,12 @@
 //!
 //! What comes in is not trusted. A connection is an actor that reads one request head of bounded
 //! length, answers, and ends, all within one limit of time; there are no bodies to read, no
-//! second requests and no methods but GET and HEAD, so there is little to get wrong. Beyond the
-//! limit of connections a client is turned away at once.
+//! second requests and no methods but GET and HEAD, so there is little to get wrong. At the limit
+//! of connections the one makes room that has been silent the longest.
 //!
 //! One path may be another's: agents come to `/mcp` once tools were [offered](HttpDoor::offer).
-//! They have bodies and may stay, so their connections are counted apart, and a parser that others
-//! test reads what they send.
+//! They have bodies and may stay: a connection whose first head has the token is counted apart,
+//! serves one request after another, and a parser that others test reads what it sends.
 
 mod connection;
 mod request;
@@ -20,16 +20,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use socket2::SockRef;
 use strowger::{
     Actor, ActorSystem, ChildSpec, Context, Dynamic, DynamicRef, MailboxSpec, Restart, Shutdown,
     Signal, StartError, Strategy, Supervisor, SupervisorRef,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
+pub(crate) use self::connection::Pages;
 use self::connection::{ConnectionArgs, HttpConnection, Serve};
+use crate::listener::BACKLOG;
 use crate::mcp::{McpHttp, Opened};
 use crate::metric::Recorder;
 use crate::reader::Reader;
+use crate::stranger::Strangers;
 use crate::vital::Vitals;
 
 /// What those who watch a node may take, one and together.
@@ -41,13 +45,14 @@ use crate::vital::Vitals;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// The most connections at a time.
+    /// The most connections at a time of clients that have not shown a token: those who watch, and
+    /// those who are not known yet. When there are so many, one that is silent makes room.
     pub connections: usize,
     /// The longest request line with all headers, in octets.
     pub head: usize,
     /// How long a connection may last, from its beginning until its answer was taken.
     pub time: Duration,
-    /// The most connections of agents at a time, besides; they may last.
+    /// The most connections of agents with the token at a time, besides; they may last.
     pub agents: usize,
 }
 
@@ -121,6 +126,7 @@ impl HttpDoor {
         let bind = || {
             let listener = StdListener::bind(address)?;
             listener.set_nonblocking(true)?;
+            SockRef::from(&listener).listen(BACKLOG)?;
             let address = listener.local_addr()?;
             Ok((listener, address))
         };
@@ -139,7 +145,13 @@ impl HttpDoor {
             counter: Arc::new(AtomicU64::new(1)),
         };
         let connections = Dynamic::<HttpConnection>::new()
-            .max_children(limits.connections.saturating_add(limits.agents))
+            // Those that have to make room end a moment later.
+            .max_children(
+                limits
+                    .connections
+                    .saturating_mul(2)
+                    .saturating_add(limits.agents),
+            )
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
@@ -186,13 +198,6 @@ pub(crate) struct Shown {
     agents: OnceLock<Arc<Opened>>,
 }
 
-impl Shown {
-    /// How many connections agents have.
-    fn agents(&self) -> usize {
-        self.agents.get().map_or(0, |agents| agents.connections())
-    }
-}
-
 impl fmt::Debug for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shown").finish_non_exhaustive()
@@ -204,6 +209,15 @@ impl fmt::Debug for Shown {
 struct Answered {
     by_status: [AtomicU64; request::STATUSES.len()],
     turned_away: AtomicU64,
+}
+
+impl Answered {
+    fn count(&self, status: request::Status) {
+        let number = request::STATUSES.iter().position(|one| *one == status);
+        if let Some(number) = number {
+            self.by_status[number].fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -246,6 +260,7 @@ impl Actor for HttpListener {
 const PAUSE: Duration = Duration::from_millis(50);
 
 async fn accept(listener: TcpListener, args: ListenerArgs, system: ActorSystem) {
+    let strangers = Strangers::new(args.shown.limits.connections);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -261,17 +276,10 @@ async fn accept(listener: TcpListener, args: ListenerArgs, system: ActorSystem) 
         else {
             return;
         };
-        let watchers = connections.len().saturating_sub(args.shown.agents());
-        if watchers >= args.shown.limits.connections {
-            args.shown
-                .answered
-                .turned_away
-                .fetch_add(1, Ordering::Relaxed);
-            turn_away(&stream);
-            continue;
-        }
-        let key = format!("h{}", args.counter.fetch_add(1, Ordering::Relaxed));
-        let made = ConnectionArgs::new(stream, Arc::clone(&args.shown));
+        let number = args.counter.fetch_add(1, Ordering::Relaxed);
+        let stranger = strangers.enter(number).await;
+        let key = format!("h{number}");
+        let made = ConnectionArgs::new(stream, stranger, Arc::clone(&args.shown));
         match connections.start_child(key, made) {
             // It has ended already if this fails.
             Ok(connection) => drop(connection.try_tell(Serve)),
@@ -279,12 +287,4 @@ async fn accept(listener: TcpListener, args: ListenerArgs, system: ActorSystem) 
             Err(error) => tracing::warn!(%error, "a client is not served"),
         }
     }
-}
-
-/// Says that there is no room, as far as that goes without waiting.
-fn turn_away(stream: &TcpStream) {
-    let _ = stream.try_write(
-        b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\
-          Retry-After: 1\r\n\r\n",
-    );
 }

@@ -75,6 +75,7 @@ mod process;
 mod reader;
 mod relay;
 mod secret;
+mod stranger;
 mod vital;
 #[cfg(unix)]
 mod web;

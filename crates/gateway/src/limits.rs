@@ -8,8 +8,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most connections at a time.
+    /// The most connections at a time, of clients that were let in.
     pub connections: usize,
+    /// The most connections of each door that wants a token whose clients have not sent it. When
+    /// there are so many, the one that has been silent the longest makes room for the next.
+    pub strangers: usize,
     /// The longest payload of a frame, in octets, both ways.
     pub frame: usize,
     /// The most calls of one connection at a time.
@@ -33,6 +36,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 64,
+            strangers: 64,
             frame: 1024 * 1024,
             in_flight: 16,
             names: 256,
@@ -42,5 +46,16 @@ impl Default for Limits {
             deadline: Duration::from_secs(60),
             stall: Duration::from_secs(10),
         }
+    }
+}
+
+impl Limits {
+    /// Connections below so many doors, with those that have to end and have not yet.
+    pub(crate) const fn children(&self, doors: usize) -> usize {
+        let strangers = self.strangers.saturating_mul(2).saturating_mul(doors);
+        // One that ends leaves its place a moment before the tree has seen it.
+        self.connections
+            .saturating_add(strangers)
+            .saturating_add(16)
     }
 }

@@ -15,15 +15,14 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
-use strowger::{
-    Actor, ActorSystem, Code, Context, DynamicRef, Exit, Fault, MailboxSpec, Signal, StartError,
-};
+use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signal, StartError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
-use crate::connection::{Connection, ConnectionArgs, Octets, Terms};
+use crate::connection::{Connection, ConnectionArgs, Guest, Octets, Terms, full};
 use crate::frame::{Frame, Kind};
 use crate::gateway::{Counter, OpenError};
+use crate::stranger::Strangers;
 
 /// Where a door is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +61,7 @@ impl Place {
             Self::Tcp(address) => {
                 let bound = StdTcpListener::bind(address).and_then(|listener| {
                     listener.set_nonblocking(true)?;
+                    SockRef::from(&listener).listen(BACKLOG)?;
                     Ok(listener)
                 });
                 bound.map(Bound::Tcp).map_err(|source| self.failed(source))
@@ -115,6 +115,9 @@ impl Open {
         }
     }
 }
+
+/// Clients that wait with the system until they are accepted.
+pub(crate) const BACKLOG: i32 = 1024;
 
 /// Silence after which the system asks whether the other host is there, and the pause before it
 /// asks again.
@@ -221,6 +224,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const FAREWELL: Duration = Duration::from_millis(100);
 
 async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside: String) {
+    let limits = args.terms.limits;
+    let strangers = Strangers::new(limits.strangers);
     loop {
         let stream = match listener.accept().await {
             Ok(stream) => stream,
@@ -236,13 +241,17 @@ async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside:
         else {
             return;
         };
-        let most = args.terms.limits.connections;
-        if connections.len() >= most {
-            turn_away(stream, most).await;
+        let number = 1 + args.counter.fetch_add(1, Ordering::Relaxed);
+        let guest = if args.terms.token.is_some() {
+            Guest::Stranger(strangers.enter(number).await)
+        } else if let Some(let_in) = args.terms.known.enter(limits.connections) {
+            Guest::LetIn(let_in)
+        } else {
+            turn_away(stream, limits.connections).await;
             continue;
-        }
-        let key = format!("c{}", 1 + args.counter.fetch_add(1, Ordering::Relaxed));
-        let made = ConnectionArgs::new(stream, args.terms.clone());
+        };
+        let key = format!("c{number}");
+        let made = ConnectionArgs::new(stream, guest, args.terms.clone());
         match connections.start_child(key, made) {
             Ok(_) => {}
             Err(StartError::Closed { .. }) => return,
@@ -252,9 +261,7 @@ async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside:
 }
 
 async fn turn_away(mut stream: Box<dyn Octets>, most: usize) {
-    let text = format!("{most} connections are open, which is the limit");
-    let fault = Fault::new(Code::Full, text);
-    let error = Frame::new(Kind::Error, 0).with_json(&fault.to_json());
+    let error = Frame::new(Kind::Error, 0).with_json(&full(most).to_json());
     let mut octets = BytesMut::new();
     if error
         .encode_into(octets.capacity().max(4096), &mut octets)

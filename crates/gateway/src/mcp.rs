@@ -12,7 +12,9 @@
 
 mod call;
 mod http;
+mod line;
 mod server;
+mod session;
 mod tool;
 
 use std::convert::Infallible;
@@ -31,7 +33,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::call::{Call, CallArgs, Waiting};
 pub use self::http::McpHttp;
-pub(crate) use self::http::{Opened, PATH};
+pub(crate) use self::http::{Opened, PATH, bearer};
+use self::line::Lines;
 use self::server::Server;
 pub use self::tool::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Progress};
 
@@ -48,7 +51,8 @@ pub struct McpLimits {
     pub calls: usize,
     /// The longest that a call may take.
     pub deadline: Duration,
-    /// The most agents that have a session over HTTP.
+    /// The most agents that have a session over HTTP. Where there are so many, the one that has
+    /// asked for nothing the longest makes room for the next.
     pub sessions: usize,
     /// How long such an agent may be silent.
     pub idle: Duration,
@@ -170,7 +174,7 @@ impl Mcp {
     {
         let ended = self.0.ended.child_token();
         let server = Server(self.clone());
-        let running = server.serve_with_ct((read, write), ended).await;
+        let running = server.serve_with_ct((Lines::new(read), write), ended).await;
         let running = running.map_err(|error| McpError::Handshake(error.to_string()))?;
         match running.waiting().await {
             Ok(_) => Ok(()),

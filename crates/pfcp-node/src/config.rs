@@ -24,7 +24,6 @@ use strowger_pfcp::endpoint::Network;
 
 pub use peer::PeerConfig;
 pub use policy::{OnFailure, PolicyConfig, PolicyKind};
-pub(crate) use span::parse as parse_span;
 pub use store::{Durability, StoreConfig};
 pub use traffic::{DataPathConfig, DataPathKind};
 

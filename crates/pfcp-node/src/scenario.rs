@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
+use strowger::parse_duration;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::Cause;
@@ -19,7 +20,6 @@ use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 use tokio::sync::Notify;
 
-use crate::config::parse_span;
 use crate::session::peer_seid;
 
 /// What a node does wrong; cheap to clone, and counting goes on over restarts of the node.
@@ -115,10 +115,8 @@ impl TryFrom<Written> for Rule {
         let mut acts = Vec::new();
         acts.extend(written.refuse.map(|cause| Act::Refuse(Cause(cause))));
         if let Some(text) = &written.delay {
-            let delay = parse_span(text);
-            let delay = delay.ok_or_else(|| {
-                format!("`delay` is \"{text}\", not a time such as \"200ms\" or \"3s\"")
-            })?;
+            let delay = parse_duration(text);
+            let delay = delay.map_err(|error| format!("`delay`: {error}"))?;
             acts.push(Act::Delay(delay));
         }
         acts.extend(written.drop.then_some(Act::Drop));

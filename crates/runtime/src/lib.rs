@@ -102,6 +102,7 @@ mod choice;
 mod clock;
 mod context;
 mod drain;
+mod duration;
 mod event;
 mod exit;
 mod expiry;
@@ -143,6 +144,7 @@ pub use actor::Actor;
 pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
 pub use cell::ActorId;
 pub use context::{Context, PipeId, TooManyPipes};
+pub use duration::{DurationError, parse_duration};
 pub use event::{Event, EventStream};
 pub use exit::{BoxError, Exit};
 #[cfg(feature = "macros")]

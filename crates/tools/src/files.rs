@@ -3,7 +3,7 @@
 //! ```text
 //! a path ─▶ place     checked: relative to the root, no NUL, not too long or deep
 //!           disk      opened through the root's handle: the kernel refuses what would leave it
-//!           account   is there room for it?
+//!           account   may so much be added?
 //!           read, write, edit, walk, search
 //! ```
 //!
@@ -38,9 +38,10 @@ pub use figures::FilesWatch;
 use figures::{Called, Figures, Verb};
 pub use message::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, Found, GetMedia, GetRoot, GetUsage,
-    List, Listing, Make, Match, Media, Read, ReadMany, Rename, Root, Search, Stat, Tree, TreeEntry,
-    Usage, VerbUsage, Write, WriteMode,
+    List, ListOrder, Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Search,
+    Skipped, SkippedPath, Stat, Tree, TreeEntry, Usage, VerbUsage, Write, WriteMode,
 };
+pub use place::{file_uri, path_of_file_uri};
 pub use spec::{FileLimits, FilesSpec};
 
 /// An actor that reads and writes files below one directory, and nowhere else.
@@ -85,6 +86,14 @@ impl strowger::Actor for Files {
         reply.send(outcome);
     }
 
+    async fn read_lines(&mut self, ask: Ask<ReadLines>, cx: &mut Context<Self>) {
+        let Ask { request, reply } = ask;
+        let path = request.path.clone();
+        let work = move |disk: &Disk, stop: Stop<'_>| disk.read_lines(&request, stop);
+        let work = (work, Bytes::len as fn(&Bytes) -> usize);
+        self.beside(Verb::Read, path, work, reply, cx).await;
+    }
+
     async fn read_many(&mut self, ask: Ask<ReadMany>) {
         let Ask { request, reply } = ask;
         let mut left = self.disk.limits.file;
@@ -100,9 +109,12 @@ impl strowger::Actor for Files {
                 match left.checked_sub(octets.len() as u64) {
                     Some(rest) => left = rest,
                     None => {
-                        outcome = Err(FileError::Refused {
+                        outcome = Err(FileError::Limit {
                             path: path.clone(),
                             rule: Rule::Size,
+                            most: self.disk.limits.file,
+                            used: self.disk.limits.file - left,
+                            wanted: octets.len() as u64,
                         });
                     }
                 }
@@ -202,7 +214,8 @@ impl strowger::Actor for Files {
                     }
                     Ok(lister.finish())
                 };
-                self.beside(Verb::List, path, work, reply, cx).await;
+                self.beside(Verb::List, path, (work, nothing), reply, cx)
+                    .await;
             }
             begun => {
                 let outcome = begun.map(|(lister, _)| lister.finish());
@@ -216,14 +229,16 @@ impl strowger::Actor for Files {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: Stop<'_>| disk.tree(&request, stop);
-        self.beside(Verb::Tree, path, work, reply, cx).await;
+        self.beside(Verb::Tree, path, (work, nothing), reply, cx)
+            .await;
     }
 
     async fn search(&mut self, ask: Ask<Search>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: Stop<'_>| disk.search(&request, stop);
-        self.beside(Verb::Search, path, work, reply, cx).await;
+        self.beside(Verb::Search, path, (work, nothing), reply, cx)
+            .await;
     }
 
     async fn worked(&mut self, Beside(called): Beside) {
@@ -274,7 +289,7 @@ impl Files {
         &mut self,
         verb: Verb,
         path: String,
-        work: F,
+        (work, octets): (F, fn(&T) -> usize),
         reply: Reply<Result<T, FileError>>,
         cx: &mut Context<Self>,
     ) where
@@ -284,7 +299,8 @@ impl Files {
         let disk = Arc::clone(&self.disk);
         let job = aside(move |stop| {
             let outcome = work(&disk, &|| stop() || !reply.is_wanted());
-            let called = Called::new(verb, path, &outcome, 0);
+            let octets = outcome.as_ref().map_or(0, octets);
+            let called = Called::new(verb, path, &outcome, octets);
             reply.send(outcome);
             Beside(called)
         });
@@ -308,6 +324,11 @@ impl Files {
         self.figures
             .enter(&Called::new(verb, path, outcome, octets));
     }
+}
+
+/// The bytes of an answer that has none of files.
+fn nothing<T>(_: &T) -> usize {
+    0
 }
 
 /// Works on a thread that may block. If nobody waits any more, the work is told to stop.

@@ -43,9 +43,10 @@ pub use code::{Ran, Sweep};
 pub use files::Beside;
 pub use files::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, FileError, FileLimits, Files,
-    FilesMessage, FilesSpec, FilesWatch, Found, GetMedia, GetRoot, GetUsage, List, Listing, Make,
-    Match, Media, Read, ReadMany, Rename, Root, Rule, Search, Stat, Tree, TreeEntry, Usage,
-    VerbUsage, Write, WriteMode, files_door,
+    FilesMessage, FilesSpec, FilesWatch, Found, GetMedia, GetRoot, GetUsage, List, ListOrder,
+    Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Rule, Search, Skipped,
+    SkippedPath, Stat, Tree, TreeEntry, Usage, VerbUsage, Write, WriteMode, file_uri, files_door,
+    path_of_file_uri,
 };
 pub use program::{
     ListPrograms, Perform, Program, ProgramArgs, ProgramError, ProgramInfo, ProgramMessage,

@@ -162,7 +162,7 @@ pub(super) fn given(granted: &McpTools, names: Vec<String>) -> Result<Functions,
 
 /// An answer as a value: what is there for programs, or else the text.
 fn plain(answer: McpAnswer) -> Value {
-    if let Some(value) = answer.structured {
+    if let Some(value) = answer.for_code.or(answer.structured) {
         return value;
     }
     let mut texts = String::new();

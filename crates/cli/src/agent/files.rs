@@ -1,5 +1,6 @@
 //! The verbs that people know from file servers, on files actors.
 
+mod shown;
 mod work;
 
 use std::future::Future;
@@ -51,11 +52,21 @@ fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -
     tool.with_output(output)
 }
 
+/// A tool that answers with texts of any length. It has no schema: what is structured would be sent
+/// beside the text, which is the same.
+fn texts(name: &'static str, about: &'static str, input: Value) -> McpTool {
+    McpTool::new(name, about, input).with_effect(McpEffect::Reads)
+}
+
 /// The schema of entries of a directory.
 fn entries() -> Value {
     let entry = object(
         [
             ("name", a("string", "Its name.")),
+            (
+                "uri",
+                a("string", "The path to use where the name is not UTF-8."),
+            ),
             (
                 "kind",
                 json!({ "enum": ["file", "directory", "link", "special"] }),
@@ -82,26 +93,26 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
             path(),
             (
                 "head",
-                a("integer", "Only so many lines from the beginning."),
+                count(0, "Only so many lines, from the beginning or from `from`."),
             ),
-            ("tail", a("integer", "Only so many lines from the end.")),
+            ("tail", count(0, "Only so many lines from the end.")),
+            ("from", count(1, "The number of the first line, from 1.")),
         ];
         object(members, &["path"])
     };
-    let content = || object([("content", a("string", "The text."))], &["content"]);
-    let about = "Reads a text file, whole or some of its lines. Octets that are no UTF-8 are \
-                 read with read_media_file.";
+    let about = "Reads a text file, whole or some of its lines; these also of one that is too \
+                 large to be read whole. Bytes that are no UTF-8 are read with read_media_file.";
     let tools = verb(
         tools,
         roots,
-        reads("read_text_file", about, text(), content()),
+        texts("read_text_file", about, text()),
         work::read_text,
     );
     let about = "The same as read_text_file.";
     let tools = verb(
         tools,
         roots,
-        reads("read_file", about, text(), content()),
+        texts("read_file", about, text()),
         work::read_text,
     );
     let about = "Reads a picture, a sound or any other octets, in base64 with their type.";
@@ -112,35 +123,27 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
         media.with_effect(McpEffect::Reads),
         work::read_media,
     );
-    let one = object(
-        [
-            path(),
-            ("content", a("string", "The text.")),
-            ("error", a("string", "Why there is none.")),
-        ],
-        &["path"],
-    );
-    let several = reads(
+    let several = texts(
         "read_multiple_files",
         "Reads several text files at once; one that cannot be read does not spoil the others.",
         object(
             [("paths", list(&a("string", PATH), "Which files."))],
             &["paths"],
         ),
-        object(
-            [("files", list(&one, "In the order of the paths."))],
-            &["files"],
-        ),
     );
     let tools = verb(tools, roots, several, work::read_several);
     listing(tools, roots)
 }
 
+/// The schema of a number of lines.
+fn count(least: u64, about: &str) -> Value {
+    json!({ "type": "integer", "minimum": least, "description": about })
+}
+
 fn listing(tools: McpTools, roots: &Roots) -> McpTools {
-    let page = || {
-        let after = "Only names behind this one: the last of the page before.";
-        object([path(), ("after", a("string", after))], &["path"])
-    };
+    let after = "Only names behind this one: the last of the page before.";
+    let after = || ("after", a("string", after));
+    let page = || object([path(), after()], &["path"]);
     let about = "Lists a directory by name, a page at a time.";
     let tools = verb(
         tools,
@@ -148,14 +151,20 @@ fn listing(tools: McpTools, roots: &Roots) -> McpTools {
         reads("list_directory", about, page(), entries()),
         work::list_plain,
     );
-    let about = "Lists a directory by name, with sizes and times, a page at a time.";
-    let sizes = reads("list_directory_with_sizes", about, page(), entries());
+    let about = "Lists a directory with sizes and times, by name a page at a time, or the largest \
+                 first.";
+    let order = json!({
+        "enum": ["name", "size"],
+        "description": "What comes first: `name`, unless it is said; by `size` there is one page.",
+    });
+    let by = object([path(), after(), ("sortBy", order)], &["path"]);
+    let sizes = reads("list_directory_with_sizes", about, by, entries());
     let tools = verb(tools, roots, sizes, work::list_with_sizes);
     let levels = "How many levels; as many as the limit allows if it is left out.";
     let tree = reads(
         "directory_tree",
         "Shows a directory with all that is below it.",
-        object([path(), ("depth", a("integer", levels))], &["path"]),
+        object([path(), ("depth", count(0, levels)), excluded()], &["path"]),
         object([("tree", json!({ "type": "object" }))], &["tree"]),
     );
     let tools = verb(tools, roots, tree, work::directory_tree);
@@ -199,15 +208,27 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
         let found = object(
             [
                 ("path", a("string", "The file.")),
+                (
+                    "uri",
+                    a("string", "The path to use where its name is not UTF-8."),
+                ),
                 ("line", a("integer", "Which line, from 1.")),
                 ("text", a("string", "What it says.")),
             ],
             &["path"],
         );
+        let skipped = "What was not searched: counts by reason, and the first `paths`.";
         let cut = "The limit that ended the search: there may be more.";
         let members = [
             ("matches", list(&found, "By path, then by line.")),
-            ("files", a("integer", "How many files were looked at.")),
+            (
+                "files",
+                a("integer", "How many files were searched to their end."),
+            ),
+            (
+                "skipped",
+                json!({ "type": "object", "description": skipped }),
+            ),
             ("cut", a("string", cut)),
         ];
         object(members, &["matches", "files"])
@@ -225,7 +246,8 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     let tools = verb(tools, roots, names, work::search_names);
     let text = reads(
         "search_text",
-        "Finds lines by a regular expression, as grep does.",
+        "Finds lines by a regular expression, as grep does, in files of any size. Links are not \
+         followed; says what was not searched.",
         object(
             [
                 path(),
@@ -267,7 +289,7 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
     let tools = verb(tools, roots, write.with_output(written()), work::write_file);
     let append = McpTool::new(
         "append_file",
-        "Writes behind the end of a file.",
+        "Writes behind the end of a file of any size.",
         holding("What is added."),
     );
     let append = append.with_output(written()).with_effect(McpEffect::Adds);

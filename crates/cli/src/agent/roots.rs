@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
-use strowger_tools::{FileError, FilesMessage, GetRoot};
+use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri};
 
 use crate::compose::tools::Tools;
 
@@ -67,8 +67,11 @@ impl Roots {
 
     /// Finds the root of a path: an absolute one lies below one of them; a relative one is below
     /// the only one, or begins with the name of one. Whether it stays there is not decided here.
+    ///
+    /// A `file:` URI is an absolute path, which need not be UTF-8.
     pub(super) fn find(&self, said: &str) -> Result<Below<'_>, Fault> {
-        let path = Path::new(said);
+        let named = path_of_file_uri(said);
+        let path = named.as_deref().unwrap_or_else(|| Path::new(said));
         if path.is_absolute() {
             let ways = self
                 .0
@@ -80,7 +83,10 @@ impl Roots {
             return match nearest {
                 Some((root, below)) => Ok(Below {
                     root,
-                    path: below.to_string_lossy().into_owned(),
+                    path: match below.to_str() {
+                        Some(below) => below.to_owned(),
+                        None => file_uri(&root.path.join(below)),
+                    },
                 }),
                 None => Err(self.refused(said, "is below none of the allowed directories")),
             };

@@ -24,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   strowger mcp --root .
   strowger mcp --root work=/srv/work --root docs=/srv/docs --read-only
+  strowger mcp --root . --limit octets=10737418240 --limit entries=1000000
   strowger mcp --root . --streams --code --programs --cache ~/.cache/strowger
   strowger mcp
   strowger mcp --control /tmp/upf.sock
@@ -44,6 +45,10 @@ pub(crate) struct Args {
     /// Nothing is written.
     #[arg(long, requires = "roots")]
     read_only: bool,
+    /// Another limit of these directories, such as `octets=10737418240`; may be given several
+    /// times. `strowger init -` names them, below [[tools.files]].
+    #[arg(long = "limit", value_name = "KEY=N", requires = "roots")]
+    limits: Vec<String>,
     /// Streams are there, from producers to readers and to files.
     #[arg(long, conflicts_with = "control")]
     streams: bool,
@@ -145,6 +150,14 @@ impl Args {
             };
             let mut files = FilesSection::new(PathBuf::from(root));
             files.read_only = self.read_only;
+            for limit in &self.limits {
+                let (key, value) = limit.split_once('=').unwrap_or((limit, ""));
+                let wrong = |why: String| {
+                    Failure::input(format!("--limit {limit}: {why}"))
+                        .hint("such as --limit octets=10737418240")
+                };
+                files.set_limit(key, value).map_err(wrong)?;
+            }
             if let Some(name) = name {
                 name.clone_into(&mut files.name);
             }

@@ -1,13 +1,12 @@
-//! Spans of time in a file: `"500ms"`, `"10s"`, `"2m"`.
+//! Times in a file: `"500ms"`, `"1.5s"`, `"2m"`.
 
 use std::time::Duration;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-
-use crate::command::span;
+use strowger::parse_duration;
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(input)?;
-    span::parse(&text).map_err(|error| D::Error::custom(format!("\"{text}\": {error}")))
+    parse_duration(&text).map_err(D::Error::custom)
 }

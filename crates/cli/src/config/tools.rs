@@ -102,13 +102,13 @@ pub(crate) struct FilesSection {
     /// Whether nothing is written.
     #[serde(default)]
     pub(crate) read_only: bool,
-    /// The most octets of a file that is read or written.
+    /// The most bytes that one call reads or writes.
     #[serde(default = "usual::file")]
     pub(crate) file: u64,
-    /// The most octets of all files together.
+    /// The most bytes that are added.
     #[serde(default = "usual::octets")]
     pub(crate) octets: u64,
-    /// The most entries, directories among them.
+    /// The most entries that are added, directories among them.
     #[serde(default = "usual::entries")]
     pub(crate) entries: u64,
     /// The most entries of one answer.
@@ -160,6 +160,9 @@ mod usual {
         path: usize
     }
 }
+
+/// The keys of limits.
+const LIMITS: &str = "file, octets, entries, page, scan, searched, matches, depth and path";
 
 /// Names of other tools.
 const RESERVED: [&str; 3] = ["code", "programs", "streams"];
@@ -224,6 +227,27 @@ impl FilesSection {
             matches: limits.matches,
             depth: limits.depth,
             path: limits.path,
+        }
+    }
+
+    /// Sets a limit by its key, which a configuration has as well; why not if it cannot be set.
+    pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> Result<(), String> {
+        fn number<N: std::str::FromStr>(to: &mut N, value: &str) -> Result<(), String> {
+            let wrong = |_| format!("\"{value}\" is no whole number");
+            *to = value.parse().map_err(wrong)?;
+            Ok(())
+        }
+        match key {
+            "file" => number(&mut self.file, value),
+            "octets" => number(&mut self.octets, value),
+            "entries" => number(&mut self.entries, value),
+            "page" => number(&mut self.page, value),
+            "scan" => number(&mut self.scan, value),
+            "searched" => number(&mut self.searched, value),
+            "matches" => number(&mut self.matches, value),
+            "depth" => number(&mut self.depth, value),
+            "path" => number(&mut self.path, value),
+            _ => Err(format!("there is no limit \"{key}\"; they are {LIMITS}")),
         }
     }
 

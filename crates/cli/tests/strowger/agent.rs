@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::running::Running;
 
 /// An agent with the program that it started.
-struct Agent {
+pub(crate) struct Agent {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -24,7 +24,7 @@ struct Agent {
 
 impl Agent {
     /// Starts the program with these arguments, and shakes hands.
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
             .arg("mcp")
             .args(args)
@@ -57,7 +57,7 @@ impl Agent {
         writeln!(stdin, "{message}").expect("it reads");
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         let id = self.next;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -84,6 +84,17 @@ impl Agent {
         }
     }
 
+    /// Why a question was none; other messages that come before are passed over.
+    pub(crate) fn error(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.read();
+            if message["id"] == id {
+                return message["error"].clone();
+            }
+            assert!(message["error"].is_null(), "of nobody: {message}");
+        }
+    }
+
     /// Begins a call whose progress is told.
     fn begin(&mut self, tool: &str, arguments: &Value) -> u64 {
         let token = self.next + 1;
@@ -93,20 +104,20 @@ impl Agent {
         self.ask("tools/call", &params)
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let id = self.begin(tool, arguments);
         self.answer(id)
     }
 
     /// What a call gives to programs.
-    fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], false, "{answer}");
         answer["structuredContent"].clone()
     }
 
     /// Why a call came to nothing.
-    fn refused(&mut self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], true, "{answer}");
         answer["content"][0]["text"]

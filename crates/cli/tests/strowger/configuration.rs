@@ -61,3 +61,31 @@ fn run_refuses_what_check_refuses() {
     assert_eq!(ran.code, 3);
     assert!(ran.err.contains("strowger init"), "{}", ran.err);
 }
+
+#[test]
+fn a_time_is_written_in_one_way_everywhere() {
+    let sections = [
+        ("[node]", "shutdown"),
+        ("[n4.timers]", "t1"),
+        ("[gateway]", "idle"),
+        ("[tools.streams]", "stall"),
+        ("[tools.code.limits]", "deadline"),
+    ];
+    for (section, key) in sections {
+        for time in ["1.5s", "3", "1min", "0.5m", "1500ms"] {
+            let text = format!("{section}\n{key} = \"{time}\"\n");
+            let ran = fed(["check", "-"], text.as_bytes());
+            assert_eq!(ran.code, 0, "{text}{}", ran.err);
+        }
+        for time in ["soon", "1,5s", "10 s", "-1s", "10d", ""] {
+            let text = format!("{section}\n{key} = \"{time}\"\n");
+            let ran = fed(["check", "-"], text.as_bytes());
+            assert_eq!(ran.code, 2, "{text}");
+            let said = format!("\"{time}\" is not a time: write a number and one of us, ms, s");
+            assert!(ran.err.contains(&said), "{}", ran.err);
+            // The line, with the key.
+            let shown = format!("2 | {key} = \"{time}\"");
+            assert!(ran.err.contains(&shown), "{}", ran.err);
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod dictionary;
 mod diff;
 mod encode;
 mod files;
+mod folders;
 mod hogs;
 mod kill;
 mod limits;

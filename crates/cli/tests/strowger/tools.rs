@@ -76,7 +76,7 @@ fn several_roots_have_names_and_terms_of_their_own() {
     let (work, library) = (folder(), folder());
     let node = Running::start(&format!(
         "{}{}",
-        granted(&work, "octets = 20"),
+        granted(&work, "octets = 10"),
         granted(&library, "name = \"library\"\nread_only = true")
     ));
     let tree = node.ask(["tree", "/tools"]).out;
@@ -98,6 +98,8 @@ fn what_tools_are_asked_is_seen_by_those_who_watch() {
     for path in ["note.txt", "../secret", "nothing"] {
         ask(&node, "tools/files#read", &json!({ "path": path }));
     }
+    let write = json!({ "path": "new.txt", "text": "call back" });
+    ask(&node, "tools/files#write", &write);
     let rows = node.ask(["ps", "/tools", "--json"]).objects();
     let row = rows.iter().find(|row| row["path"] == "/tools/files");
     let counts = &row.expect("it is an actor")["tool"];
@@ -105,10 +107,10 @@ fn what_tools_are_asked_is_seen_by_those_who_watch() {
         { "name": "octets", "used": 9, "most": 1_073_741_824 },
         { "name": "entries", "used": 1, "most": 100_000 },
     ]);
-    let expected = json!({ "calls": 3, "refused": 1, "failed": 1, "quota": quota });
+    let expected = json!({ "calls": 4, "refused": 1, "failed": 1, "quota": quota });
     assert_eq!(*counts, expected);
     let text = node.ask(["ps", "/tools"]).out;
-    let said = "3 calls, 1 refused, 1 failed, 9 of 1073741824 octets, 1 of 100000 entries";
+    let said = "4 calls, 1 refused, 1 failed, 9 of 1073741824 octets, 1 of 100000 entries";
     assert!(text.contains(said), "{text}");
     let actor = node
         .ask(["inspect", "/tools/files", "--json"])
@@ -131,7 +133,7 @@ fn what_tools_are_asked_is_seen_by_those_who_watch() {
         .filter(|line| line["target"] == "strowger::audit")
         .filter_map(|line| line["text"].as_str())
         .collect();
-    assert_eq!(audit.len(), 3, "{logged:?}");
+    assert_eq!(audit.len(), 4, "{logged:?}");
     assert!(
         audit[1].contains("../secret") && audit[1].contains("outside"),
         "{audit:?}"

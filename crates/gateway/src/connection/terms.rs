@@ -9,6 +9,7 @@ use tokio_tungstenite::tungstenite;
 
 use crate::limits::Limits;
 use crate::method::Methods;
+use crate::stranger::{Known, LetIn, Stranger};
 use crate::web::{self, Origins};
 
 /// Octets both ways.
@@ -23,38 +24,59 @@ pub(crate) struct Terms {
     pub(crate) limits: Limits,
     /// What a client has to know.
     pub(crate) token: Option<Arc<str>>,
+    /// Those who were let in, by all doors together.
+    pub(crate) known: Known,
     /// Whose pages may connect, where clients speak WebSocket.
     pub(crate) origins: Option<Arc<Origins>>,
 }
 
+/// What a client is when it comes.
+#[derive(Debug)]
+pub(crate) enum Guest {
+    /// It has to say who it is.
+    Stranger(Stranger),
+    /// The door lets nobody else come.
+    LetIn(LetIn),
+}
+
+/// A client as it comes.
+type Came = (Box<dyn Octets>, Guest);
+
 /// What a connection is made from.
 #[derive(Clone)]
 pub(crate) struct ConnectionArgs {
-    stream: Arc<Mutex<Option<Box<dyn Octets>>>>,
+    came: Arc<Mutex<Option<Came>>>,
     pub(super) terms: Terms,
 }
 
 impl ConnectionArgs {
-    pub(crate) fn new(stream: impl Octets + 'static, terms: Terms) -> Self {
+    pub(crate) fn new(stream: Box<dyn Octets>, guest: Guest, terms: Terms) -> Self {
         Self {
-            stream: Arc::new(Mutex::new(Some(Box::new(stream)))),
+            came: Arc::new(Mutex::new(Some((stream, guest)))),
             terms,
         }
     }
 
     /// The stream, once the client has shaken hands if it speaks WebSocket.
-    pub(super) async fn open(&self, within: Duration) -> Result<Box<dyn Octets>, Gone> {
-        let stream = {
-            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-            stream.take().ok_or(Gone::Taken)?
+    pub(super) async fn open(&self, within: Duration) -> Result<Came, Gone> {
+        let (stream, guest) = {
+            let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
+            came.take().ok_or(Gone::Taken)?
         };
         let limits = &self.terms.limits;
         let Some(origins) = &self.terms.origins else {
-            return Ok(stream);
+            return Ok((stream, guest));
         };
         let shaken = web::shake(stream, origins, limits.frame);
-        let shaken = timeout(within.min(limits.idle), shaken).await;
-        Ok(shaken.map_err(|_| Gone::Silent)??)
+        let shaken = timeout(within.min(limits.idle), shaken);
+        let shaken = match &guest {
+            Guest::LetIn(_) => shaken.await,
+            Guest::Stranger(stranger) => tokio::select! {
+                shaken = shaken => shaken,
+                () = stranger.turned_out() => return Err(Gone::Silent),
+            },
+        };
+        Ok((shaken.map_err(|_| Gone::Silent)??, guest))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The two tasks of a connection: octets to frames, and frames to octets.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::BytesMut;
 use strowger::{ActorRef, Code, Content, Fault};
@@ -8,10 +8,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::desk::{Desk, Taken};
+use super::terms::Guest;
 use crate::connection::ConnectionMsg;
 use crate::frame::{Decoder, Frame, Kind};
 use crate::limits::Limits;
 use crate::secret::is_same;
+use crate::stranger::{Known, LetIn};
 
 /// How many frames are handed on at once, at most.
 const BATCH: usize = 512;
@@ -22,11 +24,21 @@ const STRANGER: usize = 1024;
 /// What a writer keeps for the next time, at most, in octets.
 const KEPT: usize = 16 * 1024;
 
+/// What a client passes before anything is done for it.
+pub(super) struct Gate {
+    /// What it has to know.
+    pub(super) token: Option<Arc<str>>,
+    pub(super) guest: Guest,
+    pub(super) known: Known,
+    /// Where its place is put once it was let in.
+    pub(super) let_in: Arc<OnceLock<LetIn>>,
+}
+
 /// Hands frames to the connection, in turn: its full mailbox stops the reading.
 pub(super) async fn read(
     from: impl AsyncRead + Unpin,
     limits: Limits,
-    token: Option<Arc<str>>,
+    gate: Gate,
     to: ActorRef<ConnectionMsg>,
 ) {
     let mut reading = Reading {
@@ -35,7 +47,7 @@ pub(super) async fn read(
         pace: Pace::new(limits.rate),
         to,
     };
-    let last = match reading.run(limits.frame, token).await {
+    let last = match reading.run(&limits, gate).await {
         Ok(()) => ConnectionMsg::Ended,
         Err(fault) => ConnectionMsg::Over(fault),
     };
@@ -52,12 +64,28 @@ struct Reading<R> {
 
 impl<R: AsyncRead + Unpin> Reading<R> {
     /// Reads to the end.
-    async fn run(&mut self, frame: usize, token: Option<Arc<str>>) -> Result<(), Fault> {
-        if let Some(token) = token {
-            self.decoder.set_limit(STRANGER.min(frame));
-            self.know(&token).await?;
-            self.decoder.set_limit(frame);
+    async fn run(&mut self, limits: &Limits, gate: Gate) -> Result<(), Fault> {
+        if let Some(token) = &gate.token {
+            self.decoder.set_limit(STRANGER.min(limits.frame));
+            match &gate.guest {
+                Guest::LetIn(_) => self.know(token).await?,
+                Guest::Stranger(stranger) => tokio::select! {
+                    known = self.know(token) => known?,
+                    () = stranger.turned_out() => {
+                        let text = "others wait, and no token came";
+                        return Err(Fault::new(Code::Full, text));
+                    }
+                },
+            }
+            self.decoder.set_limit(limits.frame);
         }
+        let most = limits.connections;
+        let let_in = match gate.guest {
+            Guest::LetIn(let_in) => let_in,
+            Guest::Stranger(_) => gate.known.enter(most).ok_or_else(|| full(most))?,
+        };
+        // It is set once: a connection has one reader.
+        let _ = gate.let_in.set(let_in);
         loop {
             let (frames, broken) = self.ready();
             let count = frames.len();
@@ -128,6 +156,12 @@ impl<R: AsyncRead + Unpin> Reading<R> {
             }
         }
     }
+}
+
+/// Nobody else is let in.
+pub(crate) fn full(most: usize) -> Fault {
+    let text = format!("{most} connections are open, which is the limit");
+    Fault::new(Code::Full, text)
 }
 
 /// Whether a frame has the token.

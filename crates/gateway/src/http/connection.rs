@@ -1,4 +1,4 @@
-//! One client: one request, one answer.
+//! One client: one request, one answer; an agent with the token asks as often as it likes.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,19 +15,20 @@ use super::request::{self, Page, Parsed, Request, Status};
 use super::{READER, Shown};
 use crate::metric::{Exposition, Kind};
 use crate::reader::{self, Read};
+use crate::stranger::Stranger;
 use crate::vital::Usage;
 
 /// What a connection is made from.
 #[derive(Clone)]
 pub(crate) struct ConnectionArgs {
-    stream: Arc<Mutex<Option<TcpStream>>>,
+    came: Arc<Mutex<Option<(TcpStream, Stranger)>>>,
     shown: Arc<Shown>,
 }
 
 impl ConnectionArgs {
-    pub(super) fn new(stream: TcpStream, shown: Arc<Shown>) -> Self {
+    pub(super) fn new(stream: TcpStream, stranger: Stranger, shown: Arc<Shown>) -> Self {
         Self {
-            stream: Arc::new(Mutex::new(Some(stream))),
+            came: Arc::new(Mutex::new(Some((stream, stranger)))),
             shown,
         }
     }
@@ -44,6 +45,8 @@ pub(crate) struct Gone;
 
 pub(crate) struct HttpConnection {
     stream: TcpStream,
+    /// Its place, until it has shown the token.
+    stranger: Option<Stranger>,
     shown: Arc<Shown>,
     /// All must be over by then.
     until: Instant,
@@ -57,11 +60,12 @@ impl Actor for HttpConnection {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
 
     async fn pre_start(args: ConnectionArgs, cx: &mut Context<Self>) -> Result<Self, Gone> {
-        let mut stream = args.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        let stream = stream.take().ok_or(Gone)?;
+        let mut came = args.came.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, stranger) = came.take().ok_or(Gone)?;
         let until = cx.now() + args.shown.limits.time;
         Ok(Self {
             stream,
+            stranger: Some(stranger),
             shown: args.shown,
             until,
         })
@@ -76,6 +80,9 @@ impl Actor for HttpConnection {
     }
 }
 
+/// How long a client that has asked keeps its place though others wait for it.
+const ANSWERED: Duration = Duration::from_secs(1);
+
 /// What is written after a request that came too late.
 const FAREWELL: Duration = Duration::from_millis(100);
 
@@ -84,25 +91,83 @@ const REST: usize = 64 * 1024;
 
 impl HttpConnection {
     async fn serve(&mut self, system: &ActorSystem) -> std::io::Result<()> {
-        let (status, kind, body, with_body) = match self.request().await? {
-            None => return Ok(()),
-            Some(Ok((request, read))) if request.page == Page::Agents => {
-                match self.agent(read).await {
-                    Ok(served) => return served,
-                    Err(status) => (status, PLAIN, status.told().to_owned(), true),
-                }
-            }
-            Some(Ok((request, _))) => {
-                let (status, kind, body) = self.answer(request.page, system).await;
-                (status, kind, body, request.body)
-            }
-            Some(Err(status)) => (status, PLAIN, status.told().to_owned(), true),
+        let Some(stranger) = self.stranger.take() else {
+            return Ok(());
         };
-        let number = request::STATUSES.iter().position(|one| *one == status);
-        if let Some(number) = number {
-            let count = &self.shown.answered.by_status[number];
-            count.fetch_add(1, Ordering::Relaxed);
+        let asked = tokio::select! {
+            asked = self.request() => Some(asked?),
+            () = stranger.turned_out() => None,
+        };
+        let Some(asked) = asked else {
+            return self.turn_away();
+        };
+        stranger.has_asked(ANSWERED);
+        let (request, read) = match asked {
+            None => return Ok(()),
+            Some(Ok(asked)) => asked,
+            Some(Err(status)) => return self.refuse(status, &stranger).await,
+        };
+        if request.page != Page::Agents {
+            let answered = async {
+                let (status, kind, body) = self.answer(request.page, system).await;
+                self.tell(status, kind, &body, request.body).await
+            };
+            return tokio::select! {
+                told = answered => told,
+                () = stranger.turned_out() => Ok(()),
+            };
         }
+        let Some(agents) = self.shown.agents.get().cloned() else {
+            return self.refuse(Status::NotFound, &stranger).await;
+        };
+        if !request::token(&read).is_some_and(|token| agents.knows(token)) {
+            // It is told why, and may ask what it may send.
+            let until = self.until;
+            let served = agents.serve_once(read, &mut self.stream);
+            return tokio::select! {
+                served = timeout_at(until, served) => served.unwrap_or(Ok(())),
+                () = stranger.turned_out() => Ok(()),
+            };
+        }
+        let Some(entered) = agents.enter(self.shown.limits.agents) else {
+            return self.refuse(Status::Unavailable, &stranger).await;
+        };
+        drop(stranger);
+        let pages = Pages {
+            shown: Arc::clone(&self.shown),
+            system: system.clone(),
+        };
+        entered.serve(read, &mut self.stream, &pages).await
+    }
+
+    /// Says why a request is refused.
+    async fn refuse(&mut self, status: Status, stranger: &Stranger) -> std::io::Result<()> {
+        tokio::select! {
+            told = self.tell(status, PLAIN, status.told(), true) => told,
+            () = stranger.turned_out() => Ok(()),
+        }
+    }
+
+    /// Says that others wait for the place, as far as that goes without waiting.
+    fn turn_away(&self) -> std::io::Result<()> {
+        let turned_away = &self.shown.answered.turned_away;
+        turned_away.fetch_add(1, Ordering::Relaxed);
+        let _ = self.stream.try_write(
+            b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\
+              Retry-After: 1\r\n\r\n",
+        );
+        Ok(())
+    }
+
+    /// Answers, and lets the client read it.
+    async fn tell(
+        &mut self,
+        status: Status,
+        kind: &str,
+        body: &str,
+        with_body: bool,
+    ) -> std::io::Result<()> {
+        self.shown.answered.count(status);
         let mut answer = format!(
             "HTTP/1.1 {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\
              Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n",
@@ -112,9 +177,12 @@ impl HttpConnection {
         if status == Status::MethodNotAllowed {
             answer.push_str("Allow: GET, HEAD\r\n");
         }
+        if status == Status::Unavailable {
+            answer.push_str("Retry-After: 1\r\n");
+        }
         answer.push_str("\r\n");
         if with_body {
-            answer.push_str(&body);
+            answer.push_str(body);
         }
         let until = self.until.max(Instant::now() + FAREWELL);
         let told = async {
@@ -146,15 +214,6 @@ impl HttpConnection {
         }
     }
 
-    /// Serves an agent for as long as it stays, if there is room for it.
-    async fn agent(&mut self, read: BytesMut) -> Result<std::io::Result<()>, Status> {
-        let agents = self.shown.agents.get().ok_or(Status::NotFound)?;
-        let entered = agents.enter(self.shown.limits.agents);
-        let entered = entered.ok_or(Status::Unavailable)?;
-        let stream = &mut self.stream;
-        Ok(entered.serve(read, stream).await)
-    }
-
     /// Closing a socket with unread octets in it would reset the connection, and the answer could
     /// be lost with it.
     async fn drain(&mut self) -> std::io::Result<()> {
@@ -170,17 +229,52 @@ impl HttpConnection {
     }
 
     async fn answer(&self, page: Page, system: &ActorSystem) -> (Status, &'static str, String) {
+        // A reading of all mailboxes is wanted in half of the time that is left.
+        let left = self.until.saturating_duration_since(Instant::now()) / 2;
+        self.shown.answer(page, system, left).await
+    }
+}
+
+/// The pages, for connections of agents: a client may ask for them on one that it has.
+pub(crate) struct Pages {
+    shown: Arc<Shown>,
+    system: ActorSystem,
+}
+
+impl Pages {
+    /// The status, type and content of an answer.
+    pub(crate) async fn answer(&self, method: &str, path: &str) -> (u16, &'static str, String) {
+        let (status, kind, body) = match request::meant(method, path) {
+            Parsed::Request(request) => {
+                let left = self.shown.limits.time / 2;
+                self.shown.answer(request.page, &self.system, left).await
+            }
+            Parsed::Refused(status) => (status, PLAIN, status.told().to_owned()),
+            Parsed::Partial => (Status::BadRequest, PLAIN, String::new()),
+        };
+        self.shown.answered.count(status);
+        (status.number(), kind, body)
+    }
+}
+
+impl Shown {
+    async fn answer(
+        &self,
+        page: Page,
+        system: &ActorSystem,
+        left: Duration,
+    ) -> (Status, &'static str, String) {
         match page {
             Page::Health => (Status::Ok, PLAIN, "ok\n".to_owned()),
             Page::Readiness => self.readiness(system),
-            Page::Metrics => self.metrics(system).await,
+            Page::Metrics => self.metrics(system, left).await,
             // Served before.
             Page::Agents => (Status::NotFound, PLAIN, Status::NotFound.told().to_owned()),
         }
     }
 
     fn readiness(&self, system: &ActorSystem) -> (Status, &'static str, String) {
-        let mut obstacles = self.shown.vitals.obstacles();
+        let mut obstacles = self.vitals.obstacles();
         if system.is_shutting_down() {
             obstacles.insert(0, ("shutdown", "the node is shutting down".to_owned()));
         }
@@ -194,30 +288,32 @@ impl HttpConnection {
         (status, JSON, format!("{body}\n"))
     }
 
-    async fn metrics(&self, system: &ActorSystem) -> (Status, &'static str, String) {
+    async fn metrics(
+        &self,
+        system: &ActorSystem,
+        left: Duration,
+    ) -> (Status, &'static str, String) {
         let mut page = Exposition::default();
-        let shown = &self.shown;
-        shown.recorder.write(&mut page);
-        if let Some(top) = self.read(system).await {
+        self.recorder.write(&mut page);
+        if let Some(top) = read(system, left).await {
             mailboxes(&top, &mut page);
         }
-        limits(&shown.vitals.usages().collect::<Vec<_>>(), &mut page);
-        let counts = shown.answered.by_status.each_ref();
+        limits(&self.vitals.usages().collect::<Vec<_>>(), &mut page);
+        let counts = self.answered.by_status.each_ref();
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
-        let turned_away = shown.answered.turned_away.load(Ordering::Relaxed);
+        let turned_away = self.answered.turned_away.load(Ordering::Relaxed);
         request::write(counts, turned_away, &mut page);
         crate::process::write(&mut page);
-        shown.vitals.write(&mut page);
+        self.vitals.write(&mut page);
         (Status::Ok, EXPOSITION, page.into_string())
     }
+}
 
-    /// A reading of all mailboxes, if there is one in half of the time that is left.
-    async fn read(&self, system: &ActorSystem) -> Option<Top> {
-        let reader = reader::find(system, READER)?;
-        let left = self.until.saturating_duration_since(Instant::now()) / 2;
-        let query = TopQuery::new(Rank::Depth).rows(1);
-        reader.ask_within(Read(query), left).await.ok()
-    }
+/// A reading of all mailboxes, if there is one in time.
+async fn read(system: &ActorSystem, left: Duration) -> Option<Top> {
+    let reader = reader::find(system, READER)?;
+    let query = TopQuery::new(Rank::Depth).rows(1);
+    reader.ask_within(Read(query), left).await.ok()
 }
 
 const PLAIN: &str = "text/plain; charset=utf-8";

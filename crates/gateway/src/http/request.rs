@@ -66,10 +66,17 @@ impl Status {
         }
     }
 
+    pub(super) fn number(self) -> u16 {
+        // Three digits, as the lines above have them.
+        let digits = self.line().bytes().take(3);
+        digits.fold(0, |number, digit| number * 10 + u16::from(digit - b'0'))
+    }
+
     /// What to tell a person about a request that is refused.
     pub(super) const fn told(self) -> &'static str {
         match self {
-            Self::Ok | Self::Unavailable => "",
+            Self::Ok => "",
+            Self::Unavailable => "as many agents are connected as may be\n",
             Self::BadRequest => "this is not an HTTP/1 request\n",
             Self::NotFound => "there are /metrics, /healthz and /readyz\n",
             Self::MethodNotAllowed => "only GET and HEAD are answered\n",
@@ -94,17 +101,29 @@ pub(super) fn parse(octets: &[u8], most: usize) -> Parsed {
         Ok(httparse::Status::Complete(head)) if head > most => {
             Parsed::Refused(Status::HeadTooLarge)
         }
-        Ok(httparse::Status::Complete(_)) => meant(&request),
+        Ok(httparse::Status::Complete(_)) => match (request.method, request.path) {
+            (Some(method), Some(target)) => {
+                meant(method, target.split('?').next().unwrap_or_default())
+            }
+            _ => Parsed::Refused(Status::BadRequest),
+        },
         Err(httparse::Error::TooManyHeaders) => Parsed::Refused(Status::HeadTooLarge),
         Err(_) => Parsed::Refused(Status::BadRequest),
     }
 }
 
-fn meant(request: &httparse::Request<'_, '_>) -> Parsed {
-    let (Some(method), Some(target)) = (request.method, request.path) else {
-        return Parsed::Refused(Status::BadRequest);
-    };
-    let path = target.split('?').next().unwrap_or_default();
+/// The token in the head of a request that was read, if it has one.
+pub(super) fn token(octets: &[u8]) -> Option<&[u8]> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    request.parse(octets).ok()?;
+    let mut headers = request.headers.iter();
+    let given = headers.find(|header| header.name.eq_ignore_ascii_case("authorization"))?;
+    mcp::bearer(given.value)
+}
+
+/// What is asked for.
+pub(super) fn meant(method: &str, path: &str) -> Parsed {
     let page = match path {
         "/metrics" => Page::Metrics,
         "/healthz" => Page::Health,
@@ -136,7 +155,7 @@ pub(super) fn write(counts: [u64; STATUSES.len()], turned_away: u64, page: &mut 
     page.one(
         "strowger_http_turned_away_total",
         Kind::Counter,
-        "Clients that the HTTP door turned away because it had as many as it may.",
+        "Silent clients that the HTTP door turned away because it had as many as it may.",
         turned_away as f64,
     );
 }

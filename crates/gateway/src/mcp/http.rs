@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::combinators::BoxBody;
@@ -23,8 +23,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::server::Server;
+use super::session::{Busy, Sessions};
 use super::{Mcp, McpLimits};
+use crate::http::Pages;
 use crate::secret::is_same;
+use crate::stranger::{Known, LetIn};
 
 /// Agents over HTTP: who is let in.
 #[derive(Debug, Clone)]
@@ -61,11 +64,11 @@ impl McpHttp {
 /// What serves agents at the path.
 pub(crate) struct Opened {
     service: StreamableHttpService<Server, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Sessions,
     limits: McpLimits,
     token: Arc<str>,
     origins: Vec<String>,
-    connections: AtomicUsize,
+    known: Known,
 }
 
 /// Where agents are served.
@@ -84,63 +87,97 @@ impl Opened {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(limits.idle);
         sessions.session_config.init_timeout = Some(limits.time);
-        let sessions = Arc::new(sessions);
+        let sessions = Sessions::new(sessions);
         // Origins are looked at here: a refusal of ours says what is missing.
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(mcp.0.ended.child_token())
             .with_max_request_body_bytes(limits.body);
         let make = move || Ok(Server(mcp.clone()));
         Self {
-            service: StreamableHttpService::new(make, Arc::clone(&sessions), config),
+            service: StreamableHttpService::new(make, sessions.kit(), config),
             sessions,
             limits,
             token,
             origins,
-            connections: AtomicUsize::new(0),
+            known: Known::default(),
         }
     }
 
-    /// How many connections agents have.
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
+    /// Whether a token is the one that agents have to know.
+    pub(crate) fn knows(&self, token: &[u8]) -> bool {
+        is_same(token, self.token.as_bytes())
     }
 
     /// Takes one of so many places for a connection; gives it back when it is dropped.
     pub(crate) fn enter(self: &Arc<Self>, most: usize) -> Option<Entered> {
-        let add = |now| (now < most).then_some(now + 1);
-        let entered = self
-            .connections
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        entered.ok().map(|_| Entered(Arc::clone(self)))
+        let let_in = self.known.enter(most)?;
+        Some(Entered {
+            opened: Arc::clone(self),
+            _let_in: let_in,
+        })
     }
-}
 
-/// A connection of an agent.
-pub(crate) struct Entered(Arc<Opened>);
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Entered {
-    /// Answers the one request of a connection, whose first octets were read already.
-    pub(crate) async fn serve(&self, read: BytesMut, stream: &mut TcpStream) -> io::Result<()> {
-        let io = TokioIo::new(Rewound { read, stream });
-        let opened = &*self.0;
+    /// Answers the one request of a client that has not shown the token, whose first bytes were
+    /// read already.
+    pub(crate) async fn serve_once(
+        &self,
+        read: BytesMut,
+        stream: &mut TcpStream,
+    ) -> io::Result<()> {
         let service =
-            service_fn(|request| async { Ok::<_, Infallible>(opened.answer(request).await) });
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(opened.limits.time)
+            .header_read_timeout(self.limits.time)
             .keep_alive(false)
             .max_buf_size(BUFFER)
-            .serve_connection(io, service)
+            .serve_connection(TokioIo::new(Rewound { read, stream }), service)
             .await
             .map_err(io::Error::other)
     }
 }
+
+/// A connection of an agent that has shown the token.
+pub(crate) struct Entered {
+    opened: Arc<Opened>,
+    _let_in: LetIn,
+}
+
+impl Entered {
+    /// Answers the requests of a connection, whose first bytes were read already, for as long as
+    /// the agent has any. Each has to have the token.
+    pub(crate) async fn serve(
+        &self,
+        read: BytesMut,
+        stream: &mut TcpStream,
+        pages: &Pages,
+    ) -> io::Result<()> {
+        let opened = &*self.opened;
+        let service = service_fn(|request: Request<Incoming>| async move {
+            if request.uri().path() == PATH {
+                return Ok::<_, Infallible>(opened.answer(request).await);
+            }
+            let (method, path) = (request.method().as_str(), request.uri().path());
+            let (status, kind, body) = pages.answer(method, path).await;
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
+            let mut answer = told(status, &body);
+            let kind = HeaderValue::from_static(kind);
+            answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+            Ok(answer)
+        });
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(SILENCE)
+            .max_buf_size(BUFFER)
+            .serve_connection(TokioIo::new(Rewound { read, stream }), service)
+            .await
+            .map_err(io::Error::other)
+    }
+}
+
+/// How long a connection of an agent is kept between requests. Clients keep theirs for a shorter
+/// time, so it is they who close: a request would be lost that crosses the end of its connection.
+const SILENCE: Duration = Duration::from_secs(75);
 
 /// What of a connection is read ahead, at most.
 const BUFFER: usize = 64 * 1024;
@@ -189,26 +226,24 @@ impl Opened {
 
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let given = headers.get(header::AUTHORIZATION);
-        let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        given.is_some_and(|given| is_same(given, self.token.as_bytes()))
+        let given = given.and_then(|value| bearer(value.as_bytes()));
+        given.is_some_and(|given| self.knows(given))
     }
 
     /// Reads the whole message first, within limits; then it is the protocol's.
     async fn served(&self, request: Request<Incoming>) -> Answer {
-        let begins = request.method() == Method::POST && !request.headers().contains_key(SESSION);
-        if begins && self.sessions.sessions.read().await.len() >= self.limits.sessions {
-            let text = format!(
-                "{} agents are here, which is the limit\n",
-                self.limits.sessions
-            );
-            return told(StatusCode::SERVICE_UNAVAILABLE, &text);
-        }
         let (parts, body) = request.into_parts();
+        let session = parts.headers.get(SESSION);
+        let session = session.map(|id| String::from_utf8_lossy(id.as_bytes()));
+        let mut busy = match &session {
+            Some(id) => self.sessions.enter(id).await,
+            None => None,
+        };
         let body = Limited::new(body, self.limits.body).collect();
         let body = match timeout(self.limits.time, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let text = format!("a message has at most {} octets\n", self.limits.body);
+                let text = format!("a message has at most {} bytes\n", self.limits.body);
                 return told(StatusCode::PAYLOAD_TOO_LARGE, &text);
             }
             Ok(Err(error)) => return told(StatusCode::BAD_REQUEST, &format!("{error}\n")),
@@ -217,9 +252,60 @@ impl Opened {
                 return told(StatusCode::REQUEST_TIMEOUT, text);
             }
         };
+        let most = self.limits.sessions;
+        let is_new = session.is_none();
+        if is_new && is_hello(&body) && !self.sessions.make_room(most).await {
+            let text = format!("{most} agents are busy here, which is the limit\n");
+            return told(StatusCode::SERVICE_UNAVAILABLE, &text);
+        }
         let request = Request::from_parts(parts, Full::new(body));
-        self.service.handle(request).await
+        let answer = self.service.handle(request).await;
+        // The answer to the first request names the session.
+        if is_new && let Some(id) = answer.headers().get(SESSION) {
+            busy = self
+                .sessions
+                .enter(&String::from_utf8_lossy(id.as_bytes()))
+                .await;
+        }
+        held(answer, busy)
     }
+}
+
+/// The token of `Authorization: Bearer TOKEN`; the scheme is in letters of either case (RFC 9110
+/// §11.1).
+pub(crate) fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    let token = token.strip_prefix(b" ")?;
+    scheme
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| token.trim_ascii_start())
+}
+
+const SCHEME: &[u8] = b"Bearer";
+
+/// Whether a message asks for a session; later versions of the protocol do without.
+fn is_hello(body: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
+    }
+    serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
+}
+
+/// An answer that keeps its session until it was given, or whoever wanted it has gone.
+fn held(answer: Answer, busy: Option<Busy>) -> Answer {
+    let Some(busy) = busy else {
+        return answer;
+    };
+    let hold = move |body: BoxBody<Bytes, Infallible>| {
+        let hold = move |frame| {
+            let _busy = &busy;
+            frame
+        };
+        body.map_frame(hold).boxed()
+    };
+    answer.map(hold)
 }
 
 /// The header with which agents name their session.

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ResourceContents,
-    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ResourceContents, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strowger::{Code, Fault};
 
 use super::Mcp;
+use super::line::{LONGEST, TOO_LONG};
 use super::tool::{McpAnswer, McpContent, McpEffect, McpTool, Progress};
 
 /// Serves one agent.
@@ -42,6 +45,14 @@ impl ServerHandler for Server {
         Some(shown(&tool.about))
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(unread(&request.method, request.params))
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -67,6 +78,37 @@ impl ServerHandler for Server {
                 Ok(refused(&fault).into())
             }
         }
+    }
+}
+
+/// Why a request is none that is answered. One of a known method whose parameters cannot be read
+/// comes as one of an unknown method.
+fn unread(method: &str, params: Option<Value>) -> ErrorData {
+    let wrong = match method {
+        "tools/call" => misread::<CallToolRequestParams>(params),
+        "tools/list" => misread::<PaginatedRequestParams>(params),
+        TOO_LONG => {
+            let text = format!("the message is longer than {LONGEST} bytes: send it in parts");
+            return ErrorData::invalid_request(text, None);
+        }
+        _ => {
+            let text = format!("there is no method {method:?}");
+            return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
+        }
+    };
+    ErrorData::invalid_params(format!("the params of {method}: {wrong}"), None)
+}
+
+/// What is wrong with parameters that cannot be read.
+fn misread<P: DeserializeOwned>(params: Option<Value>) -> String {
+    let Some(params) = params else {
+        return "there are none".to_owned();
+    };
+    let is_object = params.is_object();
+    match serde_json::from_value::<P>(params) {
+        Err(error) if is_object => error.to_string(),
+        Err(_) => "an object is wanted".to_owned(),
+        Ok(_) => "a member has a type that it cannot have".to_owned(),
     }
 }
 

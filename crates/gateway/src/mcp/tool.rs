@@ -156,6 +156,10 @@ pub struct McpAnswer {
     pub content: Vec<McpContent>,
     /// The same for programs, as the schema of the tool says.
     pub structured: Option<Value>,
+    /// The same for code that calls the tool here. Agents are not sent it: a long text would
+    /// come to them twice.
+    #[serde(skip)]
+    pub for_code: Option<Value>,
     /// Whether the agent is told that the call came to nothing.
     #[serde(default)]
     pub failed: bool,
@@ -226,6 +230,13 @@ impl McpAnswer {
     #[must_use]
     pub const fn as_failure(mut self) -> Self {
         self.failed = true;
+        self
+    }
+
+    /// Adds what code that calls the tool gets in the place of the content.
+    #[must_use]
+    pub fn with_value_for_code(mut self, value: Value) -> Self {
+        self.for_code = Some(value);
         self
     }
 

@@ -54,7 +54,8 @@ impl Web {
         let mut stream = TcpStream::connect(self.address).await.expect("it listens");
         let request = format!(
             "{method} /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
+             Accept: application/json, text/event-stream\r\nConnection: close\r\n\
+             {more}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len(),
         );
@@ -184,7 +185,7 @@ async fn a_page_of_another_host_is_not_served_by_its_name() {
     let request = format!(
         "POST /mcp HTTP/1.1\r\nHost: rebound.example\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         Content-Length: {}\r\n\r\n{body}",
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream
@@ -226,9 +227,6 @@ async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
     })
     .await;
     let session = web.session().await;
-    let second = web.post("", &initialize("2025-06-18")).await;
-    assert_eq!(second.status, 503, "{second:?}");
-    assert!(second.body.contains("which is the limit"), "{second:?}");
     // The one connection that agents may have.
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let mut open = web.begin("GET", &known, "").await;
@@ -243,6 +241,175 @@ async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
     let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", web.address);
     stream.write_all(health.as_bytes()).await.expect("it reads");
     assert_eq!(Answer::read(stream).await.status, 200);
+}
+
+#[tokio::test]
+async fn agents_that_left_without_a_word_make_room() {
+    let web = Web::open(|_, agents| agents.sessions = 2).await;
+    let (first, second) = (web.session().await, web.session().await);
+    let ask = call(1, "double", &json!({ "number": 1 }));
+    // Now the second is the one that has asked for nothing the longest.
+    assert_eq!(web.post(&first, &ask).await.status, 200);
+    let third = web.session().await;
+    assert_eq!(web.post(&second, &ask).await.status, 404);
+    for there in [&first, &third] {
+        assert_eq!(web.post(there, &ask).await.status, 200);
+    }
+    // Nobody makes room who listens, or waits for an answer.
+    let mut open = Vec::new();
+    for session in [&first, &third] {
+        let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+        let mut stream = web.begin("GET", &known, "").await;
+        let mut begins = [0; 12];
+        stream.read_exact(&mut begins).await.expect("it is served");
+        assert_eq!(&begins, b"HTTP/1.1 200");
+        open.push(stream);
+    }
+    let busy = web.post("", &initialize("2025-06-18")).await;
+    assert_eq!(busy.status, 503, "{busy:?}");
+    assert!(busy.body.contains("2 agents are busy here"), "{busy:?}");
+    drop(open);
+    while web.post("", &initialize("2025-06-18")).await.status == 503 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_scheme_is_in_letters_of_either_case_and_params_are_judged() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let wrong = json!({ "jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": { "a": 1 } });
+    for scheme in ["bearer", "BEARER", "Bearer"] {
+        let known = format!("Authorization: {scheme} {TOKEN}\r\n{session}");
+        let answer = web.sent("POST", &known, &wrong.to_string()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.message()["error"]["code"], -32602, "{answer:?}");
+    }
+    let known = format!("Authorization: Bearer{TOKEN}\r\n{session}");
+    assert_eq!(
+        web.sent("POST", &known, &wrong.to_string()).await.status,
+        401
+    );
+}
+
+/// Sends a request on a connection that stays, and reads until a text of the answer.
+async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &str) -> String {
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it reads");
+    let mut text = String::new();
+    let read = async {
+        while !text.contains(until) {
+            let mut octets = [0; 4096];
+            let count = stream.read(&mut octets).await.expect("it answers");
+            assert!(count > 0, "it stays: {text}");
+            text.push_str(&String::from_utf8_lossy(&octets[..count]));
+        }
+    };
+    let read = tokio::time::timeout(LIMIT, read).await;
+    assert!(read.is_ok(), "it answers in time");
+    text
+}
+
+impl Web {
+    /// The head of a request for a connection that stays, without its length.
+    fn head(&self, method: &str, path: &str, more: &str) -> String {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{more}",
+            self.address
+        )
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_one_request_after_another() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    for number in 1..=3 {
+        let ask = call(number, "double", &json!({ "number": number })).to_string();
+        let head = web.head("POST", "/mcp", &known);
+        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        assert!(
+            text.contains(&format!("\"number\":{}", number * 2)),
+            "{text}"
+        );
+    }
+    for (path, said) in [("/healthz", "ok\n"), ("/nowhere", "there are /metrics")] {
+        let text = on(&mut stream, &web.head("GET", path, ""), "", said).await;
+        assert!(text.contains("HTTP/1.1 "), "{text}");
+    }
+    // Each request has to have the token.
+    let head = web.head("POST", "/mcp", &session);
+    let text = on(&mut stream, &head, "{}", "is wanted").await;
+    assert!(text.starts_with("HTTP/1.1 401"), "{text}");
+}
+
+#[tokio::test]
+async fn as_many_agents_are_served_as_the_limits_say() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    // All connections that there may be stay open, and are more than may be strangers.
+    let mut open = Vec::new();
+    for number in 0..HttpLimits::default().agents as u64 {
+        let ask = call(number, "double", &json!({ "number": 1 })).to_string();
+        let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+        let head = web.head("POST", "/mcp", &known);
+        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200"), "{number}: {text}");
+        open.push(stream);
+    }
+    let more = web
+        .post(&session, &call(1, "double", &json!({ "number": 1 })))
+        .await;
+    assert_eq!(more.status, 503, "{more:?}");
+    assert!(more.body.contains("as many agents"), "{more:?}");
+}
+
+#[tokio::test]
+async fn as_many_calls_are_under_way_as_the_limits_say() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let calls = McpLimits::default().calls as u64;
+    let asks = (0..calls).map(|number| {
+        let (address, head) = (web.address, web.head("POST", "/mcp", &known));
+        tokio::spawn(async move {
+            let ask = call(number, "double", &json!({ "number": 1 })).to_string();
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            on(&mut stream, &head, &ask, "0\r\n\r\n").await
+        })
+    });
+    for ask in asks.collect::<Vec<_>>() {
+        let text = ask.await.expect("it ends");
+        assert!(text.contains("\"number\":2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn those_who_say_nothing_crowd_nobody_out() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let mut silent = Vec::new();
+    for _ in 0..HttpLimits::default().connections * 4 {
+        silent.push(TcpStream::connect(web.address).await.expect("it listens"));
+    }
+    for number in 0..5 {
+        let ask = call(number, "double", &json!({ "number": 1 }));
+        assert_eq!(web.post(&session, &ask).await.status, 200);
+        for path in ["/healthz", "/metrics"] {
+            let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+            let head = format!("{}Connection: close\r\n", web.head("GET", path, ""));
+            let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+            assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        }
+        silent.push(TcpStream::connect(web.address).await.expect("it listens"));
+    }
 }
 
 #[tokio::test]

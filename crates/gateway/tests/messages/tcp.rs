@@ -7,6 +7,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use strowger_gateway::Client;
+
 use crate::raw::PATIENCE;
 use crate::{TOKEN, node};
 
@@ -49,5 +51,45 @@ async fn a_host_that_vanishes_is_found_out_though_nothing_is_sent() {
             }
         };
         timeout(PATIENCE, set).await.expect("a timer of its own");
+    }
+}
+
+#[tokio::test]
+async fn those_without_a_token_crowd_nobody_out() {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("owner.sock");
+    let node = node(|spec| {
+        spec.socket = Some(socket.clone());
+        spec.tcp = Some(any);
+        spec.web = Some(any);
+        spec.token = Some(TOKEN.into());
+        spec.limits.connections = 2;
+        spec.limits.strangers = 8;
+    })
+    .await;
+    let (tcp, web) = (
+        node.doors.tcp().expect("a door"),
+        node.doors.web().expect("a door"),
+    );
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        for door in [tcp, web] {
+            silent.push(TcpStream::connect(door).await.expect("it listens"));
+        }
+    }
+    for _ in 0..3 {
+        let owner = Client::connect(&socket).await.expect("the owner is let in");
+        let known = Client::connect_tcp(tcp, TOKEN)
+            .await
+            .expect("its token is known");
+        // Both are in: who comes next is one too many, and is told so.
+        let more = Client::connect(&socket).await;
+        assert!(more.is_err(), "{more:?}");
+        silent.push(TcpStream::connect(tcp).await.expect("it listens"));
+        drop((owner, known));
+        while Client::connect(&socket).await.is_err() {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! The root: a directory handle through which every path is resolved, and the account of what is
-//! below it.
+//! The root: a directory handle through which every path is resolved, and the account of what was
+//! added below it.
 
 use std::fs::File;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
@@ -15,7 +16,7 @@ use rustix::fs::OFlags;
 
 use super::error::{FileError, Rule};
 use super::message::EntryKind;
-use super::place::Place;
+use super::place::{Place, Said};
 use super::spec::{FileLimits, FilesSpec};
 
 /// Whether work that takes long is to end.
@@ -29,7 +30,8 @@ pub(super) struct Disk {
     pub(super) name: PathBuf,
     pub(super) read_only: bool,
     pub(super) limits: FileLimits,
-    account: Mutex<Account>,
+    /// It outlives incarnations: what one has added the next has not to add again.
+    account: Arc<Mutex<Account>>,
 }
 
 /// The directory of an entry. The root is open already.
@@ -49,10 +51,10 @@ impl Deref for Parent<'_> {
     }
 }
 
-/// How much there is.
+/// How much was added below the root, or comes and goes with one call.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Account {
-    /// Octets of all files.
+    /// Bytes of files.
     pub(super) octets: u64,
     /// Entries, directories among them.
     pub(super) entries: u64,
@@ -73,7 +75,7 @@ pub(super) const BESIDE: &str = ".strowger-";
 const FORSAKEN: Duration = Duration::from_secs(3600);
 
 impl Disk {
-    /// Opens the root and counts what is below it, which takes a while when that is much.
+    /// Opens the root, and removes what writers left below it that were killed.
     pub(super) fn open(spec: &FilesSpec, stop: Stop<'_>) -> io::Result<Self> {
         let name = fs::canonicalize(&spec.root)?;
         let root = Dir::open_ambient_dir(&name, ambient_authority())?;
@@ -82,43 +84,61 @@ impl Disk {
             name,
             read_only: spec.read_only,
             limits: spec.limits,
-            account: Mutex::default(),
+            account: spec.watch.account(),
         };
-        let counted = disk.count(&disk.root, 0, stop)?;
-        *disk.account.lock() = counted.account;
+        if !disk.read_only {
+            disk.sweep(&disk.root, 0, &mut disk.limits.scan.clone(), stop);
+        }
         Ok(disk)
     }
 
-    /// Counts a directory, up to one entry more than the quota has and one level more than a path
-    /// may have; on the way it removes what writers left that were killed.
-    fn count(&self, dir: &Dir, level: usize, stop: Stop<'_>) -> io::Result<Weight> {
+    /// Removes what writers left that were killed, as far as a look at so many entries finds it.
+    fn sweep(&self, dir: &Dir, level: usize, left: &mut usize, stop: Stop<'_>) {
+        let Ok(entries) = dir.entries() else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if *left == 0 || stop() {
+                return;
+            }
+            *left -= 1;
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir && level <= self.limits.depth {
+                if let Ok(below) = entry.open_dir() {
+                    self.sweep(&below, level + 1, left, stop);
+                }
+            } else if is_forsaken(&entry) {
+                let _ = dir.remove_file(entry.file_name());
+            }
+        }
+    }
+
+    /// Weighs what is in a directory, as far as a look at so many entries goes.
+    fn count(&self, dir: &Dir, level: usize, left: &mut usize) -> io::Result<Weight> {
         let mut sum = Weight::default();
         for entry in dir.entries()? {
-            if sum.account.entries > self.limits.entries || stop() {
+            if *left == 0 {
                 break;
             }
+            *left -= 1;
             let entry = entry?;
             let Ok(metadata) = entry.metadata() else {
                 continue; // Somebody else removed it meanwhile.
             };
-            if !self.read_only && is_forsaken(&entry, &metadata) {
-                let _ = dir.remove_file(entry.file_name());
-                continue;
-            }
             sum.account.entries += 1;
-            if metadata.is_file() {
-                sum.account.octets = sum.account.octets.saturating_add(metadata.len());
-            } else if metadata.is_dir() {
+            if metadata.is_dir() {
                 let mut below = Weight::default();
                 // What cannot be opened cannot be filled through here either.
                 if level <= self.limits.depth
                     && let Ok(dir) = entry.open_dir()
                 {
-                    below = self.count(&dir, level + 1, stop)?;
+                    below = self.count(&dir, level + 1, left)?;
                 }
                 sum.account.entries += below.account.entries;
                 sum.account.octets = sum.account.octets.saturating_add(below.account.octets);
                 sum.height = sum.height.max(below.height + 1);
+            } else {
+                sum.account.octets = sum.account.octets.saturating_add(freed(&metadata));
             }
         }
         Ok(sum)
@@ -129,27 +149,32 @@ impl Disk {
         let metadata = dir.symlink_metadata(name)?;
         let mut sum = Weight::default();
         if metadata.is_dir() {
-            sum = self.count(&dir.open_dir(name)?, 0, &|| false)?;
+            sum = self.count(&dir.open_dir(name)?, 0, &mut self.limits.scan.clone())?;
             sum.height += 1;
-        } else if metadata.is_file() {
-            sum.account.octets = metadata.len();
+        } else {
+            sum.account.octets = freed(&metadata);
         }
         sum.account.entries += 1;
         Ok(sum)
     }
 
     /// Checks a path.
-    pub(super) fn place<'a>(&self, said: &'a str) -> Result<Place<'a>, FileError> {
+    pub(super) fn place<'a>(&self, said: &'a Said<'_>) -> Result<Place<'a>, FileError> {
         Place::new(said, &self.name, &self.limits)
     }
 
     /// Checks a path that is to be written to.
-    pub(super) fn writable<'a>(&self, said: &'a str) -> Result<Place<'a>, FileError> {
+    pub(super) fn writable<'a>(&self, said: &'a Said<'_>) -> Result<Place<'a>, FileError> {
         let place = self.place(said)?;
         if self.read_only {
             return Err(place.refused(Rule::ReadOnly));
         }
         Ok(place)
+    }
+
+    /// The absolute path of a place, to name it.
+    pub(super) fn absolute(&self, place: Place<'_>) -> PathBuf {
+        self.name.join(place.path).components().collect()
     }
 
     /// Opens a file that is one: no FIFO makes it wait, and no device is read.
@@ -186,24 +211,28 @@ impl Disk {
         Ok((dir, Path::new(name)))
     }
 
-    /// What is below the root, as far as this actor knows.
+    /// What was added below the root.
     pub(super) fn account(&self) -> Account {
         *self.account.lock()
     }
 
-    /// Whether there is room for so much more.
+    /// Whether so much more may be added.
     pub(super) fn has_room(&self, more: Account, place: Place<'_>) -> Result<(), FileError> {
-        let account = self.account();
-        if more.entries > 0 && account.entries.saturating_add(more.entries) > self.limits.entries {
-            return Err(place.refused(Rule::Entries));
+        let (used, limits) = (self.account(), &self.limits);
+        let is_beyond = |more: u64, used: u64, most| more > 0 && used.saturating_add(more) > most;
+        if is_beyond(more.entries, used.entries, limits.entries) {
+            let (most, wanted) = (limits.entries, more.entries);
+            return Err(place.beyond(Rule::Entries, most, used.entries, wanted));
         }
-        if more.octets > 0 && account.octets.saturating_add(more.octets) > self.limits.octets {
-            return Err(place.refused(Rule::Octets));
+        if is_beyond(more.octets, used.octets, limits.octets) {
+            let (most, wanted) = (limits.octets, more.octets);
+            return Err(place.beyond(Rule::Octets, most, used.octets, wanted));
         }
         Ok(())
     }
 
-    /// Enters what has come and what has gone.
+    /// Enters what has come and what has gone. What goes makes room again, and no more of it than
+    /// was added: below the root there is never more than there was before and the quota.
     pub(super) fn enter(&self, come: Account, gone: Account) {
         let mut account = self.account.lock();
         let balance =
@@ -214,17 +243,28 @@ impl Disk {
 }
 
 /// Whether an entry is what a writer left that was killed, long ago.
-fn is_forsaken(entry: &DirEntry, metadata: &cap_std::fs::Metadata) -> bool {
+fn is_forsaken(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    if !name.as_encoded_bytes().starts_with(BESIDE.as_bytes()) {
+        return false; // Most entries, of which nothing more has to be asked.
+    }
+    let Ok(metadata) = entry.metadata() else {
+        return false;
+    };
     let age = || {
         let written = metadata.modified().ok()?.into_std();
         SystemTime::now().duration_since(written).ok()
     };
-    metadata.is_file()
-        && entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(BESIDE.as_bytes())
-        && age().is_some_and(|age| age > FORSAKEN)
+    metadata.is_file() && age().is_some_and(|age| age > FORSAKEN)
+}
+
+/// How many bytes go when an entry goes. A file with another name stays.
+pub(super) fn freed(metadata: &cap_std::fs::Metadata) -> u64 {
+    use cap_std::fs::MetadataExt as _;
+    match metadata.is_file() && metadata.nlink() == 1 {
+        true => metadata.len(),
+        false => 0,
+    }
 }
 
 /// What an entry is.

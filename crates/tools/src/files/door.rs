@@ -11,8 +11,8 @@ use strowger::{Accepts, Ask, Code, Content, Door, Fault, Payload, Request};
 use super::FilesMessage;
 use super::error::FileError;
 use super::message::{
-    Append, Delete, Edit, GetMedia, GetRoot, GetUsage, List, Make, Media, Read, ReadMany, Rename,
-    Search, Stat, Tree, Write, WriteMode,
+    Append, Delete, Edit, GetMedia, GetRoot, GetUsage, List, Make, Media, Read, ReadLines,
+    ReadMany, Rename, Search, Stat, Tree, Write, WriteMode,
 };
 
 /// What those outside may ask a [`Files`](crate::Files) actor.
@@ -20,14 +20,15 @@ use super::message::{
 /// | message | payload | answer |
 /// |---|---|---|
 /// | `read` | `{path, offset?, length?}` | the octets, as such |
+/// | `read-lines` | `{path, from?, head?, tail?}` | the octets of these lines, as such |
 /// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
 /// | `media` | `{path}` | `{mime, base64}` |
 /// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
 /// | `append` | `{path, text or base64}` | nothing |
 /// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
-/// | `list` | `{path?, after?, most?, details?}` | `{entries: [{name, kind, ...}], more}` |
-/// | `tree` | `{path?, depth?}` | `{name, kind, entries?, cut?}` |
-/// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, cut?}` |
+/// | `list` | `{path?, after?, most?, details?, order?}` | `{entries: [{name, ...}], more}` |
+/// | `tree` | `{path?, depth?, exclude?}` | `{name, kind, entries?, cut?}` |
+/// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, skipped?, cut?}` |
 /// | `stat` | `{path?}` | `{name, kind, size, modified_ms, links}` |
 /// | `make` | `{path}` | nothing |
 /// | `rename` | `{from, to, replace?}` | nothing |
@@ -55,6 +56,7 @@ pub fn files_door() -> Door<FilesMessage> {
     let append = |payload: &Payload| payload.read::<Holding>()?.append();
     let door = Door::new()
         .ask_with("read", Payload::read::<Read>, octets)
+        .ask_with("read-lines", Payload::read::<ReadLines>, octets)
         .ask_with("read-many", Payload::read::<ReadMany>, many)
         .ask_with("media", Payload::read::<GetMedia>, media)
         .ask_with("write", write, plain)

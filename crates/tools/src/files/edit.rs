@@ -8,15 +8,17 @@ use similar::TextDiff;
 use super::disk::Disk;
 use super::error::{FileError, Rule};
 use super::message::{Change, Edit, Edited, Read};
+use super::place::Said;
 use super::write::Sync;
 
 impl Disk {
     /// Makes all changes, or none.
     pub(super) fn edit(&self, edit: &Edit) -> Result<Edited, FileError> {
+        let said = Said::new(&edit.path);
         let place = if edit.dry_run {
-            self.place(&edit.path)?
+            self.place(&said)?
         } else {
-            self.writable(&edit.path)?
+            self.writable(&said)?
         };
         let octets = self.open_read(&Read::new(&edit.path))?.read()?;
         let before = str::from_utf8(&octets).map_err(|error| FileError::NotText {
@@ -36,7 +38,7 @@ impl Disk {
             }
             let grown = change.new.len().saturating_mul(times) + after.len();
             if grown as u64 > self.limits.file {
-                return Err(place.refused(Rule::Size));
+                return Err(place.beyond(Rule::Size, self.limits.file, 0, grown as u64));
             }
             after = after.replace(&change.old, &change.new);
             places += times;

@@ -18,6 +18,20 @@ pub enum FileError {
         /// What forbids it.
         rule: Rule,
     },
+    /// A limit forbids it; nothing was changed.
+    #[error("`{path}` {} (rule: {})", .rule.says_of(*.most, *.used, *.wanted), .rule.name())]
+    Limit {
+        /// What was to be reached.
+        path: String,
+        /// What forbids it.
+        rule: Rule,
+        /// The limit: bytes or entries.
+        most: u64,
+        /// How much of it is used.
+        used: u64,
+        /// How much more was wanted.
+        wanted: u64,
+    },
     /// There is no such entry.
     #[error("`{path}`: there is no such file or directory")]
     NotFound {
@@ -74,6 +88,12 @@ pub enum FileError {
         /// What is wrong with it.
         why: String,
     },
+    /// Arguments that exclude one another, or say nothing.
+    #[error("{what}")]
+    Arguments {
+        /// What is wrong with them, and what would be right.
+        what: &'static str,
+    },
     /// The caller gave up, or the actor ended.
     #[error("`{path}`: given up before it was done")]
     Cancelled {
@@ -108,11 +128,11 @@ pub enum Rule {
     ReadOnly,
     /// The root itself is neither removed nor renamed nor replaced.
     Root,
-    /// One file has at most [`file`](crate::FileLimits::file) octets.
+    /// One call reads or writes at most [`file`](crate::FileLimits::file) bytes.
     Size,
-    /// All files have at most [`octets`](crate::FileLimits::octets).
+    /// Calls add at most [`octets`](crate::FileLimits::octets) to what is below the root.
     Octets,
-    /// There are at most [`entries`](crate::FileLimits::entries).
+    /// Calls add at most [`entries`](crate::FileLimits::entries).
     Entries,
     /// A directory with more than [`scan`](crate::FileLimits::scan) entries is not listed.
     Scan,
@@ -153,12 +173,39 @@ impl Rule {
             Self::Linked => "has several links, and is not written in place",
             Self::ReadOnly => "is below a read-only root",
             Self::Root => "is the root itself",
-            Self::Size => "is larger than a file may be",
-            Self::Octets => "would take more octets than the quota leaves",
-            Self::Entries => "would be one entry more than the quota leaves",
+            Self::Size => "has more bytes than one call reads or writes",
+            Self::Octets => "would add more bytes than may be added",
+            Self::Entries => "would add more entries than may be added",
             Self::Scan => "has more entries than are listed",
             Self::Depth => "lies deeper than directories may",
             Self::Loop => "passes too many links",
+        }
+    }
+
+    /// The same for a limit of which so much is used, with what helps.
+    fn says_of(self, most: u64, used: u64, wanted: u64) -> String {
+        let raise =
+            |key: &str| format!("raise `{key}` in its [[tools.files]], or with --limit {key}=N");
+        let quota = |key: &str, unit: &str| {
+            format!(
+                "needs {wanted} more {unit}, but {used} of the {most} that may be added below \
+                 this directory are used: delete what is not needed, or {}",
+                raise(key)
+            )
+        };
+        match self {
+            Self::Size => format!(
+                "is {wanted} bytes, and one call reads or writes at most {most}: read it in parts \
+                 (first or last lines, an offset and a length), append in parts, or {}",
+                raise("file")
+            ),
+            Self::Octets => quota("octets", "bytes"),
+            Self::Entries => quota("entries", "entries"),
+            Self::Scan => format!(
+                "has more than the {most} entries that one call looks at: {}",
+                raise("scan")
+            ),
+            rule => rule.says().to_owned(),
         }
     }
 }
@@ -200,7 +247,7 @@ impl FileError {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Refused { rule, .. } => rule.name(),
+            Self::Refused { rule, .. } | Self::Limit { rule, .. } => rule.name(),
             Self::NotFound { .. } => "not-found",
             Self::Exists { .. } => "exists",
             Self::IsDirectory { .. } => "is-directory",
@@ -209,21 +256,30 @@ impl FileError {
             Self::NotText { .. } => "not-text",
             Self::NotOnce { .. } => "not-once",
             Self::Pattern { .. } => "pattern",
+            Self::Arguments { .. } => "arguments",
             Self::Cancelled { .. } => "cancelled",
             Self::Io { .. } => "io",
         }
     }
 
     /// As those outside see it: what a rule forbids is `refused`, a pattern `bad-request`, the
-    /// rest `failed`; `details` have the `reason`.
+    /// rest `failed`; `details` have the `reason`, and of a limit `most`, `used` and `wanted`.
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Refused { .. } => Code::Refused,
-            Self::Pattern { .. } => Code::BadRequest,
+            Self::Refused { .. } | Self::Limit { .. } => Code::Refused,
+            Self::Pattern { .. } | Self::Arguments { .. } => Code::BadRequest,
             Self::Cancelled { .. } => Code::Cancelled,
             _ => Code::Failed,
         };
-        Fault::new(code, self.to_string()).with_details(json!({ "reason": self.name() }))
+        let details = match self {
+            Self::Limit {
+                most, used, wanted, ..
+            } => json!({
+                "reason": self.name(), "most": most, "used": used, "wanted": wanted,
+            }),
+            _ => json!({ "reason": self.name() }),
+        };
+        Fault::new(code, self.to_string()).with_details(details)
     }
 }

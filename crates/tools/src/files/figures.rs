@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::disk::Disk;
+use super::disk::{Account, Disk};
 use super::error::FileError;
 use super::message::{Usage, VerbUsage};
 
@@ -84,7 +84,9 @@ impl<'a> Called<'a> {
     ) -> Self {
         let end = match outcome {
             Ok(_) => End::Done,
-            Err(error @ FileError::Refused { .. }) => End::Refused(error.name()),
+            Err(error @ (FileError::Refused { .. } | FileError::Limit { .. })) => {
+                End::Refused(error.name())
+            }
             Err(error) => End::Failed(error.name()),
         };
         Self {
@@ -96,7 +98,7 @@ impl<'a> Called<'a> {
     }
 }
 
-/// What a files actor did, and what is below its root, for those who watch it. A clone is the
+/// What a files actor did, and what it added below its root, for those who watch it. A clone is the
 /// same. It outlives incarnations: the figures of the next go on from those of the one before.
 ///
 /// ```
@@ -122,6 +124,8 @@ pub struct FilesWatch(Arc<Watched>);
 #[derive(Default)]
 struct Watched {
     verbs: [Counts; Verb::ALL.len()],
+    /// What was added, over all incarnations.
+    account: Arc<Mutex<Account>>,
     /// Of the incarnation that runs.
     disk: Mutex<Weak<Disk>>,
 }
@@ -135,6 +139,11 @@ struct Counts {
 }
 
 impl FilesWatch {
+    /// Where what is added is counted.
+    pub(super) fn account(&self) -> Arc<Mutex<Account>> {
+        Arc::clone(&self.0.account)
+    }
+
     /// What was asked by now, by verb, and how much of the quota is used; of the quota nothing is
     /// known while no incarnation runs.
     #[must_use]

@@ -22,6 +22,23 @@ pub struct Read {
     pub length: Option<u64>,
 }
 
+/// Reads lines of a text file, whatever its size: all, the first, the last, or some from a line on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadLines {
+    /// Which file.
+    pub path: String,
+    /// The number of the first line that is wanted, from 1.
+    #[serde(default)]
+    pub from: Option<u64>,
+    /// How many lines at most, from there or from the beginning.
+    #[serde(default)]
+    pub head: Option<u64>,
+    /// So many lines at the end; goes with neither of the others.
+    #[serde(default)]
+    pub tail: Option<u64>,
+}
+
 /// Reads several files; one that fails does not spoil the others. All together they are no larger
 /// than one file may be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -148,14 +165,14 @@ pub struct Edited {
     pub diff: String,
 }
 
-/// Lists a directory, by name, a page at a time.
+/// Lists a directory, a page at a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
     /// Which directory; the root if it is empty.
     #[serde(default)]
     pub path: String,
-    /// Only names behind this one: the last of the page before.
+    /// Only names behind this one: the last of the page before, or its URI.
     #[serde(default)]
     pub after: Option<String>,
     /// How many at most; a whole page if it is not said.
@@ -164,13 +181,28 @@ pub struct List {
     /// With sizes and times, which costs a call for each entry.
     #[serde(default)]
     pub details: bool,
+    /// What comes first.
+    #[serde(default)]
+    pub order: ListOrder,
+}
+
+/// The order of a [`List`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ListOrder {
+    /// By name, a page after another.
+    #[default]
+    Name,
+    /// The largest first, and of these one page.
+    Size,
 }
 
 /// A page of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Listing {
-    /// By name.
+    /// In the order that was asked for.
     pub entries: Vec<Entry>,
     /// There are more behind the last one.
     pub more: bool,
@@ -195,8 +227,11 @@ pub enum EntryKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its name. One that is not UTF-8 has `�` in it, and cannot be opened.
+    /// Its name. One that is not UTF-8 has `�` in it, and a `uri`.
     pub name: String,
+    /// Where the name is not UTF-8, what names the entry in its place: every path may be a URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
     /// What it is.
     pub kind: EntryKind,
     /// Octets, where they were asked for.
@@ -229,6 +264,9 @@ pub struct Tree {
     /// How many levels; as many as the limit if it is not said.
     #[serde(default)]
     pub depth: Option<usize>,
+    /// What is left out, as in a [`Search`].
+    #[serde(default)]
+    pub exclude: Vec<String>,
 }
 
 /// A directory or file in a [`Tree`].
@@ -237,6 +275,9 @@ pub struct Tree {
 pub struct TreeEntry {
     /// Its name; of the first one, the path that was asked for.
     pub name: String,
+    /// As that of an [`Entry`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
     /// What it is.
     pub kind: EntryKind,
     /// What is in a directory, by name.
@@ -247,8 +288,8 @@ pub struct TreeEntry {
     pub cut: bool,
 }
 
-/// Finds files by name, and lines in them by pattern. Links are not followed; files that are no
-/// text, or larger than a file may be, are not searched.
+/// Finds files by name, and lines in them by pattern, whatever the size of the files. Links are not
+/// followed, and a file is searched until it turns out to be no text; the answer counts these.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
@@ -276,11 +317,51 @@ pub struct Search {
 pub struct Found {
     /// By path, then by line.
     pub matches: Vec<Match>,
-    /// How many files were looked at.
+    /// How many files were searched to their end; of a search by name, how many had it.
     pub files: u64,
+    /// What was not searched.
+    #[serde(skip_serializing_if = "Skipped::is_none")]
+    pub skipped: Skipped,
     /// Why there may be more: the limit that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
+}
+
+/// What a [`Search`] passed over, though it was not told to leave it out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Files that were searched until they turned out to be no text.
+    pub binary: u64,
+    /// Files with lines that are longer than [`file`](crate::FileLimits::file); of these only the
+    /// beginning was searched.
+    pub long_lines: u64,
+    /// Files and directories that could not be opened or read.
+    pub unreadable: u64,
+    /// Links, which are not followed.
+    pub links: u64,
+    /// FIFOs, sockets and devices.
+    pub special: u64,
+    /// The first of the files and directories that could not be searched to their end.
+    pub paths: Vec<SkippedPath>,
+}
+
+/// A file or directory that was not searched to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SkippedPath {
+    /// Relative to the root.
+    pub path: String,
+    /// The member of [`Skipped`] that counts it.
+    pub why: &'static str,
+}
+
+impl Skipped {
+    /// Whether nothing was passed over.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A file, or a line in it.
@@ -289,6 +370,9 @@ pub struct Found {
 pub struct Match {
     /// Relative to the root.
     pub path: String,
+    /// As that of an [`Entry`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
     /// Which line, from 1, where a text was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
@@ -343,21 +427,21 @@ pub struct Root {
     pub read_only: bool,
 }
 
-/// Tells what was done, and how much of the quota is used.
+/// Tells what was done, and how much of the quota is used: of what may be added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct GetUsage;
 
-/// What a files actor did, over all incarnations, and what is below its root.
+/// What a files actor did, and what it added below its root, over all incarnations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Octets of all files.
+    /// Bytes that were added.
     pub octets: u64,
-    /// How many there may be.
+    /// How many may be.
     pub octets_limit: u64,
-    /// Entries.
+    /// Entries that were added.
     pub entries: u64,
-    /// How many there may be.
+    /// How many may be.
     pub entries_limit: u64,
     /// What was asked, by verb.
     pub verbs: BTreeMap<&'static str, VerbUsage>,
@@ -390,6 +474,7 @@ macro_rules! replies {
 
 replies! {
     Read => Outcome<Bytes>,
+    ReadLines => Outcome<Bytes>,
     ReadMany => Outcome<Vec<Outcome<Bytes>>>,
     GetMedia => Outcome<Media>,
     Write => Outcome<()>,

@@ -6,7 +6,8 @@ use super::figures::FilesWatch;
 
 /// The one directory that a [`Files`](crate::Files) actor reaches, and its limits.
 ///
-/// One actor owns a quota: two actors over one directory count each for itself.
+/// One actor owns a quota: two actors over one directory count each for itself. What is there
+/// already is not counted; what the actor removes makes room for as much.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FilesSpec {
@@ -50,12 +51,12 @@ impl FilesSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileLimits {
-    /// Octets of one file that is read or written.
+    /// Bytes that one call reads or writes. Parts of files of any size are read, and any file is
+    /// appended to and searched.
     pub file: u64,
-    /// Octets of all files below the root together. What others write there counts from the next
-    /// start.
+    /// Bytes that calls may add to what is below the root, over all incarnations.
     pub octets: u64,
-    /// Entries below the root, directories among them.
+    /// Entries that calls may add below the root, directories among them.
     pub entries: u64,
     /// Entries of one answer: a page of a list, a tree.
     pub page: usize,

@@ -11,18 +11,17 @@ use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::disk::{Account, BESIDE, Disk, is_alone};
+use super::disk::{Account, BESIDE, Disk, freed, is_alone};
 use super::error::{FileError, Rule};
 use super::message::{Append, Delete, Make, Rename, Write, WriteMode};
-use super::place::Place;
+use super::place::{Place, Said};
 
 impl Disk {
     /// Writes a whole file.
     pub(super) fn write(&self, write: &Write) -> Result<(), FileError> {
-        let place = self.writable(&write.path)?;
-        if write.octets.len() as u64 > self.limits.file {
-            return Err(place.refused(Rule::Size));
-        }
+        let said = Said::new(&write.path);
+        let place = self.writable(&said)?;
+        self.is_small(write.octets.len() as u64, place)?;
         match write.mode {
             WriteMode::Inplace => self.write_in_place(place, &write.octets),
             WriteMode::Atomic => self.replace(place, &write.octets, Sync::No),
@@ -50,10 +49,20 @@ impl Disk {
         written.map_err(place.failed())
     }
 
-    /// Writes behind the end of a file.
+    /// Whether one call may write so much.
+    fn is_small(&self, length: u64, place: Place<'_>) -> Result<(), FileError> {
+        if length > self.limits.file {
+            return Err(place.beyond(Rule::Size, self.limits.file, 0, length));
+        }
+        Ok(())
+    }
+
+    /// Writes behind the end of a file, whatever its size.
     pub(super) fn append(&self, append: &Append) -> Result<(), FileError> {
-        let place = self.writable(&append.path)?;
+        let said = Said::new(&append.path);
+        let place = self.writable(&said)?;
         let length = append.octets.len() as u64;
+        self.is_small(length, place)?;
         let after = |before: u64| before.saturating_add(length);
         let mut options = OpenOptions::new();
         let (mut file, before) = self.open_or_make(place, options.append(true), after)?;
@@ -75,12 +84,8 @@ impl Disk {
     ) -> Result<(File, u64), FileError> {
         let opened = self.open_own(place, options)?;
         let before = opened.as_ref().map_or(0, |(_, before)| *before);
-        let after = after(before);
-        if after > self.limits.file {
-            return Err(place.refused(Rule::Size));
-        }
         let more = Account {
-            octets: after.saturating_sub(before),
+            octets: after(before).saturating_sub(before),
             entries: u64::from(opened.is_none()),
         };
         self.has_room(more, place)?;
@@ -135,7 +140,7 @@ impl Disk {
                 return Err(place.refused(Rule::Special));
             }
             gone = Account {
-                octets: old.len(),
+                octets: freed(old),
                 entries: 1,
             };
         }
@@ -169,7 +174,8 @@ impl Disk {
 
     /// Makes a directory, with those above it.
     pub(super) fn make(&self, make: &Make) -> Result<(), FileError> {
-        let place = self.writable(&make.path)?;
+        let said = Said::new(&make.path);
+        let place = self.writable(&said)?;
         let mut made = PathBuf::new();
         for part in place.path.components() {
             made.push(part);
@@ -195,8 +201,8 @@ impl Disk {
 
     /// Gives an entry another name.
     pub(super) fn rename(&self, rename: &Rename) -> Result<(), FileError> {
-        let from = self.writable(&rename.from)?;
-        let to = self.writable(&rename.to)?;
+        let (from, to) = (Said::new(&rename.from), Said::new(&rename.to));
+        let (from, to) = (self.writable(&from)?, self.writable(&to)?);
         let (from_dir, from_name) = self.open_parent(from)?;
         let (to_dir, to_name) = self.open_parent(to)?;
         let weight = self.weigh(&from_dir, from_name).map_err(from.failed())?;
@@ -220,17 +226,17 @@ impl Disk {
 
     /// Removes an entry.
     pub(super) fn delete(&self, delete: &Delete) -> Result<(), FileError> {
-        let place = self.writable(&delete.path)?;
+        let said = Said::new(&delete.path);
+        let place = self.writable(&said)?;
         let (dir, name) = self.open_parent(place)?;
         let metadata = dir.symlink_metadata(name).map_err(place.failed())?;
         if !metadata.is_dir() {
             dir.remove_file(name).map_err(place.failed())?;
-            let octets = if metadata.is_file() {
-                metadata.len()
-            } else {
-                0
+            let gone = Account {
+                octets: freed(&metadata),
+                entries: 1,
             };
-            self.enter(Account::default(), Account { octets, entries: 1 });
+            self.enter(Account::default(), gone);
             return Ok(());
         }
         if !delete.recursive {

@@ -54,18 +54,6 @@ async fn a_sparse_file_is_as_large_as_it_says() {
     let file = File::create(office.root().join("sparse")).expect("a file");
     file.set_len(1 << 40).expect("it takes no room");
     assert_eq!(rule(office.read("sparse").await), Rule::Size);
-    let search = Search {
-        text: Some("x".into()),
-        ..Search::default()
-    };
-    assert!(
-        office
-            .ask(search)
-            .await
-            .expect("it is a directory")
-            .matches
-            .is_empty()
-    );
 }
 
 #[tokio::test]
@@ -128,23 +116,6 @@ async fn entries_have_their_quota() {
             false => more.expect("there is room"),
         }
     }
-}
-
-#[tokio::test]
-async fn what_was_there_before_counts() {
-    let office = Office::limited(|limits| limits.octets = 10);
-    fs::write(office.root().join("old"), "1234567890").expect("a file");
-    let spec = strowger_tools::FilesSpec::new(office.root()).with_limits({
-        let mut limits = strowger_tools::FileLimits::default();
-        limits.octets = 10;
-        limits
-    });
-    let files = office
-        .system
-        .spawn::<strowger_tools::Files>("again", spec)
-        .expect("it starts");
-    let more = files.ask(Write::new("new", "1")).await.expect("it answers");
-    assert_eq!(rule(more), Rule::Octets);
 }
 
 #[tokio::test]

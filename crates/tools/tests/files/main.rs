@@ -12,6 +12,7 @@ use strowger_tools::{
 use tempfile::TempDir;
 
 mod attack;
+mod folder;
 mod limit;
 mod naive;
 mod outside;
@@ -76,7 +77,7 @@ impl Office {
 /// The rule that refused.
 fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> Rule {
     match outcome {
-        Err(FileError::Refused { rule, .. }) => rule,
+        Err(FileError::Refused { rule, .. } | FileError::Limit { rule, .. }) => rule,
         other => panic!("{other:?} is not refused"),
     }
 }
@@ -318,7 +319,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         .map(|hit| (&*hit.path, hit.line))
         .collect();
     assert_eq!(hits, [("src/a.rs", Some(2))]);
-    assert_eq!((found.files, found.cut), (3, None));
+    assert_eq!((found.files, found.skipped.binary, found.cut), (2, 1, None));
 
     let by_name = Search {
         text: None,

@@ -1,9 +1,10 @@
-//! Sizes and times as people write them: `"64KiB"`, `"16MiB"`; `"250us"`, `"10ms"`, `"3s"`.
+//! Sizes and times as people write them: `"64KiB"`, `"16MiB"`; `"250us"`, `"1.5s"`.
 
 use std::time::Duration;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use strowger::parse_duration;
 
 pub(super) fn size<'de, D: Deserializer<'de>>(input: D) -> Result<usize, D::Error> {
     let text = String::deserialize(input)?;
@@ -20,13 +21,7 @@ pub(super) fn size<'de, D: Deserializer<'de>>(input: D) -> Result<usize, D::Erro
 
 pub(super) fn span<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(input)?;
-    let units = [("us", 1), ("ms", 1000), ("s", 1_000_000), ("m", 60_000_000)];
-    read(&text, &units)
-        .map(Duration::from_micros)
-        .ok_or_else(|| {
-            let like = "a time such as \"250us\", \"10ms\", \"3s\" or \"2m\"";
-            D::Error::custom(format!("\"{text}\" is not {like}"))
-        })
+    parse_duration(&text).map_err(D::Error::custom)
 }
 
 /// A time that may be left out.

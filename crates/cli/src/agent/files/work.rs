@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use strowger::{Code, Fault};
 use strowger_gateway::{McpAnswer, McpContent, Progress};
 use strowger_tools::{
-    Append, Change, Delete, Edit, Entry, EntryKind, GetMedia, List, Make, Read, Rename, Search,
-    Stat, Tree, Write, WriteMode,
+    Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
+    Tree, Write, WriteMode,
 };
+
+use super::shown::{Named as _, entry_line, name, not_searched};
 
 use crate::agent::roots::{Below, Roots};
 
@@ -26,10 +28,11 @@ macro_rules! arguments {
 arguments! {
     Nothing {}
     One { path: String }
-    Lines { path: String, head: Option<usize>, tail: Option<usize> }
+    Lines { path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64> }
     Several { paths: Vec<String> }
     Page { path: String, after: Option<String> }
-    Levels { path: String, depth: Option<usize> }
+    Sizes { path: String, after: Option<String>, sort_by: Option<ListOrder> }
+    Levels { path: String, depth: Option<usize>, exclude_patterns: Option<Vec<String>> }
     Named { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
     Said {
         path: String, pattern: String, names: Option<String>, most: Option<usize>,
@@ -42,30 +45,34 @@ arguments! {
     Gone { path: String, recursive: Option<bool> }
 }
 
-async fn text_of(below: &Below<'_>, said: &str) -> Result<String, Fault> {
-    let octets = below.ask(Read::new(&below.path)).await?;
+/// Lines of a text file.
+async fn text_of(below: &Below<'_>, said: &str, lines: ReadLines) -> Result<String, Fault> {
+    let octets = below.ask(lines).await?;
     String::from_utf8(octets.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let text = format!("`{said}` is not UTF-8 (at octet {at}): read_media_file reads it");
+        let text = format!("`{said}` is not UTF-8 (at byte {at}): read_media_file reads it");
         Fault::new(Code::Failed, text)
     })
 }
 
+/// All lines of a text file.
+fn all(below: &Below<'_>) -> ReadLines {
+    ReadLines {
+        path: below.path.clone(),
+        ..ReadLines::default()
+    }
+}
+
 pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<McpAnswer, Fault> {
-    let text = text_of(&roots.find(&args.path)?, &args.path).await?;
-    let text = match (args.head, args.tail) {
-        (None, None) => text,
-        (Some(_), Some(_)) => {
-            let text = "arguments: `head` and `tail` exclude one another";
-            return Err(Fault::new(Code::BadRequest, text));
-        }
-        (Some(head), None) => text.split_inclusive('\n').take(head).collect(),
-        (None, Some(tail)) => {
-            let skip = text.split_inclusive('\n').count().saturating_sub(tail);
-            text.split_inclusive('\n').skip(skip).collect()
-        }
+    let below = roots.find(&args.path)?;
+    let lines = ReadLines {
+        from: args.from,
+        head: args.head,
+        tail: args.tail,
+        ..all(&below)
     };
-    Ok(McpAnswer::text(text.clone()).with_structured(json!({ "content": text })))
+    let text = text_of(&below, &args.path, lines).await?;
+    Ok(McpAnswer::text(text.clone()).with_value_for_code(json!({ "content": text })))
 }
 
 pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
@@ -96,7 +103,10 @@ pub(super) async fn read_several(
     let (mut left, mut files, mut texts) = (TOGETHER, Vec::new(), Vec::new());
     for (at, path) in args.paths.iter().enumerate() {
         progress.tell(at as f64, Some(count), path).await;
-        let text = async { text_of(&roots.find(path)?, path).await };
+        let text = async {
+            let below = roots.find(path)?;
+            text_of(&below, path, all(&below)).await
+        };
         let text = text
             .await
             .and_then(|text| match left.checked_sub(text.len()) {
@@ -105,7 +115,10 @@ pub(super) async fn read_several(
                     Ok(text)
                 }
                 None => {
-                    let text = format!("`{path}`: together they have more than {TOGETHER} octets");
+                    let text = format!(
+                        "`{path}`: together they have more than {TOGETHER} bytes: read fewer at a \
+                         time"
+                    );
                     Err(Fault::new(Code::Refused, text))
                 }
             });
@@ -121,50 +134,42 @@ pub(super) async fn read_several(
         }
     }
     progress.tell(count, Some(count), "all were read").await;
-    Ok(McpAnswer::text(texts.join("\n---\n")).with_structured(json!({ "files": files })))
+    let answer = McpAnswer::text(texts.join("\n---\n"));
+    Ok(answer.with_value_for_code(json!({ "files": files })))
 }
 
 pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<McpAnswer, Fault> {
-    list_page(&roots, args, false).await
+    let list = List {
+        after: args.after,
+        ..List::default()
+    };
+    list_page(&roots, &args.path, list).await
 }
 
 pub(super) async fn list_with_sizes(
     roots: Roots,
-    args: Page,
+    args: Sizes,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
-    list_page(&roots, args, true).await
+    let list = List {
+        after: args.after,
+        details: true,
+        order: args.sort_by.unwrap_or_default(),
+        ..List::default()
+    };
+    list_page(&roots, &args.path, list).await
 }
 
-async fn list_page(roots: &Roots, args: Page, details: bool) -> Result<McpAnswer, Fault> {
-    let below = roots.find(&args.path)?;
-    let listing = below
-        .ask(List {
-            path: below.path.clone(),
-            after: args.after,
-            details,
-            ..List::default()
-        })
-        .await?;
-    let lines = listing.entries.iter().map(line);
+async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswer, Fault> {
+    let below = roots.find(path)?;
+    list.path.clone_from(&below.path);
+    let listing = below.ask(list).await?;
+    let lines = listing.entries.iter().map(entry_line);
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if listing.more {
         text.push_str("\n(more)");
     }
     Ok(McpAnswer::text(text).with_structured(json!(listing)))
-}
-
-fn line(entry: &Entry) -> String {
-    let kind = match entry.kind {
-        EntryKind::File => "[FILE]",
-        EntryKind::Directory => "[DIR]",
-        EntryKind::Link => "[LINK]",
-        _ => "[SPECIAL]",
-    };
-    match entry.size {
-        Some(size) => format!("{kind} {} {size}", entry.name),
-        None => format!("{kind} {}", entry.name),
-    }
 }
 
 pub(super) async fn directory_tree(
@@ -173,8 +178,12 @@ pub(super) async fn directory_tree(
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let (path, depth) = (below.path.clone(), args.depth);
-    let tree = below.ask(Tree { path, depth }).await?;
+    let tree = Tree {
+        path: below.path.clone(),
+        depth: args.depth,
+        exclude: args.exclude_patterns.unwrap_or_default(),
+    };
+    let tree = below.ask(tree).await?;
     Ok(McpAnswer::of(json!({ "tree": tree })))
 }
 
@@ -220,16 +229,22 @@ async fn search(
     for found in &mut found.matches {
         found.path = roots.shown(below.root, &found.path);
     }
-    let lines = found
-        .matches
-        .iter()
-        .map(|found| match (found.line, &found.text) {
-            (Some(line), Some(text)) => format!("{}:{line}: {text}", found.path),
-            _ => found.path.clone(),
-        });
+    for skipped in &mut found.skipped.paths {
+        skipped.path = roots.shown(below.root, &skipped.path);
+    }
+    let lines = found.matches.iter().map(|found| {
+        let path = name(found.named());
+        match (found.line, &found.text) {
+            (Some(line), Some(text)) => format!("{path}:{line}: {text}"),
+            _ => path,
+        }
+    });
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if text.is_empty() {
         "nothing was found".clone_into(&mut text);
+    }
+    if let Some(what) = not_searched(&found.skipped) {
+        text.push_str(&format!("\n(not searched: {what})"));
     }
     if let Some(cut) = &found.cut {
         text.push_str(&format!("\n(cut: {cut})"));

@@ -37,22 +37,22 @@ type Row = (&'static str, &'static str, fn(&Usage) -> u64);
 const EACH: [Row; 4] = [
     (
         "strowger_tool_files_bytes",
-        "Octets of all files below the root of a tool.",
+        "Bytes that calls added below the root of a tool.",
         |usage| usage.octets,
     ),
     (
         "strowger_tool_files_bytes_max",
-        "The most octets that its files may have.",
+        "The most bytes that calls may add.",
         |usage| usage.octets_limit,
     ),
     (
         "strowger_tool_files_entries",
-        "Entries below the root of a tool.",
+        "Entries that calls added below the root of a tool.",
         |usage| usage.entries,
     ),
     (
         "strowger_tool_files_entries_max",
-        "The most entries that there may be.",
+        "The most entries that calls may add.",
         |usage| usage.entries_limit,
     ),
 ];

@@ -1,0 +1,242 @@
+//! What an agent does in a directory as users have them: large, full, with names of any kind.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::agent::Agent;
+use crate::binary::strowger;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder of our own")
+}
+
+/// An agent that may reach a directory.
+fn at(folder: &Path, more: &[&str]) -> Agent {
+    let root = folder.to_string_lossy();
+    let mut args = vec!["--root", &*root];
+    args.extend(more);
+    Agent::start(&args)
+}
+
+fn text(answer: &Value) -> &str {
+    answer["content"][0]["text"].as_str().expect("text")
+}
+
+#[test]
+fn an_agent_writes_where_much_is_already() {
+    let folder = folder();
+    let sparse = File::create(folder.path().join("sparse")).expect("it is ours");
+    sparse.set_len(1 << 40).expect("it takes no room");
+    let mut agent = at(
+        folder.path(),
+        &["--limit", "octets=10", "--limit", "entries=2"],
+    );
+    let write = |path: &str, content: &str| json!({ "path": path, "content": content });
+    agent.structured("write_file", &write("a", "12345"));
+    agent.structured("append_file", &write("sparse", "1234"));
+    let full = agent.refused("write_file", &write("b", "12"));
+    for said in [
+        "9 of the 10",
+        "needs 2 more bytes",
+        "--limit octets=N",
+        "(rule: octets)",
+    ] {
+        assert!(full.contains(said), "{full}");
+    }
+    agent.structured("write_file", &write("b", ""));
+    let full = agent.refused("write_file", &write("c", ""));
+    assert!(full.contains("--limit entries=N"), "{full}");
+    let mut agent = at(folder.path(), &[]);
+    agent.structured("write_file", &write("c", "12345"));
+}
+
+#[test]
+fn a_limit_that_is_none_is_named() {
+    for (limit, why) in [
+        ("bytes=1", "there is no limit \"bytes\""),
+        ("octets", "\"\" is no whole number"),
+        ("octets=1GB", "\"1GB\" is no whole number"),
+        ("page=0", "`page` of 0"),
+    ] {
+        let ran = strowger(["mcp", "--root", ".", "--limit", limit]);
+        assert_eq!(ran.code, 2, "{limit}");
+        assert!(ran.err.contains(why), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_file_of_any_size_is_searched_read_in_parts_and_appended_to() {
+    let folder = folder();
+    let lines = (1..=2_000_000).map(|number| format!("the line {number}\n"));
+    let whole: String = lines.collect();
+    assert!(whole.len() > 16 << 20, "it is more than one call reads");
+    fs::write(folder.path().join("log"), whole).expect("it is ours");
+    fs::write(folder.path().join("picture"), b"\x89PNG\0\0 the line").expect("it is ours");
+    let mut agent = at(folder.path(), &[]);
+    let search = json!({ "path": "", "pattern": "line 1999999$" });
+    let found = agent.call("search_text", &search);
+    assert!(
+        text(&found).starts_with("log:1999999: the line 1999999\n"),
+        "{found}"
+    );
+    assert!(
+        text(&found).contains("(not searched: 1 binary; picture)"),
+        "{found}"
+    );
+    let nothing = json!({ "path": "", "pattern": "no such line" });
+    let nothing = agent.call("search_text", &nothing);
+    assert!(
+        text(&nothing).contains("nothing was found\n(not searched: 1 binary"),
+        "{nothing}"
+    );
+    for (mut lines, is) in [
+        (json!({ "head": 1 }), "the line 1\n"),
+        (json!({ "tail": 1 }), "the line 2000000\n"),
+        (
+            json!({ "from": 1_999_999, "head": 1 }),
+            "the line 1999999\n",
+        ),
+    ] {
+        lines["path"] = json!("log");
+        let read = agent.call("read_text_file", &lines);
+        assert_eq!(text(&read), is, "{lines}");
+    }
+    let whole = agent.refused("read_text_file", &json!({ "path": "log" }));
+    assert!(
+        whole.contains("first or last lines") && whole.contains("(rule: size)"),
+        "{whole}"
+    );
+    agent.structured(
+        "append_file",
+        &json!({ "path": "log", "content": "the end\n" }),
+    );
+    let end = agent.call("read_text_file", &json!({ "path": "log", "tail": 1 }));
+    assert_eq!(text(&end), "the end\n");
+}
+
+#[test]
+fn the_arguments_of_the_usual_file_server_are_taken() {
+    let folder = folder();
+    for (name, size) in [("a", 1), ("b", 3), ("c", 2)] {
+        fs::write(folder.path().join(name), "x".repeat(size)).expect("it is ours");
+    }
+    fs::create_dir(folder.path().join("target")).expect("it is ours");
+    let mut agent = at(folder.path(), &[]);
+    let names = |entries: &Value| {
+        let entries = entries.as_array().expect("a list").iter();
+        let names = entries.filter(|entry| entry["kind"] == "file");
+        names
+            .map(|entry| entry["name"].as_str().expect("text"))
+            .collect::<String>()
+    };
+    for (by, order) in [("name", "abc"), ("size", "bca")] {
+        let list = json!({ "path": "", "sortBy": by });
+        let listed = agent.structured("list_directory_with_sizes", &list);
+        assert_eq!(names(&listed["entries"]), order);
+    }
+    for (exclude, there) in [("target", false), ("nothing", true)] {
+        let tree = json!({ "path": "", "excludePatterns": [exclude] });
+        let tree = agent.structured("directory_tree", &tree);
+        assert_eq!(tree.to_string().contains("target"), there, "{tree}");
+    }
+}
+
+#[test]
+fn a_name_is_one_line_and_each_is_reached() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("names")).expect("it is ours");
+    let forged = "a\n[FILE] passwords.txt";
+    for name in [forged.as_bytes(), b"plain", b"caf\xe9", b"caf\xe8"] {
+        let path = folder.path().join("names").join(OsStr::from_bytes(name));
+        fs::write(path, name).expect("it is ours");
+    }
+    let mut agent = at(folder.path(), &[]);
+    let listed = agent.call("list_directory", &json!({ "path": "names" }));
+    let lines: Vec<&str> = text(&listed).lines().collect();
+    let root = folder.path().canonicalize().expect("it is there");
+    let uri = |name: &str| format!("file://{}/names/{name}", root.display());
+    assert_eq!(
+        lines,
+        [
+            "[FILE] \"a\\n[FILE] passwords.txt\"",
+            &format!("[FILE] {}", uri("caf%E8")),
+            &format!("[FILE] {}", uri("caf%E9")),
+            "[FILE] plain",
+        ]
+    );
+    let entries = &listed["structuredContent"]["entries"];
+    assert_eq!(entries[0]["name"], forged);
+    assert_eq!(entries[2]["uri"], uri("caf%E9"));
+    let found = agent.call("search_files", &json!({ "path": "", "pattern": "*/*" }));
+    assert_eq!(text(&found).lines().count(), 4, "{found}");
+
+    // As an agent that has two directories as well.
+    let other = folder.path().join("other");
+    fs::create_dir(&other).expect("it is ours");
+    let (one, two) = (
+        format!("one={}", root.display()),
+        format!("two={}", other.display()),
+    );
+    let mut both = Agent::start(&["--root", &one, "--root", &two]);
+    for agent in [&mut agent, &mut both] {
+        let read = agent.call("read_media_file", &json!({ "path": uri("caf%E9") }));
+        assert_eq!(read["content"][0]["resource"]["blob"], "Y2Fm6Q==", "{read}");
+    }
+    let moved = json!({ "source": uri("caf%E8"), "destination": "names/cafe" });
+    agent.call("move_file", &moved);
+    let read = agent.call("read_media_file", &json!({ "path": "names/cafe" }));
+    assert_eq!(read["content"][0]["resource"]["blob"], "Y2Fm6A==", "{read}");
+    let read = json!({ "path": format!("names/{forged}") });
+    assert_eq!(text(&agent.call("read_text_file", &read)), forged);
+}
+
+#[test]
+fn a_file_is_sent_once() {
+    let folder = folder();
+    fs::write(folder.path().join("long"), "needle ".repeat(100_000)).expect("it is ours");
+    let mut agent = at(folder.path(), &[]);
+    for (tool, arguments) in [
+        ("read_text_file", json!({ "path": "long" })),
+        ("read_multiple_files", json!({ "paths": ["long"] })),
+    ] {
+        let answer = agent.call(tool, &arguments).to_string();
+        assert_eq!(answer.matches("needle").count(), 100_000);
+    }
+}
+
+#[test]
+fn a_call_that_is_too_long_is_answered() {
+    let folder = folder();
+    let mut agent = at(folder.path(), &[]);
+    let call = |length: usize| json!({ "path": "a", "content": "x".repeat(length) });
+    let params = json!({ "name": "write_file", "arguments": call(17 << 20) });
+    let id = agent.ask("tools/call", &params);
+    let error = agent.error(id);
+    assert_eq!(error["code"], -32600, "{error}");
+    let text = error["message"].as_str().expect("text");
+    assert!(text.contains("longer than 16777216 bytes"), "{text}");
+    assert!(!folder.path().join("a").exists());
+    // The twin, and the next call.
+    agent.structured("write_file", &call(15 << 20));
+    let no_name = agent.ask("tools/call", &json!({ "arguments": {} }));
+    let error = agent.error(no_name);
+    assert_eq!(error["code"], -32602, "{error}");
+    assert!(
+        error["message"].as_str().expect("text").contains("`name`"),
+        "{error}"
+    );
+    for params in [
+        json!({ "name": 7 }),
+        json!({ "name": "list", "arguments": 1 }),
+    ] {
+        let wrong = agent.ask("tools/call", &params);
+        assert_eq!(agent.error(wrong)["code"], -32602, "{params}");
+    }
+    let unknown = agent.ask("tools/shout", &json!({}));
+    assert_eq!(agent.error(unknown)["code"], -32601);
+}
