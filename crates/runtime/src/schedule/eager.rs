@@ -2,9 +2,9 @@
 //!
 //! A thread that sleeps is woken through the kernel, which takes longer than most answers. So a
 //! dispatcher that was just asked by another runtime looks for more for about as long as a wake-up
-//! takes, and one who asks an actor of another runtime looks for the answer for a moment. Where that
-//! is in vain, the next waits sleep at once, twice as many each time. Nobody else looks: an idle
-//! system sleeps, and one that is only told does not keep its runtime from its sockets.
+//! takes, and one who asks an actor of another runtime looks for the answer for a moment. Where
+//! that is in vain, the next waits sleep at once, twice as many each time. Nobody else looks: an
+//! idle system sleeps, and one that is only told does not keep its runtime from its sockets.
 
 use std::cell::Cell;
 use std::hint;
