@@ -193,15 +193,15 @@ const WEAKENINGS: &[Weakening] = &[
         name: "what is queued wakes the dispatcher",
         file: "schedule/pool/seat.rs",
         from: "        self.note(&queue);
-        let parked = mem::take(&mut queue.parked);",
+        let parked = self.parked.load(Ordering::Relaxed);",
         to: "        self.note(&queue);
         let parked = false;",
     },
     Weakening {
         name: "a dispatcher looks for an order before it parks",
         file: "schedule/pool/seat.rs",
-        from: "if self.order.load(Ordering::Relaxed) == 0 {",
-        to: "if self.order.load(Ordering::Relaxed) < usize::MAX {",
+        from: "if self.order.load(Ordering::Relaxed) != 0 {",
+        to: "if self.order.load(Ordering::Relaxed) == usize::MAX {",
     },
     Weakening {
         name: "who is sent to another is called",

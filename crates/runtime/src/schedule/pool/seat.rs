@@ -45,6 +45,10 @@ pub(super) struct Seat {
     /// The last beat in which it let all other work go before; only the dispatcher looks at it.
     paused: AtomicU32,
     queue: Lock<Queue>,
+    /// Whether the dispatcher waits to be woken; set under the lock of the queue. It is the
+    /// dispatcher that ends it: of those who wake it, one may be held up for long half way, such as
+    /// a thread of low priority, and then the next does it.
+    parked: AtomicBool,
     /// Wakes the dispatcher's task.
     waker: OnceLock<Waker>,
     /// Grows with every actor that is run; what holds a worker does not let it grow.
@@ -62,8 +66,6 @@ struct Queue {
     ready: VecDeque<Ready>,
     /// Those whose last turn was ended by the beat, with more to do: they come after the others.
     bulk: VecDeque<Ready>,
-    /// Whether the dispatcher waits to be woken.
-    parked: bool,
     /// The luck of those looks for more that it may be asked.
     luck: Luck,
 }
@@ -97,6 +99,7 @@ impl Seat {
             owed: AtomicBool::new(false),
             paused: AtomicU32::new(0),
             queue: Lock::new(Queue::default()),
+            parked: AtomicBool::new(false),
             waker: OnceLock::new(),
             turns: AtomicU64::new(0),
             busy: AtomicBool::new(false),
@@ -142,7 +145,7 @@ impl Seat {
         let mut queue = self.queue.lock();
         queue.ready.push_back(ready);
         self.note(&queue);
-        let parked = mem::take(&mut queue.parked);
+        let parked = self.parked.load(Ordering::Relaxed);
         drop(queue);
         if parked {
             self.wake();
@@ -151,7 +154,9 @@ impl Seat {
 
     /// Wakes the dispatcher, if it is parked.
     pub(super) fn call(&self) {
-        let parked = mem::take(&mut self.queue.lock().parked);
+        let queue = self.queue.lock();
+        let parked = self.parked.load(Ordering::Relaxed);
+        drop(queue);
         if parked {
             self.wake();
         }
@@ -178,7 +183,7 @@ impl Seat {
         Look {
             turns: self.turns.load(Ordering::Relaxed),
             waiting: queue.ready.len() + queue.bulk.len() + usize::from(self.next.is_full()),
-            parked: queue.parked,
+            parked: self.parked.load(Ordering::Relaxed),
             busy: self.busy.load(Ordering::Relaxed),
         }
     }
@@ -272,6 +277,7 @@ impl Seat {
     ) -> Poll<()> {
         // A dispatcher is one task for all its life, and so has one waker.
         self.waker.get_or_init(|| cx.waker().clone());
+        self.parked.store(false, Ordering::Relaxed);
         let (mut left, mut since) = (STRIDE, None::<Instant>);
         let mut beat = pulse::now();
         let mut owed = self.owed.load(Ordering::Relaxed);
@@ -359,7 +365,7 @@ impl Seat {
             self.queue.lock().luck.end(found);
             return None;
         }
-        queue.parked = true;
+        self.parked.store(true, Ordering::Relaxed);
         Some(Poll::Pending)
     }
 
