@@ -295,7 +295,9 @@ fn tools_of_an_agent_refuse_with_the_rule() {
     let expected = [
         "places changed: 1",
         "`../../etc/passwd` leaves the root (rule: outside)",
-        "`large` would take more octets than the quota leaves (rule: octets)",
+        "`large` needs 2000000 more bytes, but 14 of the 1000000 that may be added below this \
+         directory are used: delete what is not needed, or raise `octets` in its [[tools.files]], \
+         or with --limit octets=N (rule: octets)",
         "found in plan.txt",
         "refused: 1",
     ];
