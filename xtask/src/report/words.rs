@@ -158,7 +158,10 @@ pub(super) const IDS: &[(&str, &str)] = &[
     (
         "ask_other_worker",
         "the same as `ask`, of an actor on another worker: asking task and actor run on two \
-         runtimes of one worker each, so every question and every answer crosses over",
+         runtimes of one worker each, so every question and every answer crosses over. With \
+         `strowger` the one who asks looks for the answer for up to 4 us before it sleeps, and the \
+         actor's thread for the next question for up to 80 us; the others sleep at once, and every \
+         wake-up goes through the kernel",
     ),
     ("file_read_100", "a file of 100 octets is read whole"),
     ("file_read_10k", "one of 10 000 octets"),
