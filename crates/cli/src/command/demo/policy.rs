@@ -29,9 +29,10 @@ pub(super) fn configure(config: &mut Config) {
     let mut section = ComponentSection::new(format!("{NAME}.toml").into());
     section.embedded = Some(QOS_CAP);
     config.component.push(section);
-    // Sessions wait for it: on a machine that is busy with other programs it must not come after
-    // them, as a component that computes for its own ends does.
-    config.components.nice = 0;
+    // Sessions wait for it: on a machine that is busy with other programs it must have more than
+    // the hundredth of a processor that a component of the lowest priority gets there. At the
+    // node's own priority components that compute all the time would delay the node.
+    config.components.nice = 10;
     let policy = &mut config.n4.policy;
     policy.kind = PolicyKind::Component;
     policy.component = Some(NAME.to_owned());
