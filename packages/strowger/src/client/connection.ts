@@ -1,6 +1,7 @@
 import { type Clock } from "../clock.js";
 import { asMessageError, MessageError } from "../error.js";
 import { Ring } from "../ring.js";
+import { checkDeadline, checkPause } from "../span.js";
 import { Alarm, TimerWheel } from "../wheel.js";
 import { type Dial, type Place, shownPlace } from "./line.js";
 import type { Outgoing } from "./outgoing.js";
@@ -61,6 +62,10 @@ export class Connection {
   #why = new MessageError("failed", "not connected yet", { retryable: true });
 
   constructor(place: Place, options: ConnectOptions, around: Surroundings) {
+    checkDeadline("deadlineMs", options.deadlineMs);
+    checkDeadline("helloMs", options.helloMs);
+    checkPause("backoff.initialMs", options.backoff?.initialMs);
+    checkPause("backoff.maxMs", options.backoff?.maxMs);
     this.#place = place;
     this.#options = options;
     this.#around = around;
