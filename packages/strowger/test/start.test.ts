@@ -24,7 +24,7 @@ test("a program that is no node is told apart", async () => {
 
 test("nobody at a place is an error that names it", async () => {
   await assert.rejects(connect("/nowhere/gateway.sock"), {
-    code: "failed",
+    code: "unreachable",
     message: /no node at \/nowhere\/gateway\.sock: .*ENOENT/,
   });
   for (const where of ["", "http://localhost", "tcp://localhost", "tcp://me:secret@localhost:1"]) {

@@ -44,7 +44,7 @@ export async function start(options: StartOptions): Promise<StartedNode> {
     if (options.socket === undefined) {
       // Nobody else knows the socket: there is nothing to wait for, and no reason to stay alive.
       void life.exited.then((how) => {
-        connection.close(new MessageError("failed", `the node ended with ${how}`));
+        connection.close(new MessageError("unreachable", `the node ended with ${how}`));
       });
     }
     return started(node, child, life, { binary, socket, announcement });

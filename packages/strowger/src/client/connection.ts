@@ -59,7 +59,7 @@ export class Connection {
   #alarm: Alarm | undefined;
   #opened = pledge();
   /** Why there is no connection. */
-  #why = new MessageError("failed", "not connected yet", { retryable: true });
+  #why = new MessageError("unreachable", "not connected yet");
 
   constructor(place: Place, options: ConnectOptions, around: Surroundings) {
     checkDeadline("deadlineMs", options.deadlineMs);
@@ -233,7 +233,7 @@ export class Connection {
   /** Tries again after a pause; each is longer than the one before, until the node answers. */
   #failed(error: MessageError): void {
     const text = `no connection to ${shownPlace(this.#place)}: ${error.message}`;
-    this.#why = new MessageError("failed", text, { retryable: true, cause: error });
+    this.#why = new MessageError("unreachable", text, { cause: error });
     const isHopeless = error.code === "refused" || error.code === "protocol";
     if (isHopeless || this.#options.whileLost === "fail") this.#failWaiting(this.#why);
     const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 50, maxMs: 5000 };

@@ -41,8 +41,8 @@ export interface RemoteNode {
 /**
  * Connects to a running node: a path of its socket, `tcp://HOST:PORT` or `ws://HOST:PORT`.
  *
- * When the connection is lost, what is pending ends with `failed`, streams as well; it connects
- * again, as often as it takes.
+ * When the connection is lost, what is pending ends with `lost`, streams as well, or with
+ * `unreachable` if it had not left; it connects again, as often as it takes.
  *
  * @example
  * const node = await connect("/run/strowger/gateway.sock");
