@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
 use strowger_tools::{
-    AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, CodeUsage, Execute,
-    Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
+    AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeLimits, CodeMessage, CodeSpec,
+    CodeUsage, Execute, Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
 };
 use strowger_wasm::{Host, HostLimits};
 
@@ -349,6 +349,40 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
     let deep = format!("{deep}; try {{ fns.echo(deep) }} catch (error) {{ error.message }}");
     let why = office.value(Execute::new(deep).with_functions(echo)).await;
     assert!(why.as_str().is_some_and(|why| why.contains("127")), "{why}");
+}
+
+#[test]
+fn the_page_has_the_limits_that_hold() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/code.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let limits = CodeLimits::default();
+    let span = |span: Duration| format!("{}s", span.as_secs_f64());
+    let size = |octets: usize| match octets.trailing_zeros() {
+        20.. => format!("{} MiB", octets >> 20),
+        _ => format!("{} KiB", octets >> 10),
+    };
+    let stack = usize::try_from(limits.stack).expect("it is small");
+    for (name, default) in [
+        ("time", span(limits.time)),
+        ("deadline", span(limits.deadline)),
+        ("memory", size(limits.memory)),
+        ("stack", size(stack)),
+        (
+            "jobs",
+            format!("{} {:03}", limits.jobs / 1000, limits.jobs % 1000),
+        ),
+        ("output", size(limits.output)),
+        ("result", size(limits.result)),
+        ("calls", limits.calls.to_string()),
+        ("source", size(limits.source)),
+    ] {
+        let row = format!("| `{name}` | {default} |");
+        assert!(page.contains(&row), "docs/code.md has no {row}");
+    }
+    for limit in CodeLimit::ALL {
+        let row = format!("| `{}` | ", limit.name());
+        assert!(page.contains(&row), "docs/code.md has no {row}");
+    }
 }
 
 #[tokio::test]
