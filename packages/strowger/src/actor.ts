@@ -555,7 +555,7 @@ function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<
     && (Symbol.asyncIterator in value || Symbol.iterator in value);
 }
 
-/** Items that are made while they are read: no list or map, which is an answer as any other. */
+/** Items that are made while they are read: no list or map, which is an answer. */
 function isStream(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
   if (!isIterable(value)) return false;
   return Symbol.asyncIterator in value || ("next" in value && typeof value.next === "function");

@@ -65,7 +65,7 @@ test("a text is no deadline", async () => {
   await assert.rejects(asked, { code: "bad-request", message: /deadlineMs is "5000"/ });
 });
 
-test("deadlines of a system, a connection and a node are refused where they are given", async () => {
+test("deadlines of a system, connection and node are refused where they are given", async () => {
   for (const ms of WRONG) {
     const wrong = { code: "bad-request", message: /Ms is / };
     assert.throws(() => new ActorSystem({ deadlineMs: ms }), wrong);

@@ -145,7 +145,8 @@ test("the README names no package that does not exist, and links to nothing besi
     for (const [, inline, named] of links) {
       const link = inline ?? named ?? "";
       const place = /^https:\/\/github\.com\/strowger\/strowger\/blob\/main\/(.*)$/.exec(link)?.[1];
-      const isThere = place === undefined ? files.has(link) : existsSync(join(root, "../..", place));
+      const isThere =
+        place === undefined ? files.has(link) : existsSync(join(root, "../..", place));
       assert.ok(isThere, `${file} links to ${link}, which is not there`);
     }
   }
@@ -167,6 +168,23 @@ test("the least TypeScript that is stated compiles what uses each entry of the p
       ["--types", "node", "--typeRoots", join(root, "node_modules/@types"), "--lib", "es2022"],
       ["--lib", "es2022,dom"],
     ]) run("node", [tsc, ...FLAGS, ...types, "--noEmit", "all.ts"], project);
+  });
+});
+
+test("each example of the README compiles, with the least TypeScript and with ours", () => {
+  inFreshProject((project) => {
+    const readme = readFileSync(join(root, "README.md"), "utf8");
+    const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code ?? "");
+    assert.ok(examples.length >= 4, `${examples.length} examples`);
+    const files = examples.map((code, n) => {
+      writeFileSync(join(project, `example${n}.ts`), code);
+      return `example${n}.ts`;
+    });
+    const types = ["--types", "node", "--typeRoots", join(root, "node_modules/@types")];
+    for (const compiler of ["typescript-minimum", "typescript"]) {
+      const tsc = join(root, "node_modules", compiler, "bin/tsc");
+      run("node", [tsc, ...FLAGS, ...types, "--noEmit", ...files], project);
+    }
   });
 });
 

@@ -334,7 +334,9 @@ function endOf(error: MessageError, hasLeft: boolean): MessageError {
   // It ended because this side wanted it to.
   if (error.code === "cancelled") return error;
   const why = error.code === "lost" ? error.message : `${LOST}: ${error.message}`;
-  if (!hasLeft) return new MessageError("unreachable", `${why}; this had not left`, { cause: error });
+  if (!hasLeft) {
+    return new MessageError("unreachable", `${why}; this had not left`, { cause: error });
+  }
   // Whoever was asked may have handled it: the code says that there is no telling.
   return error.code === "lost" ? error : new MessageError("lost", why, { cause: error });
 }
