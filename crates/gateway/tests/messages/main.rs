@@ -429,7 +429,7 @@ async fn a_stream_ends_without_credit_for_its_end() {
     let done = raw.next().await.expect("an end");
     assert_eq!((done.kind, done.content), (Kind::Done, Content::None));
     let mut call = Frame::new(Kind::Call, 2);
-    call.target = 1;
+    (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({"to": 0}))).await;
     assert_eq!(raw.next().await.expect("an end").kind, Kind::Done);
 }
