@@ -4,7 +4,7 @@
 mod agents;
 pub(crate) mod code;
 pub(crate) mod components;
-mod doors;
+pub(crate) mod doors;
 mod logs;
 mod n4;
 mod policy;

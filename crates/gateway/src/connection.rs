@@ -41,7 +41,7 @@ use self::terms::Gone;
 pub(crate) use self::terms::{ConnectionArgs, Guest, Octets, Terms};
 use self::wire::Gate;
 pub(crate) use self::wire::full;
-use crate::connection::call::{Call, CallArgs, Run};
+use crate::connection::call::{Call, CallArgs, Run, unasked};
 use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
 use crate::method::Methods;
@@ -289,6 +289,9 @@ impl Connection {
                     *entry = Some(cx.system().entry(address, kind)?);
                 }
                 match entry.clone() {
+                    Some(entry) if is_asked(&frame) && entry.pattern() == Pattern::Stream => {
+                        Err(unasked(kind))
+                    }
                     Some(entry) => self.message(frame, &entry, cx),
                     None => Ok(()),
                 }
@@ -450,6 +453,7 @@ impl Connection {
             payload: frame.into_payload(),
             methods: Arc::clone(&self.methods),
             deadline,
+            reads,
             desk: Arc::clone(&self.desk),
         };
         match cx.spawn::<Call>(id.to_string(), args) {
@@ -536,6 +540,11 @@ impl Connection {
             actor.kill();
         }
     }
+}
+
+/// Returns `true` for a call that expects one answer: whoever reads items gives credit with it.
+fn is_asked(frame: &Frame) -> bool {
+    frame.kind == Kind::Call && frame.credit == 0
 }
 
 fn unread() -> Fault {

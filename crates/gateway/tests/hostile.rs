@@ -289,6 +289,17 @@ async fn rows_come_for_credit_only() {
 }
 
 #[tokio::test]
+async fn rows_that_nobody_takes_are_a_bad_request() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "endless").await;
+    raw.call(1, 1).await;
+    let (id, code, message) = raw.error().await;
+    assert_eq!((id, code.as_str()), (1, "bad-request"));
+    assert!(message.contains("endless is a stream"), "{message}");
+}
+
+#[tokio::test]
 async fn a_client_that_reads_nothing_is_cut_off() {
     let node = node(|limits| limits.stall = Duration::from_millis(50)).await;
     let mut raw = node.raw().await;

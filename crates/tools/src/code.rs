@@ -15,6 +15,7 @@ mod caller;
 mod door;
 mod error;
 mod functions;
+mod json;
 mod message;
 pub(crate) mod run;
 pub(crate) mod sandbox;

@@ -19,7 +19,8 @@ import type {
 } from "./protocol.js";
 import type { Runnable } from "./scheduler.js";
 import type { Shared } from "./shared.js";
-import { ActorStream } from "./stream.js";
+import { notDeadline } from "./span.js";
+import { ActorStream, leaveItems } from "./stream.js";
 
 type AnyActor = {
   readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
@@ -115,8 +116,10 @@ export class Cell extends Mailbox implements Runnable {
     const shared = this.#shared;
     const deadlineMs = options?.deadlineMs ?? shared.deadlineMs;
     const question = new Question(type, payload, message, shared.wheel, deadlineMs);
+    const wrong = notDeadline("deadlineMs", deadlineMs);
+    if (wrong !== undefined) question.refuse(wrong);
     if (shared.isSampled()) question.askedAt = shared.clock.now();
-    if (options?.signal !== undefined) question.listen(options.signal);
+    if (options?.signal !== undefined && !question.isOver) question.listen(options.signal);
     if (!question.isOver) void this.#send(question, options?.signal);
     return question.promise;
   }
@@ -130,8 +133,10 @@ export class Cell extends Mailbox implements Runnable {
     const { wheel } = this.#shared;
     const stream = new ActorStream(options?.window ?? 64, wheel);
     const subscription = new Subscription(type, payload, message, stream);
-    if (options?.deadlineMs !== undefined) wheel.add(stream, options.deadlineMs);
-    if (options?.signal !== undefined) {
+    const wrong = notDeadline("deadlineMs", options?.deadlineMs);
+    if (wrong !== undefined) stream.end(wrong);
+    else if (options?.deadlineMs !== undefined) wheel.add(stream, options.deadlineMs);
+    if (options?.signal !== undefined && !stream.isEnded) {
       stream.forget = onAbort(options.signal, () => stream.end(cancelled(type)));
     }
     if (!subscription.isOver) void this.#send(subscription, options?.signal);
@@ -243,6 +248,7 @@ export class Cell extends Mailbox implements Runnable {
   #done(delivery: Delivery, result: unknown): void {
     this.#handled += 1;
     if (delivery instanceof Subscription) this.#serve(delivery, result);
+    else if (delivery instanceof Question && isStream(result)) refuseStream(delivery, result);
     else delivery.answer(result);
     if (delivery instanceof Question && delivery.askedAt >= 0) {
       this.#shared.asked(delivery.askedAt);
@@ -547,4 +553,21 @@ function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
 function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
   return typeof value === "object" && value !== null
     && (Symbol.asyncIterator in value || Symbol.iterator in value);
+}
+
+/** Items that are made while they are read: no list or map, which is an answer. */
+function isStream(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+  if (!isIterable(value)) return false;
+  return Symbol.asyncIterator in value || ("next" in value && typeof value.next === "function");
+}
+
+/** Says to who asked that it is a stream, and to its producer that nobody reads. */
+function refuseStream(
+  question: Question,
+  items: AsyncIterable<unknown> | Iterable<unknown>,
+): void {
+  const { type } = question;
+  question.refuse(badRequest(`${type} is a stream: it is read with stream(${JSON.stringify(type)}),`
+    + " not asked"));
+  leaveItems(items);
 }

@@ -22,9 +22,17 @@ const CODES = [
   "failed",
   "protocol",
   "idle",
+  "unreachable",
+  "lost",
 ] as const;
 
-const RETRYABLE: ReadonlySet<string> = new Set(["full", "deadline", "idle"]);
+const RETRYABLE: ReadonlySet<string> = new Set([
+  "full",
+  "deadline",
+  "idle",
+  "unreachable",
+  "lost",
+]);
 
 /** What {@link MessageError} takes besides code and message. */
 export interface ErrorOptions {

@@ -32,6 +32,10 @@ export type PayloadOf<E> = E extends { readonly payload: infer T } ? T : undefin
 export type ReplyOf<E> = E extends { readonly reply: infer T } ? T : void;
 export type ItemOf<E> = E extends { readonly item: infer T } ? T : never;
 type Name<P> = keyof P & string;
+/** Streams are not asked, unless the names are not known: then nobody knows which they are. */
+type AskName<P> = string extends keyof P
+  ? Name<P>
+  : { [K in Name<P>]: P[K] extends { readonly item: unknown } ? never : K }[Name<P>];
 type StreamName<P> = {
   [K in Name<P>]: P[K] extends { readonly item: unknown } ? K : never;
 }[Name<P>];
@@ -47,7 +51,10 @@ export interface TellOptions {
 
 /** How a question is asked. */
 export interface AskOptions {
-  /** Milliseconds until the answer has to be here; the system's `deadlineMs` if not given. */
+  /**
+   * Milliseconds until the answer has to be here, more than 0 and at most 2^32 - 1; the system's
+   * `deadlineMs` if not given.
+   */
   readonly deadlineMs?: number;
   /** Cancels: the answer is dropped, and the handler's signal is aborted. */
   readonly signal?: AbortSignal;
@@ -57,7 +64,10 @@ export interface AskOptions {
 export interface StreamOptions {
   /** Items that may wait for the reader; 64 if not given. */
   readonly window?: number;
-  /** Milliseconds until the end has to be here; no limit if not given. */
+  /**
+   * Milliseconds until the end has to be here, more than 0 and at most 2^32 - 1; no limit if not
+   * given.
+   */
   readonly deadlineMs?: number;
   /** Ends the stream with `cancelled`. */
   readonly signal?: AbortSignal;
@@ -79,9 +89,9 @@ export interface ActorRef<P> {
    * Queues a message and waits for its answer.
    *
    * Rejects with a MessageError: `unknown-target`, `bad-request`, `full`, `deadline`, `cancelled`,
-   * `failed`, or what the handler threw.
+   * `failed`, or what the handler threw. A stream is no question: `bad-request`.
    */
-  ask<K extends Name<P>>(type: K, ...rest: Rest<P[K], AskOptions>): Promise<ReplyOf<P[K]>>;
+  ask<K extends AskName<P>>(type: K, ...rest: Rest<P[K], AskOptions>): Promise<ReplyOf<P[K]>>;
 
   /** Asks for items, which come as fast as they are read. One loop can read them. */
   stream<K extends StreamName<P>>(

@@ -6,6 +6,7 @@ import { type ErrorCode, MessageError, stackless } from "./error.js";
 import { Histogram } from "./histogram.js";
 import type { DeadLetter, SpawnOptions } from "./protocol.js";
 import { Scheduler } from "./scheduler.js";
+import { checkPause } from "./span.js";
 import { Topic } from "./topic.js";
 import { Alarm, TimerWheel } from "./wheel.js";
 
@@ -45,6 +46,7 @@ export class Shared {
     parent: Cell | undefined,
   ): Cell {
     address(path);
+    checkTimes(options);
     if (this.isClosed) throw new MessageError("refused", "the system is shut down");
     if (this.cells.has(path)) {
       throw new MessageError("refused", `there is an actor at ${path} already`);
@@ -100,4 +102,12 @@ export class Shared {
       undo();
     }
   }
+}
+
+/** Refuses times that would keep an actor from ending, or from beginning anew. */
+function checkTimes({ shutdownMs, backoff, intensity }: SpawnOptions): void {
+  checkPause("shutdownMs", shutdownMs);
+  checkPause("backoff.initialMs", backoff?.initialMs);
+  checkPause("backoff.maxMs", backoff?.maxMs);
+  checkPause("intensity.withinMs", intensity?.withinMs);
 }

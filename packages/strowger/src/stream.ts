@@ -132,9 +132,7 @@ export class ActorStream extends ItemReader {
 
   /** Takes items from here while there is credit. */
   start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
-    const source =
-      Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
-    this.#source = source;
+    this.#source = iteratorOf(items);
     if (this.isEnded) this.leave();
     else this.#pump();
   }
@@ -149,9 +147,7 @@ export class ActorStream extends ItemReader {
     if (this.#isPumping) return;
     const source = this.#source;
     this.#source = undefined;
-    if (source?.return === undefined) return;
-    // The reader has gone: what the producer says on its way out has nobody to go to.
-    Promise.resolve(source.return()).catch(() => {});
+    if (source !== undefined) leave(source);
   }
 
   #pump(): void {
@@ -191,4 +187,25 @@ export class ActorStream extends ItemReader {
       this.#pump();
     }
   }
+}
+
+/** Lets go of items of which none was read. */
+export function leaveItems(items: AsyncIterable<unknown> | Iterable<unknown>): void {
+  try {
+    leave(iteratorOf(items));
+  } catch {
+    // As below: nobody is there who could be told.
+  }
+}
+
+function leave(source: AsyncIterator<unknown> | Iterator<unknown>): void {
+  if (source.return === undefined) return;
+  // The reader has gone: what the producer says on its way out has nobody to go to.
+  Promise.resolve(source.return()).catch(() => {});
+}
+
+function iteratorOf(
+  items: AsyncIterable<unknown> | Iterable<unknown>,
+): AsyncIterator<unknown> | Iterator<unknown> {
+  return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }

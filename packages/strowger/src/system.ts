@@ -12,6 +12,7 @@ import type {
 } from "./protocol.js";
 import { Router } from "./router.js";
 import { Shared, type Trouble } from "./shared.js";
+import { checkDeadline } from "./span.js";
 import { Topic } from "./topic.js";
 
 /** How a system is made. */
@@ -53,7 +54,9 @@ export class ActorSystem {
   /** What was thrown while actors ended. */
   readonly troubles: Topic<Trouble>;
 
+  /** @throws MessageError `bad-request` if `deadlineMs` is no deadline. */
   constructor(options: SystemOptions = {}) {
+    checkDeadline("deadlineMs", options.deadlineMs);
     this.#shared = new Shared(options.clock ?? systemClock, options.deadlineMs ?? 5000);
     this.router = new Router(this.#shared);
     this.deadLetters = this.#shared.deadLetters;
@@ -63,7 +66,8 @@ export class ActorSystem {
   /**
    * Starts an actor at a path. `make` is called at once, and again for each restart.
    *
-   * @throws MessageError `refused` if there is one already, `bad-request` if the path is none.
+   * @throws MessageError `refused` if there is one already, `bad-request` if the path is none or a
+   * time of its options would never end.
    */
   spawn<P extends Protocol<P>>(
     path: string,

@@ -109,14 +109,28 @@ test("names that the node has no room for take the place of those unused for lon
   assert.equal(called.join(""), "abacabc");
 });
 
-test("what is pending ends with failed when the connection is lost, streams as well", async () => {
+test("what is pending ends with lost when the connection is lost, streams as well", async () => {
   const { peer, actor } = await setup(silent);
-  const asked = assert.rejects(actor.ask("echo", 1), { code: "failed", message: /cable was cut/ });
-  const told = assert.rejects(actor.tell("note", 1), { code: "failed" });
-  const read = assert.rejects(actor.stream("items").next(), { code: "failed" });
+  const asked = assert.rejects(actor.ask("echo", 1), { code: "lost", message: /cable was cut/ });
+  const told = assert.rejects(actor.tell("note", 1), { code: "lost" });
+  const read = assert.rejects(actor.stream("items").next(), { code: "lost" });
   await peer.clock.settle();
   peer.line.lose();
   await Promise.all([asked, told, read]);
+});
+
+test("the code says whether a call had left when its connection was lost", async () => {
+  const { peer, actor } = await setup(silent);
+  const left = assert.rejects(actor.ask("echo", 1), { code: "lost", retryable: true });
+  await peer.clock.settle();
+  const unsent = [actor.ask("echo", 2), actor.tell("note", 2), actor.stream("items").next()];
+  peer.line.lose();
+  await left;
+  for (const each of unsent) {
+    await assert.rejects(each, { code: "unreachable", retryable: true, message: /cable was cut/ });
+  }
+  const ids = peer.lines.flatMap((line) => line.all("call")).map(({ frame }) => frame.id);
+  assert.deepEqual(ids, [1]);
 });
 
 test("calls wait for the next connection, which binds its names anew", async () => {
@@ -147,7 +161,7 @@ test("calls fail at once while there is no connection, if that is the wish", asy
   const { peer, actor } = await setup(echo, { whileLost: "fail" });
   peer.line.lose();
   await assert.rejects(actor.ask("echo", 1), {
-    code: "failed",
+    code: "unreachable",
     retryable: true,
     message: "no connection to /peer: the connection was lost: the cable was cut",
   });
@@ -262,7 +276,7 @@ for (const [what, say] of [
 ] as const) {
   test(`${what} ends the connection, not the client`, async () => {
     const { peer, actor } = await setup(silent);
-    const asked = assert.rejects(actor.ask("echo", 1), { code: "failed" });
+    const asked = assert.rejects(actor.ask("echo", 1), { code: "lost" });
     await peer.clock.settle();
     peer.line.say(say);
     await asked;
@@ -275,7 +289,7 @@ for (const [what, say] of [
 
 test("an answer that is not what it says ends the connection", async () => {
   const { peer, actor } = await setup(silent);
-  const asked = assert.rejects(actor.ask("echo", 1), { code: "failed", message: /no json/ });
+  const asked = assert.rejects(actor.ask("echo", 1), { code: "lost", message: /no json/ });
   await peer.clock.settle();
   const octets = new Uint8Array(25);
   octets.set([0, 0, 0, 1, 5, 1, 0, 0, 0, 0, 0, 1]);
@@ -342,7 +356,7 @@ test("a node that has no room says so", async () => {
 test("nobody at the place is an error at once", async () => {
   const peer = new Peer(echo);
   peer.isDown = true;
-  await assert.rejects(peer.connect(), { code: "failed", message: /nobody listens/ });
+  await assert.rejects(peer.connect(), { code: "unreachable", message: /nobody listens/ });
 });
 
 test("a token goes before all else, and connect waits until it was taken", async () => {

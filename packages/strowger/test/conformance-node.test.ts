@@ -61,13 +61,13 @@ for (const { name, run } of suite) {
     assert.equal((await items.next()).value, 0);
     // It gets no further than its first answer, as there is none.
     process.kill(first.pid, "SIGSTOP");
-    const asked = assert.rejects(world.actor.ask("echo", 1), { code: "failed" });
+    const asked = assert.rejects(world.actor.ask("echo", 1), { code: "lost" });
     const failed = assert.rejects(run(world));
     process.kill(first.pid, "SIGKILL");
     await Promise.all([asked, failed]);
     await assert.rejects(async () => {
       for await (const _ of items);
-    }, { code: "failed" });
+    }, { code: "lost" });
     assert.equal(await first.exited, "SIGKILL");
 
     await using second = await start(socket);

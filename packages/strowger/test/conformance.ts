@@ -133,6 +133,15 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "an ask of a stream is a bad request",
+    async run({ actor, untyped, path }) {
+      const numbers = { from: 0, to: null };
+      const asked = untyped(path).ask("numbers", numbers, { deadlineMs: LONG });
+      await assert.rejects(asked, { code: "bad-request", message: /numbers .*stream/ });
+      await eventually(async () => (await actor.ask("active")) === 0);
+    },
+  },
+  {
     name: "an error keeps its code, message, and details",
     async run({ actor }) {
       for (const code of CODES) {

@@ -24,7 +24,7 @@ test("killing a node fails what is pending, and nothing hangs", how, async () =>
   const pending = [
     actor.ask("wait", { ms: 60_000 }, { deadlineMs: 60_000 }),
     actor.ask("echo", 1, { deadlineMs: 60_000 }),
-  ].map((asked) => assert.rejects(asked, { code: "failed" }));
+  ].map((asked) => assert.rejects(asked, { code: "lost" }));
   // The questions are on their way before it is killed.
   await node.actor<Program>("conformance/small").ask("echo", 1);
   process.kill(node.pid, "SIGKILL");
@@ -32,9 +32,9 @@ test("killing a node fails what is pending, and nothing hangs", how, async () =>
   // What came before can still be read.
   await assert.rejects(async () => {
     for await (const _ of items);
-  }, { code: "failed" });
+  }, { code: "lost" });
   assert.equal(await node.exited, "SIGKILL");
-  const ended = { code: "failed", message: "the node ended with SIGKILL" };
+  const ended = { code: "unreachable", message: "the node ended with SIGKILL" };
   await assert.rejects(actor.ask("echo", 1, { deadlineMs: 60_000 }), ended);
   assert.equal(node.state, "closed");
 });

@@ -127,7 +127,7 @@ export class Peer {
 
   readonly dial: Dial = (_place, events) => {
     if (this.isDown) {
-      return Promise.reject(new MessageError("failed", "nobody listens", { retryable: true }));
+      return Promise.reject(new MessageError("unreachable", "nobody listens"));
     }
     const line = new PeerLine(events, (frame, at) => this.serve(frame, at));
     this.lines.push(line);

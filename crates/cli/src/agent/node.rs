@@ -93,6 +93,10 @@ pub(crate) async fn call(control: &Path, method: &str, params: Value) -> Result<
 pub(super) fn told(error: ClientError) -> Fault {
     match error {
         ClientError::Fault(fault) => fault,
+        error @ ClientError::NoNode { .. } => Fault::new(Code::Unreachable, error.to_string()),
+        error @ (ClientError::Closed | ClientError::Io(_)) => {
+            Fault::new(Code::Lost, error.to_string())
+        }
         error => Fault::new(Code::Failed, error.to_string()),
     }
 }

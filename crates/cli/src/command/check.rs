@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use strowger_pfcp_node::{Durability, StoreConfig};
 
-use crate::compose::{components, tools};
+use crate::compose::{components, doors, tools};
 use crate::config::Config;
 use crate::exit::{Done, Failure};
 use crate::output::Output;
@@ -16,9 +16,11 @@ Examples:
   strowger check node.toml
   strowger init - | strowger check -
 
-Components are loaded, and so every import is held against what they are granted.
+Components are loaded, and so every import is held against what they are granted. Files of tokens
+are read.
 
-Exit code 2: the file cannot be used; standard error shows the place and what to do.";
+Exit code 2: the file cannot be used; standard error shows the place and what to do. Exit code 3: a
+file is missing.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     };
     let components = components::check(&config)?;
     let tools = tools::check(&config.tools)?;
+    doors::check(&config)?;
     let file = args.file.display().to_string();
     let listen = config.n4.listen.iter().map(ToString::to_string);
     let listen: Vec<String> = listen.collect();

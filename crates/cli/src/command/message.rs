@@ -22,7 +22,8 @@ PATH is an address, and the name of a message behind # or a space. Without a nam
 take one message that is told, or else one that is asked. Without JSON the message carries nothing;
 - reads standard input.
 
-Exit code 1: nobody is exposed there, or takes no such message.";
+Exit code 1: nobody is exposed there. Exit code 2: there is no such message, or it carries something
+else. Exit code 3: no node is there, or the message was refused.";
 
 const ASK_EXAMPLES: &str = "\
 Examples:
@@ -37,7 +38,8 @@ take one message that can be asked, or JSON has it as its \"type\". Without JSON
 nothing; - reads standard input. With --json the answer is one line; without it octets come as they
 are.
 
-Exit code 1: nobody is exposed there, or takes no such message.";
+Exit code 1: nobody is exposed there. Exit code 2: there is no such message, or it carries something
+else. Exit code 3: no node is there, or it answered with an error, or not in time.";
 
 const SUB_EXAMPLES: &str = "\
 Examples:
@@ -49,7 +51,8 @@ PATH is an address, and the name of a stream behind # or a space; without a name
 have one stream. Ends with the stream, after --max items, or with ctrl-c. With --json each item is
 one line.
 
-Exit code 1: nobody is exposed there, or has no such stream.";
+Exit code 1: nobody is exposed there. Exit code 2: there is no such stream, or it is asked for with
+something else. Exit code 3: no node is there, or the stream ended with an error.";
 
 /// To whom, and what.
 #[derive(Debug, clap::Args)]

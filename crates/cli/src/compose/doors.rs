@@ -9,7 +9,7 @@ use std::sync::Arc;
 use strowger::ActorSystem;
 use strowger_gateway::{Doors, DoorsSpec, Methods, OpenError};
 
-use crate::config::GatewaySection;
+use crate::config::{Config, GatewaySection};
 use crate::conformance;
 use crate::exit::{Done, Failure};
 
@@ -23,7 +23,7 @@ pub(super) async fn open(
         let started = conformance::start(system).await;
         started.map_err(|error| Failure::outside(error.to_string()))?;
     }
-    if section.socket.is_none() && section.tcp.is_none() && section.web.is_none() {
+    if !has_doors(section) {
         return Ok(None);
     }
     let mut spec = DoorsSpec::default();
@@ -46,6 +46,26 @@ pub(super) async fn open(
         }
     })?;
     Ok(Some(doors))
+}
+
+/// Returns `true` if the gateway has a door of its own.
+const fn has_doors(section: &GatewaySection) -> bool {
+    section.socket.is_some() || section.tcp.is_some() || section.web.is_some()
+}
+
+/// Reads the files of tokens as a node that starts with this configuration reads them.
+///
+/// # Errors
+/// When one is missing, others may use it, or what is in it is no token.
+pub(crate) fn check(config: &Config) -> Done {
+    let gateway = config.gateway.token_file.as_ref();
+    let agents = config.mcp.token_file.as_ref();
+    let files = gateway.filter(|_| has_doors(&config.gateway));
+    let files = files.into_iter().chain(agents.filter(|_| config.mcp.http));
+    for file in files {
+        token(file)?;
+    }
+    Ok(())
 }
 
 /// The fewest octets of a token.

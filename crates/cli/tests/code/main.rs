@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
 use strowger_tools::{
-    AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, CodeUsage, Execute,
-    Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
+    AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeLimits, CodeMessage, CodeSpec,
+    CodeUsage, Execute, Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
 };
 use strowger_wasm::{Host, HostLimits};
 
@@ -229,6 +229,11 @@ async fn types_are_taken_away() {
         matches!(&failed, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
         "{failed:?}"
     );
+    // The place is one of the code, not of the parser.
+    let Err(CodeError::Thrown(thrown)) = failed else {
+        unreachable!("it was looked at")
+    };
+    assert_eq!(thrown.place(), Some((1, 8)), "{thrown:?}");
     // A parser that nests as deeply as this ends the run, and no more.
     let deep = format!("let x = {}1", "(".repeat(100_000));
     let failed = office.run(Execute::new(deep).typescript()).await;
@@ -242,6 +247,142 @@ async fn types_are_taken_away() {
             .await,
         json!(1)
     );
+}
+
+#[tokio::test]
+async fn typescript_that_is_not_run_is_named() {
+    let office = Office::open(|_| {});
+    for (code, why, place) in [
+        (
+            "namespace A { export const x = 1 } 1",
+            "a namespace is not run",
+            (1, 1),
+        ),
+        (
+            "1;\n export module A.B { console.log(1) }",
+            "a namespace is not run",
+            (2, 9),
+        ),
+        ("@sealed class A {}", "decorators are not run", (1, 1)),
+        (
+            "class A {\n  @log() m() {} }",
+            "decorators are not run",
+            (2, 3),
+        ),
+    ] {
+        let failed = office.run(Execute::new(code).typescript()).await;
+        let Err(CodeError::Thrown(thrown)) = failed else {
+            panic!("{code}: {failed:?}")
+        };
+        assert_eq!(
+            (&*thrown.name, thrown.place()),
+            ("SyntaxError", Some(place)),
+            "{code}"
+        );
+        assert!(thrown.message.starts_with(why), "{thrown:?}");
+    }
+    for (code, value) in [
+        (
+            "declare namespace A { namespace B { const x: number } } 'a@b'",
+            json!("a@b"),
+        ),
+        ("declare module 'x' { const y: number } 1", json!(1)),
+        (
+            "const namespace = 1, module = { at: '@' }; [namespace, module.at]",
+            json!([1, "@"]),
+        ),
+    ] {
+        assert_eq!(
+            office.value(Execute::new(code).typescript()).await,
+            value,
+            "{code}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_given_names_its_cause() {
+    let office = Office::open(|_| {});
+    let half = "\u{fffd}";
+    for (code, value) in [
+        ("'😀 hello'.slice(0, 1)", json!(half)),
+        ("'😀 hello'.slice(1)", json!(format!("{half} hello"))),
+        (
+            "({ ['😀'[0]]: ['\\\\ud83d', '😀'] })",
+            json!({ half: ["\\ud83d", "😀"] }),
+        ),
+        ("undefined", Value::Null),
+        (
+            "let deep = 1; for (let i = 0; i < 127; i++) deep = [deep]; deep.length",
+            json!(1),
+        ),
+    ] {
+        assert_eq!(office.js(code).await, value, "{code}");
+    }
+    let deep = "let deep = 1; for (let i = 0; i < 500; i++) deep = [deep]; deep";
+    let failed = office
+        .run(Execute::new(deep))
+        .await
+        .expect_err("it is deep");
+    assert!(
+        matches!(&failed, CodeError::Value(why) if why.contains("127")),
+        "{failed:?}"
+    );
+    assert_eq!(failed.to_fault().to_json()["details"]["reason"], "value");
+    for (code, name) in [
+        ("const ring = []; ring.push(ring); ring", "TypeError"),
+        ("10n", "TypeError"),
+        (
+            "({ toJSON() { throw new RangeError('mine') } })",
+            "RangeError",
+        ),
+    ] {
+        let failed = office.run(Execute::new(code)).await.expect_err("it fails");
+        assert!(
+            matches!(&failed, CodeError::Thrown(t) if t.name == name),
+            "{code}: {failed:?}"
+        );
+    }
+    let echo = Functions::new().waiting("echo", |values| async move { Ok::<_, String>(values) });
+    let given = Execute::new("fns.echo('😀'[1])").with_functions(echo.clone());
+    assert_eq!(office.value(given).await, json!([half]));
+    let deep = format!("{deep}; try {{ fns.echo(deep) }} catch (error) {{ error.message }}");
+    let why = office.value(Execute::new(deep).with_functions(echo)).await;
+    assert!(why.as_str().is_some_and(|why| why.contains("127")), "{why}");
+}
+
+#[test]
+fn the_page_has_the_limits_that_hold() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/code.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let limits = CodeLimits::default();
+    let span = |span: Duration| format!("{}s", span.as_secs_f64());
+    let size = |octets: usize| match octets.trailing_zeros() {
+        20.. => format!("{} MiB", octets >> 20),
+        _ => format!("{} KiB", octets >> 10),
+    };
+    let stack = usize::try_from(limits.stack).expect("it is small");
+    for (name, default) in [
+        ("time", span(limits.time)),
+        ("deadline", span(limits.deadline)),
+        ("memory", size(limits.memory)),
+        ("stack", size(stack)),
+        (
+            "jobs",
+            format!("{} {:03}", limits.jobs / 1000, limits.jobs % 1000),
+        ),
+        ("output", size(limits.output)),
+        ("result", size(limits.result)),
+        ("calls", limits.calls.to_string()),
+        ("source", size(limits.source)),
+    ] {
+        let row = format!("| `{name}` | {default} |");
+        assert!(page.contains(&row), "docs/code.md has no {row}");
+    }
+    for limit in CodeLimit::ALL {
+        let row = format!("| `{}` | ", limit.name());
+        assert!(page.contains(&row), "docs/code.md has no {row}");
+    }
 }
 
 #[tokio::test]

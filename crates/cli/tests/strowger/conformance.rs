@@ -26,6 +26,7 @@ const CASES: &[Case] = &[
         unknown_type,
     ),
     ("a stream of what is no stream is a bad request", no_stream),
+    ("an ask of a stream is a bad request", ask_of_stream),
     ("an error keeps its code, message, and details", errors),
     ("a refusal leaves the actor as it is", refusal_leaves),
     (
@@ -221,6 +222,14 @@ fn no_stream(line: &mut Line) {
     // A call with credit is an ask if its type is no stream; the client calls that a bad request.
     let answer = line.frame(id);
     assert_eq!((answer.kind, answer.content), (Kind::Done, Content::Json));
+}
+
+fn ask_of_stream(line: &mut Line) {
+    let numbers = json!({ "from": 0, "to": null });
+    let refusal = line.asked("numbers", &numbers).expect_err("an error");
+    assert_eq!(refusal.code, "bad-request");
+    assert!(refusal.message.contains("stream"), "{refusal:?}");
+    until_no_stream_is_read(line);
 }
 
 fn errors(line: &mut Line) {

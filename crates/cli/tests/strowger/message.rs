@@ -54,7 +54,8 @@ fn an_actor_is_told_asked_and_read() {
 #[test]
 fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
     let live = Running::start(CONFORMANCE);
-    let cases: [(&[&str], i32, &str); 6] = [
+    // As the help of the commands says.
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["ask", "nobody#sum"], 1, "nobody is exposed at @(nobody)"),
         (
             &["ask", "conformance/echo#burn"],
@@ -73,6 +74,21 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
             "' ' is no character of a key",
         ),
         (&["sub", "conformance/nobody"], 1, "nobody is exposed"),
+        (&["tell", "nobody#add", "1"], 1, "nobody is exposed"),
+        (&["tell", "conformance/echo#burn"], 2, "it takes abandoned"),
+        (&["sub", "conformance/echo#burn"], 2, "it takes abandoned"),
+        (&["ask", "conformance/echo#crash"], 3, "panicked"),
+        (
+            &[
+                "ask",
+                "conformance/echo#wait",
+                "{\"ms\": 60000}",
+                "--deadline",
+                "50ms",
+            ],
+            3,
+            "within",
+        ),
     ];
     for (words, code, says) in cases {
         let ran = live.ask(words.iter().copied());
@@ -132,13 +148,16 @@ fn the_doors_are_announced_and_open() {
         "--config",
         file.to_str().expect("text"),
     ];
-    let ran = strowger(refused);
-    assert_eq!(ran.code, 2, "{}", ran.err);
-    assert!(
-        ran.err.contains("others may use it (mode 640)"),
-        "{}",
-        ran.err
-    );
+    let check = ["check", file.to_str().expect("text")];
+    for words in [&refused[..], &check] {
+        let ran = strowger(words.iter().copied());
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
+        assert!(
+            ran.err.contains("others may use it (mode 640)"),
+            "{words:?}: {}",
+            ran.err
+        );
+    }
     fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
     let live = Running::start(&config);
     let gateway = folder.path().join("gateway.sock");
@@ -160,6 +179,46 @@ fn the_doors_are_announced_and_open() {
         ran.err
     );
     live.end();
+}
+
+#[test]
+fn a_check_reads_the_files_of_tokens_as_a_start_does() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let token = folder.path().join("token");
+    let gateway = format!("[gateway]\ntcp = \"127.0.0.1:0\"\ntoken_file = {token:?}\n");
+    let agents = format!(
+        "[metrics]\nlisten = \"127.0.0.1:0\"\n[mcp]\nhttp = true\ntoken_file = {token:?}\n"
+    );
+    let unused = format!("[gateway]\ntoken_file = {token:?}\n");
+    let file = folder.path().join("node.toml");
+    let refused = |config: &str, code: i32, says: &str| {
+        fs::write(&file, config).expect("the folder is ours");
+        let file = file.to_str().expect("text");
+        let run = ["run", "--port", "0", "--config", file];
+        for words in [&["check", file][..], &run] {
+            let ran = strowger(words.iter().copied());
+            assert_eq!(ran.code, code, "{words:?}: {}", ran.err);
+            assert!(ran.err.contains(says), "{words:?}: {}", ran.err);
+        }
+    };
+    for config in [&gateway, &agents] {
+        let _ = fs::remove_file(&token);
+        refused(config, 3, "No such file");
+        fs::write(&token, "").expect("the folder is ours");
+        fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
+        refused(config, 2, "the token, has 0 octets; it has 16 to 512");
+        fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is ours");
+        fs::set_permissions(&token, Permissions::from_mode(0o644)).expect("it is ours");
+        refused(config, 2, "others may use it (mode 644)");
+        fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
+        fs::write(&file, config).expect("the folder is ours");
+        let ran = strowger(["check", file.to_str().expect("text")]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    // Nobody reads it where there is no door to show it at.
+    fs::remove_file(&token).expect("it is ours");
+    let ran = crate::binary::fed(["check", "-"], unused.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
 #[test]

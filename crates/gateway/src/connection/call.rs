@@ -20,6 +20,8 @@ pub(super) struct CallArgs {
     pub(super) payload: Payload,
     pub(super) methods: Arc<Methods>,
     pub(super) deadline: Duration,
+    /// The caller takes rows.
+    pub(super) reads: bool,
     pub(super) desk: Arc<Desk>,
 }
 
@@ -69,6 +71,8 @@ impl Call {
         };
         match args.methods.call(&args.name, system, params).await? {
             Answer::Value(value) => Payload::json(&value),
+            // It would wait for credit in silence, though who asks expects one answer.
+            Answer::Rows(_) | Answer::Stream(_) if !args.reads => Err(unasked(&args.name)),
             Answer::Rows(rows) => {
                 for row in rows {
                     if !self.item(&row).await? {
@@ -100,4 +104,12 @@ impl Call {
         }
         self.0.desk.item(self.0.id, &Payload::json(row)?).await
     }
+}
+
+/// The fault of a question whose answer is a stream.
+pub(super) fn unasked(name: &str) -> Fault {
+    let text = format!(
+        "{name} is a stream: whoever reads it gives credit with the call, and an ask gives none"
+    );
+    Fault::new(Code::BadRequest, text)
 }

@@ -396,6 +396,26 @@ async fn items_come_as_far_as_there_is_credit() {
 }
 
 #[tokio::test]
+async fn an_ask_of_a_stream_is_a_bad_request() {
+    let node = node(|_| {}).await;
+    let mut raw = node.raw().await;
+    raw.name(1, "@(clerk) numbers").await;
+    raw.name(2, "@(clerk) streams").await;
+    let mut call = Frame::new(Kind::Call, 1);
+    call.target = 1;
+    raw.send(call.with_json(&json!({}))).await;
+    let (id, code, message) = raw.error().await;
+    assert_eq!((id, code.as_str()), (1, "bad-request"));
+    assert!(message.contains("numbers is a stream"), "{message}");
+    // Its credit would come too late: the call is over.
+    let mut credit = Frame::new(Kind::Credit, 1);
+    credit.credit = 1;
+    raw.send(credit).await;
+    raw.call(2, 2).await;
+    assert_eq!(raw.done(2).await, json!(0), "nothing was begun");
+}
+
+#[tokio::test]
 async fn a_stream_ends_without_credit_for_its_end() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
@@ -409,7 +429,7 @@ async fn a_stream_ends_without_credit_for_its_end() {
     let done = raw.next().await.expect("an end");
     assert_eq!((done.kind, done.content), (Kind::Done, Content::None));
     let mut call = Frame::new(Kind::Call, 2);
-    call.target = 1;
+    (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({"to": 0}))).await;
     assert_eq!(raw.next().await.expect("an end").kind, Kind::Done);
 }

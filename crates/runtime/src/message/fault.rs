@@ -26,11 +26,15 @@ pub enum Code {
     Protocol,
     /// Nothing came for too long; the connection ends.
     Idle,
+    /// There is no connection; the message has not left.
+    Unreachable,
+    /// The connection was lost after the message had left, which may have been handled.
+    Lost,
 }
 
 impl Code {
     /// All codes, in the order of the specification.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::UnknownTarget,
         Self::BadRequest,
         Self::Full,
@@ -40,6 +44,8 @@ impl Code {
         Self::Failed,
         Self::Protocol,
         Self::Idle,
+        Self::Unreachable,
+        Self::Lost,
     ];
 
     /// The code as it is on the wire.
@@ -55,13 +61,18 @@ impl Code {
             Self::Failed => "failed",
             Self::Protocol => "protocol",
             Self::Idle => "idle",
+            Self::Unreachable => "unreachable",
+            Self::Lost => "lost",
         }
     }
 
     /// Whether the same message may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
-        matches!(self, Self::Full | Self::Deadline | Self::Idle)
+        matches!(
+            self,
+            Self::Full | Self::Deadline | Self::Idle | Self::Unreachable | Self::Lost
+        )
     }
 }
 

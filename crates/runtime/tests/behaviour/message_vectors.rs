@@ -84,6 +84,25 @@ fn every_code_says_whether_to_try_again() {
     }
 }
 
+#[test]
+fn the_page_has_the_codes_and_says_whether_to_try_again() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/messages.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let (_, table) = page
+        .split_once("| code | meaning | retryable |\n|---|---|---|\n")
+        .expect("a table of codes");
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let rows: Vec<(&str, &str)> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+            (cells[0].trim_matches('`'), cells[2])
+        })
+        .collect();
+    let retryable = |code: Code| if code.is_retryable() { "yes" } else { "no" };
+    let ours = Code::ALL.map(|code| (code.as_str(), retryable(code)));
+    assert_eq!(rows, ours);
+}
+
 /// The most credit that counts: docs/messages.md, Credit.
 const MOST: u32 = 1 << 20;
 

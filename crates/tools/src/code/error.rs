@@ -16,6 +16,9 @@ pub enum CodeError {
     /// It passed a limit, and was ended.
     #[error("passed the limit `{0}`")]
     Limit(CodeLimit),
+    /// Its value cannot be given to others, for the reason that is named.
+    #[error("its value cannot be given: {0}")]
+    Value(String),
     /// Nobody wanted its result any more, and it was ended.
     #[error("given up before it was done")]
     Cancelled,
@@ -151,6 +154,7 @@ impl CodeError {
         match self {
             Self::Thrown(_) => "thrown",
             Self::Limit(limit) => limit.name(),
+            Self::Value(_) => "value",
             Self::Cancelled => "cancelled",
             Self::Unsettled => "unsettled",
             Self::Language(_) => "language",

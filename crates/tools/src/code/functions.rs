@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::json::read_json;
 use super::sandbox::{Boxed, CallOutcome, FunctionName};
 
 type Work = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send + Sync;
@@ -109,9 +110,9 @@ impl Functions {
         let Some((_, work)) = self.0.get(place) else {
             return refused("there is no such function".to_owned());
         };
-        let values = match serde_json::from_str(arguments) {
+        let values = match read_json(arguments) {
             Ok(values) => values,
-            Err(error) => return refused(error.to_string()),
+            Err(why) => return refused(format!("the arguments cannot be given: {why}")),
         };
         let working = work(values);
         Box::pin(async move { working.await.map(|value| value.to_string()) })

@@ -10,6 +10,7 @@ use strowger::{Reply, SendError, Source};
 
 use super::error::{CodeError, CodeLimit};
 use super::functions::Functions;
+use super::json::read_json;
 use super::message::{Executed, Level, Line, Told};
 use super::sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep};
 use super::spec::CodeLimits;
@@ -230,7 +231,6 @@ pub(crate) async fn run(
 pub(crate) fn value(json: Option<String>) -> Result<Value, CodeError> {
     match json {
         None => Ok(Value::Null),
-        // It nests more deeply than those who read JSON bear.
-        Some(json) => serde_json::from_str(&json).map_err(|_| CodeError::Limit(CodeLimit::Result)),
+        Some(json) => read_json(&json).map_err(CodeError::Value),
     }
 }

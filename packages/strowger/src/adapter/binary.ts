@@ -1,6 +1,5 @@
 import { accessSync, constants, statSync } from "node:fs";
-import { createRequire } from "node:module";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 
 import { MessageError } from "../error.js";
 
@@ -21,22 +20,8 @@ export function findBinary(env: Readonly<Record<string, string | undefined>>): s
     const file = join(folder, PROGRAM);
     if (folder !== "" && isProgram(file)) return file;
   }
-  const name = `@strowger/${process.platform}-${process.arch}`;
-  const file = packaged(name);
-  if (file !== undefined) return file;
-  throw new MessageError("refused", "no program of a node: STROWGER_BIN is not set, there is no"
-    + ` ${PROGRAM} on the PATH, and the package ${name} is not installed`);
-}
-
-/** The program in a package for this platform. */
-function packaged(name: string): string | undefined {
-  try {
-    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
-    const file = join(dirname(manifest), "bin", PROGRAM);
-    return isProgram(file) ? file : undefined;
-  } catch {
-    return undefined;
-  }
+  throw new MessageError("refused", "no program of a node: STROWGER_BIN is not set, and there is"
+    + ` no ${PROGRAM} on the PATH`);
 }
 
 function isProgram(file: string): boolean {

@@ -32,7 +32,7 @@ export const dial: Dial = (place, events) => {
     socket.on("close", () => {
       const text = `no node at ${shownPlace(place)}: ${why}`;
       if (isOpen) events.lost(why);
-      else reject(new MessageError("failed", text, { retryable: true }));
+      else reject(new MessageError("unreachable", text));
     });
     socket.on("connect", () => {
       isOpen = true;

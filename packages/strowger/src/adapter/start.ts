@@ -10,6 +10,7 @@ import { over, type RemoteNode } from "../client/node.js";
 import type { StartedNode, StartOptions } from "../client/start.js";
 import { systemClock } from "../clock.js";
 import { isRecord, MessageError } from "../error.js";
+import { checkDeadline, checkPause, LONGEST_TIMER } from "../span.js";
 import { findBinary } from "./binary.js";
 import { dial } from "./node.js";
 
@@ -20,6 +21,8 @@ const LAST = 10;
 
 /** Starts a node and connects to it. */
 export async function start(options: StartOptions): Promise<StartedNode> {
+  checkDeadline("readyMs", options.readyMs, LONGEST_TIMER);
+  checkPause("shutdownMs", options.shutdownMs, LONGEST_TIMER);
   const env = options.env ?? process.env;
   const binary = options.binary ?? findBinary(env);
   const folder = mkdtempSync(join(tmpdir(), "strowger-"));
@@ -41,7 +44,7 @@ export async function start(options: StartOptions): Promise<StartedNode> {
     if (options.socket === undefined) {
       // Nobody else knows the socket: there is nothing to wait for, and no reason to stay alive.
       void life.exited.then((how) => {
-        connection.close(new MessageError("failed", `the node ended with ${how}`));
+        connection.close(new MessageError("unreachable", `the node ended with ${how}`));
       });
     }
     return started(node, child, life, { binary, socket, announcement });

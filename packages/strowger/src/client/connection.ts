@@ -1,6 +1,7 @@
 import { type Clock } from "../clock.js";
 import { asMessageError, MessageError } from "../error.js";
 import { Ring } from "../ring.js";
+import { checkDeadline, checkPause } from "../span.js";
 import { Alarm, TimerWheel } from "../wheel.js";
 import { type Dial, type Place, shownPlace } from "./line.js";
 import type { Outgoing } from "./outgoing.js";
@@ -58,9 +59,13 @@ export class Connection {
   #alarm: Alarm | undefined;
   #opened = pledge();
   /** Why there is no connection. */
-  #why = new MessageError("failed", "not connected yet", { retryable: true });
+  #why = new MessageError("unreachable", "not connected yet");
 
   constructor(place: Place, options: ConnectOptions, around: Surroundings) {
+    checkDeadline("deadlineMs", options.deadlineMs);
+    checkDeadline("helloMs", options.helloMs);
+    checkPause("backoff.initialMs", options.backoff?.initialMs);
+    checkPause("backoff.maxMs", options.backoff?.maxMs);
     this.#place = place;
     this.#options = options;
     this.#around = around;
@@ -228,7 +233,7 @@ export class Connection {
   /** Tries again after a pause; each is longer than the one before, until the node answers. */
   #failed(error: MessageError): void {
     const text = `no connection to ${shownPlace(this.#place)}: ${error.message}`;
-    this.#why = new MessageError("failed", text, { retryable: true, cause: error });
+    this.#why = new MessageError("unreachable", text, { cause: error });
     const isHopeless = error.code === "refused" || error.code === "protocol";
     if (isHopeless || this.#options.whileLost === "fail") this.#failWaiting(this.#why);
     const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 50, maxMs: 5000 };

@@ -10,6 +10,7 @@ import type {
   StreamOptions,
   TellOptions,
 } from "../protocol.js";
+import { notDeadline } from "../span.js";
 import { Connection, type ConnectionState, type ConnectOptions } from "./connection.js";
 import { parsePlace } from "./line.js";
 import { Name } from "./name.js";
@@ -40,14 +41,15 @@ export interface RemoteNode {
 /**
  * Connects to a running node: a path of its socket, `tcp://HOST:PORT` or `ws://HOST:PORT`.
  *
- * When the connection is lost, what is pending ends with `failed`, streams as well; it connects
- * again, as often as it takes.
+ * When the connection is lost, what is pending ends with `lost`, streams as well, or with
+ * `unreachable` if it had not left; it connects again, as often as it takes.
  *
  * @example
  * const node = await connect("/run/strowger/gateway.sock");
  * await node.actor<Counter>("counter").ask("add", 2);
  *
- * @throws MessageError if nobody listens there, or somebody else than a node.
+ * @throws MessageError if nobody listens there, or somebody else than a node; `bad-request` if a
+ * time of the options would never end.
  */
 export async function connect(where: string, options: ConnectOptions = {}): Promise<RemoteNode> {
   const place = parsePlace(where);
@@ -120,7 +122,9 @@ export class RemoteActor {
   }
 
   stream(type: string, payload?: unknown, options?: StreamOptions): RemoteStream {
+    const wrong = notDeadline("deadlineMs", options?.deadlineMs);
     const stream = new RemoteStream(this.#name(type), payload, options, this.#connection.wheel);
+    if (wrong !== undefined) stream.fail(wrong);
     this.#submit(stream);
     return stream;
   }
@@ -134,7 +138,9 @@ export class RemoteActor {
   ): Promise<unknown> {
     const { wheel } = this.#connection;
     const call = new Call(kind, this.#name(type), payload, deadlineMs, wheel);
-    if (signal !== undefined) call.listen(signal);
+    const wrong = notDeadline("deadlineMs", deadlineMs);
+    if (wrong !== undefined) call.fail(wrong);
+    if (signal !== undefined && !call.isOver) call.listen(signal);
     this.#submit(call);
     return call.promise;
   }

@@ -1,4 +1,4 @@
-import { badRequest, isRecord, MessageError, parseError } from "../error.js";
+import { asMessageError, badRequest, isRecord, MessageError, parseError } from "../error.js";
 import { type Frame, FrameDecoder } from "../frame.js";
 import type { Line, LineEvents } from "./line.js";
 import { type Name, Names } from "./name.js";
@@ -41,6 +41,8 @@ export class Session implements LineEvents {
   #hello: Hello | undefined;
   #names = new Names(this, NAMES);
   #lastId: number;
+  /** The last id that was given to the line. */
+  #leftId = 0;
   #isCongested = false;
   #isFlushing = false;
   #hasAnswered = false;
@@ -67,7 +69,7 @@ export class Session implements LineEvents {
         if (this.#error === undefined) this.#start(line);
         else line.close();
       },
-      (error: unknown) => this.end(lost(error)),
+      (error: unknown) => this.end(asMessageError(error)),
     );
     await this.#opened;
   }
@@ -142,11 +144,9 @@ export class Session implements LineEvents {
     this.#error = error;
     this.#line?.close();
     this.#refuse(error);
-    const pending = [...this.#pending.values()];
+    const pending = [...this.#pending];
     this.#pending.clear();
-    // Whoever was asked may have handled it: the code says that there is no telling.
-    const why = error.code === "cancelled" ? error : lost(error);
-    for (const call of pending) call.fail(why);
+    for (const [id, call] of pending) call.fail(endOf(error, id <= this.#leftId));
     this.#events.over(error);
   }
 
@@ -155,7 +155,7 @@ export class Session implements LineEvents {
     try {
       for (const frame of this.#decoder.feed(octets)) this.#frame(frame);
     } catch (thrown) {
-      this.end(thrown instanceof MessageError ? thrown : lost(thrown));
+      this.end(asMessageError(thrown));
       return;
     }
     if (this.#error !== undefined) return;
@@ -169,7 +169,7 @@ export class Session implements LineEvents {
   }
 
   lost(why: string): void {
-    this.end(new MessageError("failed", `the connection was lost: ${why}`, { retryable: true }));
+    this.end(new MessageError("lost", `${LOST}: ${why}`));
   }
 
   #start(line: Line): void {
@@ -218,6 +218,7 @@ export class Session implements LineEvents {
   readonly #flush = (): void => {
     this.#isFlushing = false;
     if (this.#error !== undefined || this.#line === undefined || this.#writer.isEmpty) return;
+    this.#leftId = this.#lastId;
     this.#isCongested = !this.#line.send(this.#writer.take());
   };
 
@@ -326,11 +327,16 @@ function outOfTurn(what: string): MessageError {
   return new MessageError("protocol", what);
 }
 
-function lost(thrown: unknown): MessageError {
-  if (thrown instanceof MessageError && thrown.code === "failed") return thrown;
-  const why = thrown instanceof Error ? thrown.message : String(thrown);
-  return new MessageError("failed", `the connection was lost: ${why}`, {
-    retryable: true,
-    cause: thrown,
-  });
+const LOST = "the connection was lost";
+
+/** What becomes of a call whose connection ends. */
+function endOf(error: MessageError, hasLeft: boolean): MessageError {
+  // It ended because this side wanted it to.
+  if (error.code === "cancelled") return error;
+  const why = error.code === "lost" ? error.message : `${LOST}: ${error.message}`;
+  if (!hasLeft) {
+    return new MessageError("unreachable", `${why}; this had not left`, { cause: error });
+  }
+  // Whoever was asked may have handled it: the code says that there is no telling.
+  return error.code === "lost" ? error : new MessageError("lost", why, { cause: error });
 }

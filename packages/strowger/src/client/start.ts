@@ -3,10 +3,7 @@ import type { RemoteNode } from "./node.js";
 
 /** How a node is started; each has a default. */
 export interface StartOptions {
-  /**
-   * The program. Otherwise `STROWGER_BIN`, then `strowger` on the PATH, then the package
-   * `@strowger/<platform>-<architecture>`.
-   */
+  /** The program. Otherwise `STROWGER_BIN`, then `strowger` on the PATH. */
   readonly binary?: string;
   /** Arguments of `strowger run`, such as `["--config", "node.toml"]`; `["--port", "0"]`. */
   readonly args?: readonly string[];

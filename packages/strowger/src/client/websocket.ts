@@ -32,7 +32,7 @@ export function dialWebSocket(url: string, events: LineEvents): Promise<Line> {
     socket.onclose = (event) => {
       const why = event.reason === "" ? `closed with ${event.code}` : event.reason;
       if (isOpen) events.lost(why);
-      else reject(new MessageError("failed", `no node at ${url}: ${why}`, { retryable: true }));
+      else reject(new MessageError("unreachable", `no node at ${url}: ${why}`));
     };
     // The close that follows says what there is to say.
     socket.onerror = () => {};

@@ -1,8 +1,8 @@
 import { isRecord, MessageError, parseError } from "../error.js";
 
 /**
- * Why a run came to nothing: it threw; it passed the limit of that name; it waits for a promise
- * that nothing will settle; or the node did not take it, or failed.
+ * Why a run came to nothing: it threw; it passed the limit of that name; its value cannot be given;
+ * it waits for a promise that nothing will settle; or the node did not take it, or failed.
  */
 export type CodeReason = (typeof REASONS)[number];
 
@@ -16,6 +16,7 @@ const REASONS = [
   "output",
   "result",
   "source",
+  "value",
   "unsettled",
   "cancelled",
   "language",

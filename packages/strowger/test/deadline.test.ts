@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { type ActorRef, ActorSystem, connect, startNode } from "../src/index.js";
+import { VirtualClock } from "../src/testing.js";
+import { echo, Peer } from "./peer.js";
+
+type Any = {
+  echo: { payload: unknown; reply: unknown };
+  items: { item: number };
+};
+
+/** No times at all, too short ones, and one more than a frame can say. */
+const WRONG = [NaN, Infinity, -Infinity, 0, -1, 1e12, 2 ** 32];
+/** The longest time, and one with a fraction. */
+const RIGHT = [2 ** 32 - 1, 60_000.5];
+
+function here(): ActorRef<Any> {
+  const system = new ActorSystem({ clock: new VirtualClock() });
+  return system.spawn<Any>("a", () => ({
+    handle: { echo: (payload) => payload, items: () => [1, 2] },
+  }));
+}
+
+async function there(): Promise<{ readonly peer: Peer; readonly actor: ActorRef<Any> }> {
+  const peer = new Peer((frame, line) => {
+    if (frame.kind === "call" && frame.credit > 0) line.say({ kind: "done", id: frame.id });
+    else echo(frame, line);
+  });
+  const node = await peer.connect();
+  return { peer, actor: node.actor<Any>("a") };
+}
+
+async function refusesWrong(actor: ActorRef<Any>): Promise<void> {
+  for (const deadlineMs of WRONG) {
+    const wrong = { code: "bad-request", retryable: false, message: /deadlineMs is .*4294967295/ };
+    await assert.rejects(actor.ask("echo", 1, { deadlineMs }), wrong);
+    await assert.rejects(actor.stream("items", undefined, { deadlineMs }).next(), wrong);
+  }
+}
+
+async function takesRight(actor: ActorRef<Any>): Promise<void> {
+  for (const deadlineMs of RIGHT) {
+    assert.equal(await actor.ask("echo", 1, { deadlineMs }), 1);
+    for await (const item of actor.stream("items", undefined, { deadlineMs })) assert.ok(item);
+  }
+}
+
+test("a deadline that never ends is refused at the call, in process", async () => {
+  const actor = here();
+  await refusesWrong(actor);
+  await takesRight(actor);
+});
+
+test("a deadline that never ends is refused at the call, and nothing is sent", async () => {
+  const { peer, actor } = await there();
+  await refusesWrong(actor);
+  assert.deepEqual(peer.line.frames, []);
+  await takesRight(actor);
+});
+
+test("a text is no deadline", async () => {
+  const options: object = { deadlineMs: "5000" };
+  const asked = here().ask("echo", 1, options);
+  await assert.rejects(asked, { code: "bad-request", message: /deadlineMs is "5000"/ });
+});
+
+test("deadlines of a system, connection and node are refused where they are given", async () => {
+  for (const ms of WRONG) {
+    const wrong = { code: "bad-request", message: /Ms is / };
+    assert.throws(() => new ActorSystem({ deadlineMs: ms }), wrong);
+    await assert.rejects(connect("/nowhere", { deadlineMs: ms }), wrong);
+    await assert.rejects(connect("/nowhere", { helloMs: ms }), wrong);
+    await assert.rejects(startNode({ binary: "/nowhere", readyMs: ms }), wrong);
+  }
+  // The runtime's own timers hold no more: a longer one would be due at once.
+  for (const readyMs of [2 ** 31, 2 ** 32 - 1]) {
+    const wrong = { code: "bad-request", message: /readyMs is .*2147483647/ };
+    await assert.rejects(startNode({ binary: "/nowhere", readyMs }), wrong);
+  }
+});
+
+test("times that would keep an actor from ending or beginning anew are refused at spawn", () => {
+  const system = new ActorSystem({ clock: new VirtualClock() });
+  const make = () => ({ handle: {} });
+  for (const ms of [NaN, Infinity, -1, 1e12]) {
+    const wrong = { code: "bad-request", message: /Ms is / };
+    assert.throws(() => system.spawn("a", make, { shutdownMs: ms }), wrong);
+    const initial = { backoff: { initialMs: ms, maxMs: 10 } };
+    assert.throws(() => system.spawn("a", make, initial), wrong);
+    const most = { backoff: { initialMs: 10, maxMs: ms } };
+    assert.throws(() => system.spawn("a", make, most), wrong);
+    const within = { intensity: { restarts: 1, withinMs: ms } };
+    assert.throws(() => system.spawn("a", make, within), wrong);
+  }
+  const none = { backoff: { initialMs: 0, maxMs: 0 }, shutdownMs: 0 };
+  assert.ok(system.spawn("a", make, none).isAlive);
+});
+
+test("an ask of a stream does not compile, and is refused where types are not known", async () => {
+  const system = new ActorSystem({ clock: new VirtualClock() });
+  let isLeft = 0;
+  type Streams = {
+    sync: { item: number };
+    async: { item: number };
+    list: { reply: readonly number[] };
+    settled: { payload: number; reply: Map<string, number> };
+  };
+  const actor = system.spawn<Streams>("streams", () => ({
+    handle: {
+      *sync() {
+        yield 1;
+      },
+      async: () => ({
+        [Symbol.asyncIterator]: () => ({
+          next: () => Promise.resolve({ done: false as const, value: 1 }),
+          return: () => {
+            isLeft += 1;
+            return Promise.resolve({ done: true as const, value: undefined });
+          },
+        }),
+      }),
+      list: () => [1, 2],
+      settled: (n) => new Map([["n", n]]),
+    },
+  }));
+  const wrong = { code: "bad-request", message: /stream\(/ };
+  // @ts-expect-error: a stream is read, not asked.
+  await assert.rejects(actor.ask("sync"), wrong);
+  // @ts-expect-error: as above.
+  await assert.rejects(actor.ask("async"), wrong);
+  assert.equal(isLeft, 1);
+  const untyped = system.find("streams");
+  await assert.rejects(untyped?.ask("sync", undefined) ?? Promise.resolve(), wrong);
+  // What can be gone through is an answer all the same.
+  assert.deepEqual(await actor.ask("list"), [1, 2]);
+  assert.deepEqual(await actor.ask("settled", 2), new Map([["n", 2]]));
+  assert.deepEqual(await actor.stream("sync").next(), { done: false, value: 1 });
+});
