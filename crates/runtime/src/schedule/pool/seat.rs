@@ -45,9 +45,9 @@ pub(super) struct Seat {
     /// The last beat in which it let all other work go before; only the dispatcher looks at it.
     paused: AtomicU32,
     queue: Lock<Queue>,
-    /// Whether the dispatcher waits to be woken; set under the lock of the queue. It is the
-    /// dispatcher that ends it: of those who wake it, one may be held up for long half way, such as
-    /// a thread of low priority, and then the next does it.
+    /// Set under the lock of the queue while the dispatcher waits to be woken, and cleared by the
+    /// dispatcher itself: a thread that is about to wake it may be preempted for long, such as one
+    /// of low priority, and then the next one wakes it.
     parked: AtomicBool,
     /// Wakes the dispatcher's task.
     waker: OnceLock<Waker>,
@@ -309,9 +309,11 @@ impl Seat {
             if wake::take_others() && !awaited {
                 (awaited, left) = (true, left.min(GRACE));
             }
-            over |= mem::replace(&mut beat, pulse::now()) != beat;
+            // This turn was ended by the beat; an earlier one may have been.
+            let ended = mem::replace(&mut beat, pulse::now()) != beat;
+            over |= ended;
             if let Some(again) = again {
-                if over {
+                if ended {
                     light = false;
                     self.push_bulk(again);
                 } else {
