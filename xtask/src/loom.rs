@@ -81,6 +81,12 @@ const WEAKENINGS: &[Weakening] = &[
         to: "compare_exchange(empty, LEFT, Ordering::Relaxed, Ordering::Relaxed)",
     },
     Weakening {
+        name: "whoever found a task queued is seen in its turn",
+        file: "schedule/seeded/queued.rs",
+        from: "self.0.swap(false, Ordering::AcqRel);",
+        to: "self.0.store(false, Ordering::Release);",
+    },
+    Weakening {
         name: "a phase is shown with what was done before it",
         file: "cell/stand.rs",
         from: "self.0.store(now & !bits | to, Ordering::Release);",

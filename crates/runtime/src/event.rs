@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::budget::charged;
 use crate::exit::Exit;
 use crate::metric::{self, Count};
 use crate::path::Path;
@@ -176,8 +177,9 @@ impl Events {
     pub(crate) fn subscribe(self: &Arc<Self>) -> EventStream {
         let queue = Arc::new(Mutex::new(Queue::default()));
         self.queues.lock().push(Arc::clone(&queue));
-        // Read after it is in the list, so that a close in this moment is not missed.
-        if self.closed.load(Ordering::SeqCst) {
+        // Read after it is in the list, so that a close in this moment is not missed: whoever comes
+        // second at the lock of the list sees what the first one did.
+        if self.closed.load(Ordering::Relaxed) {
             queue.lock().closed = true;
         }
         self.wanted();
@@ -189,7 +191,7 @@ impl Events {
 
     /// Ends all streams once they are read out.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.closed.store(true, Ordering::Relaxed);
         self.taps.close();
         let queues = self.queues.lock().clone();
         for queue in queues {
@@ -214,18 +216,19 @@ pub struct EventStream {
 impl EventStream {
     /// Waits for the next event; `None` when the system has shut down.
     pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| {
-            let mut queue = self.queue.lock();
-            if let Some(event) = queue.events.pop_front() {
-                return Poll::Ready(Some(event));
-            }
-            if queue.closed {
-                return Poll::Ready(None);
-            }
-            queue.waker = Some(cx.waker().clone());
-            Poll::Pending
-        })
-        .await
+        poll_fn(|cx| charged(cx, |cx| self.poll_next(cx))).await
+    }
+
+    fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Event>> {
+        let mut queue = self.queue.lock();
+        if let Some(event) = queue.events.pop_front() {
+            return Poll::Ready(Some(event));
+        }
+        if queue.closed {
+            return Poll::Ready(None);
+        }
+        queue.waker = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// The next event, if one waits.

@@ -208,6 +208,11 @@ impl<T> fmt::Debug for Lane<T> {
 }
 
 /// Whether an answer is still to come, without its type.
+///
+/// Has no model, as no order depends on it. It is read under the lock of the waits, by one who
+/// looks for a ring. Of a ring that is complete, whoever answered has waited itself since: it took
+/// that lock between its answer and the look, which then sees the answer. In any other case an
+/// answer may come in the same moment, and both readings are true.
 #[derive(Debug)]
 pub(crate) struct Open(AtomicBool);
 

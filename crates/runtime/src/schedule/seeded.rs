@@ -5,6 +5,10 @@
 //! So is whether an actor that is restarted at once begins anew in the same turn. Nothing else
 //! chooses: wake-ups that come from timers arrive in the order of virtual time.
 
+#[cfg(all(test, strowger_loom))]
+mod loom;
+mod queued;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -18,6 +22,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use self::queued::Queued;
 use super::Ended;
 use super::pool::Residents;
 use super::strand::Ready;
@@ -210,7 +215,7 @@ impl RunQueue {
             id,
             path,
             queue: Arc::downgrade(self),
-            queued: AtomicBool::new(false),
+            queued: Queued::new(),
             state: Mutex::new(State::Idle(Box::pin(future))),
             aborted: AtomicBool::new(false),
             owner: Mutex::new(None),
@@ -300,8 +305,10 @@ pub(crate) struct Task {
     id: u64,
     path: Path,
     queue: Weak<RunQueue>,
-    queued: AtomicBool,
+    queued: Queued,
     state: Mutex<State>,
+    /// Has no model: whoever sets it queues the task after that, and who finds it queued is seen in
+    /// the turn.
     aborted: AtomicBool,
     owner: Mutex<Option<Waker>>,
 }
@@ -315,18 +322,16 @@ enum State {
 
 impl Task {
     fn schedule(self: &Arc<Self>) {
-        if self.queued.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        if let Some(queue) = self.queue.upgrade() {
+        if self.queued.enter()
+            && let Some(queue) = self.queue.upgrade()
+        {
             queue.enter(Entry::Task(Arc::clone(self)));
         }
     }
 
     /// Gives the task a turn; whether it has ended.
     fn run(self: &Arc<Self>) -> bool {
-        // Before the turn, so that a wake-up during it leads to another.
-        self.queued.store(false, Ordering::Release);
+        self.queued.leave();
         let mut state = self.state.lock();
         match std::mem::replace(&mut *state, State::Running) {
             State::Idle(mut future) => {

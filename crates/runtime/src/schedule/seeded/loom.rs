@@ -1,0 +1,44 @@
+//! Models of the seeded run queue, in every order.
+
+use std::sync::Arc;
+
+use ::loom::model;
+use ::loom::sync::atomic::{AtomicUsize, Ordering};
+use ::loom::thread;
+
+use super::queued::Queued;
+
+/// A task, what it was woken for, and how often it was queued.
+struct Woken {
+    queued: Queued,
+    news: AtomicUsize,
+    entries: AtomicUsize,
+}
+
+impl Woken {
+    fn wake(&self) {
+        self.news.store(1, Ordering::Relaxed);
+        if self.queued.enter() {
+            self.entries.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn whoever_wakes_a_task_is_seen_in_a_turn_after_that() {
+    model(|| {
+        let task = Arc::new(Woken {
+            queued: Queued::new(),
+            news: AtomicUsize::new(0),
+            entries: AtomicUsize::new(0),
+        });
+        assert!(task.queued.enter(), "for the turn below");
+        let other = Arc::clone(&task);
+        let other = thread::spawn(move || other.wake());
+        task.queued.leave();
+        let seen = task.news.load(Ordering::Relaxed) == 1;
+        other.join().expect("no panic");
+        let again = task.entries.load(Ordering::Relaxed) == 1;
+        assert!(seen || again, "the news wait for ever");
+    });
+}
