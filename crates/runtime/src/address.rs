@@ -4,13 +4,13 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use tokio::task::coop;
 use tokio::time::Instant;
 
 use crate::actor::Actor;
+use crate::budget::charged;
 use crate::cell::{ActorId, AnyCell, Cell, Phase};
 use crate::event::Event;
 use crate::exit::Exit;
@@ -265,8 +265,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let mut soon = within >= SOON;
         let mut listed = false;
         let mut looked = false;
-        poll_fn(|cx| {
-            let budget = ready!(coop::poll_proceed(cx));
+        let mut poll = |cx: &mut TaskContext<'_>| {
             if asked.number.is_none()
                 && let Poll::Ready(sent) = sending.as_mut().poll(cx)
             {
@@ -279,7 +278,6 @@ impl<M: Send + 'static> ActorRef<M> {
                     scheduler.look_for_answer(|| answer.is_there());
                 }
                 if let Poll::Ready(result) = answer.poll(cx) {
-                    budget.made_progress();
                     asked.number = None;
                     return Poll::Ready(result.map_err(AskError::from));
                 }
@@ -296,8 +294,8 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             asking.pending(asked.number.unwrap_or(u64::MAX), || answer.open())?;
             deadline.poll(cx).map(|()| Err(AskError::TimedOut))
-        })
-        .await
+        };
+        poll_fn(|cx| charged(cx, &mut poll)).await
     }
 
     /// Waits for room for a request, if there was none and that is the rule; returns its number.

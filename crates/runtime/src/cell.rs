@@ -15,6 +15,7 @@ use std::mem;
 use std::sync::{Arc, Weak};
 
 use crate::branch::Branch;
+use crate::budget::charged;
 use crate::event::Event;
 use crate::exit::{Exit, discard_one};
 use crate::info::{ActorInfo, COUNTED, State};
@@ -400,7 +401,7 @@ impl Node {
             ticket: None,
             ready,
         };
-        poll_fn(|cx| wait.poll(cx)).await;
+        poll_fn(|cx| charged(cx, |cx| wait.poll(cx))).await;
     }
 
     /// Adds a watcher; returns the exit at once when the actor has ended.

@@ -97,6 +97,7 @@
 mod actor;
 mod address;
 mod branch;
+mod budget;
 mod cell;
 mod choice;
 mod clock;

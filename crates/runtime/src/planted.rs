@@ -41,6 +41,12 @@ pub(crate) enum Bug {
     HogComesFirst,
     /// A question that waits for long is not called, and so has no deadline.
     WaitingIsNotCalled,
+    /// What a dispatcher has whose thread a handler holds stays with it.
+    HeldIsNotRelieved,
+    /// A wait that is over at once costs its task nothing.
+    WaitIsFree,
+    /// To start an actor costs the task that does it nothing.
+    StartIsFree,
     /// A dispatcher that another runtime asked once never parks again.
     LooksForEver,
     /// Who ended stays in its groups.

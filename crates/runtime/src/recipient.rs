@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::address::{Accepts, AnyRef, SendError};
+use crate::budget::pay;
 use crate::cell::Cell;
 use crate::clock;
 use crate::expiry::left;
@@ -101,7 +102,11 @@ impl<T: Send + 'static> Recipient<T> {
                     }
                 }
             }
-            done => done,
+            Ok(()) => Ok(()),
+            refused => {
+                pay().await;
+                refused
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use crate::address::{Accepts, SendError};
+use crate::budget::charged;
 use crate::cell::Cell;
 use crate::expiry::left;
 use crate::mailbox::Refused;
@@ -41,13 +42,23 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
     /// Puts the message in, if there is room; nothing if that is to be waited for. Returns its
     /// number.
     #[inline(always)]
-    fn attempt(&mut self, until: Option<Instant>) -> Option<Result<u64, SendError<T>>> {
+    fn attempt(&mut self, until: Option<Instant>) -> Option<Result<u64, Refused>> {
         let cell = self.turn.line();
         match cell.send(&mut self.message, until) {
-            Ok(number) => Some(Ok(number)),
             Err(Refused::Full) if cell.mailbox.spec().waits() => None,
-            Err(refused) => Some(Err(refused.hand_back(self.take()))),
+            sent => Some(sent),
         }
+    }
+
+    /// Hands the message back, once the task has paid for it: one that tries again and again gives
+    /// way now and then.
+    #[cold]
+    fn poll_refused(
+        &mut self,
+        refused: Refused,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<u64, SendError<T>>> {
+        charged(cx, |_| Poll::Ready(Err(refused.hand_back(self.take()))))
     }
 
     /// Puts the message in when there is room for it.
@@ -69,8 +80,10 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
 
     /// Puts the message in, which is wanted until a time; returns its number.
     pub(crate) async fn deliver(mut self, until: Option<Instant>) -> Result<u64, SendError<T>> {
-        if let Some(done) = self.attempt(until) {
-            return done;
+        match self.attempt(until) {
+            None => {}
+            Some(Ok(number)) => return Ok(number),
+            Some(Err(refused)) => return poll_fn(|cx| self.poll_refused(refused, cx)).await,
         }
         let alarms = &self.turn.line().node.shared.alarms;
         let polled = poll_fn(|cx| self.poll_turn(until, cx));
@@ -89,12 +102,16 @@ impl<M: Accepts<T>, T> Future for Sending<'_, M, T> {
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if !this.turn.waits()
-            && let Some(done) = this.attempt(None)
-        {
-            return Poll::Ready(done.map(drop));
-        }
-        this.poll_turn(None, cx).map(|sent| sent.map(drop))
+        let attempted = match this.turn.waits() {
+            true => None,
+            false => this.attempt(None),
+        };
+        let sent = match attempted {
+            Some(Ok(_)) => return Poll::Ready(Ok(())),
+            Some(Err(refused)) => this.poll_refused(refused, cx),
+            None => this.poll_turn(None, cx),
+        };
+        sent.map(|sent| sent.map(drop))
     }
 }
 

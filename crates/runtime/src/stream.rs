@@ -23,6 +23,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::address::SendError;
+use crate::budget::charged;
 use crate::cell::AnyCell;
 use crate::exit::{BoxError, Exit, discard};
 use crate::reply::Reply;
@@ -359,7 +360,8 @@ impl<T: Clone + Send + 'static> Source<T> {
 
     /// Waits until every reader has granted credit, or the source has ended.
     pub async fn ready(&self) {
-        poll_fn(|cx| self.shared.hub.poll_ready(cx.waker())).await;
+        let hub = &self.shared.hub;
+        poll_fn(|cx| charged(cx, |cx| hub.poll_ready(cx.waker()))).await;
     }
 
     /// Answers once every reader has granted credit: with a reply of

@@ -20,6 +20,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::time::{Instant, Sleep};
 
 use crate::actor::Actor;
+use crate::budget::charged;
 use crate::cell::{AnyCell, Cell, Node};
 use crate::clock;
 use crate::event::{Event, Events};
@@ -384,7 +385,7 @@ impl Tracer {
 
     /// Waits for the next record; `None` when the trace is over and all was read.
     pub async fn next(&mut self) -> Option<TraceRecord> {
-        poll_fn(|cx| self.poll_next(cx)).await
+        poll_fn(|cx| charged(cx, |cx| self.poll_next(cx))).await
     }
 
     /// The same for those who poll: ready with the next record, or with `None` when it is over.

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use super::link::Link;
+use crate::budget::charged;
 use crate::exit::Exit;
 use crate::path::Path;
 
@@ -113,7 +114,8 @@ impl<T> Reader<T> {
 
     /// The next item, or a wake-up when it is there.
     pub fn poll_recv(&mut self, cx: &Context<'_>) -> Poll<Option<Result<T, ReadError>>> {
-        self.link.poll(Some(cx.waker()))
+        let cx = &mut Context::from_waker(cx.waker());
+        charged(cx, |cx| self.link.poll(Some(cx.waker())))
     }
 }
 
@@ -121,7 +123,7 @@ impl<T> Stream for Reader<T> {
     type Item = Result<T, ReadError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.link.poll(Some(cx.waker()))
+        charged(cx, |cx| self.link.poll(Some(cx.waker())))
     }
 }
 

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use crate::address::{ActorRef, AnyRef};
+use crate::budget::charged;
 use crate::cell::ActorId;
 use crate::exit::Exit;
 use crate::path::{Key, Path};
@@ -200,11 +201,9 @@ impl SupervisorRef {
         message: impl FnOnce(Reply<T>) -> SupervisorMsg,
     ) -> Result<T, ChildError> {
         let (reply, mut answer) = reply::slot();
-        self.0
-            .tell(message(reply))
-            .await
-            .map_err(|_| ChildError::Ended)?;
-        poll_fn(|cx| answer.poll(cx))
+        let told = self.0.tell(message(reply)).await;
+        told.map_err(|_| ChildError::Ended)?;
+        poll_fn(|cx| charged(cx, |cx| answer.poll(cx)))
             .await
             .map_err(|_| ChildError::Ended)
     }

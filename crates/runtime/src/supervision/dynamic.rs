@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::actor::Actor;
 use crate::address::{ActorRef, AnyRef};
+use crate::budget::charge;
 use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
 use crate::event::Event;
@@ -288,6 +289,7 @@ impl<A: Actor> DynamicRef<A> {
         key: impl Into<Key>,
         args: A::Args,
     ) -> Result<ActorRef<A::Msg>, StartError> {
+        charge();
         let table = &self.table;
         let cell: Arc<dyn AnyCell> = Arc::<Cell<DynamicMsg>>::clone(&self.cell);
         let incarnation = self.cell.mailbox.incarnation();

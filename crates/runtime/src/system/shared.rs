@@ -13,6 +13,7 @@ use super::{Builder, ShutdownReport};
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::branch::{Branch, Unfit};
+use crate::budget::charge;
 use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
 use crate::event::{Event, Events};
 use crate::exit::Exit;
@@ -211,6 +212,7 @@ impl Shared {
         key: &Key,
         args: A::Args,
     ) -> Result<ActorRef<A::Msg>, StartError> {
+        charge();
         let settings = CellSettings {
             shutdown: Shutdown::default(),
             mailbox: A::MAILBOX,

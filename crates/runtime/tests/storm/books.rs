@@ -7,7 +7,7 @@ use std::time::Duration;
 use strowger::testing::{Fault, Hook};
 use strowger::{Event, Exit};
 
-use crate::{ASKERS, BLOCKER, CROWD, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
+use crate::{ASKERS, BLOCKER, CROWD, HOG, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
 
 /// How often each fault struck.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
@@ -223,7 +223,7 @@ impl Books {
     fn report(&mut self, path: String, count: u64) {
         if WORKERS.contains(&path.as_str()) {
             *self.reported.entry(path).or_default() += count;
-        } else if path.starts_with(CROWD) || path == BLOCKER {
+        } else if path.starts_with(CROWD) || path == BLOCKER || path == HOG {
             self.unheard += count;
         }
     }

@@ -1,7 +1,7 @@
 //! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
 //! overflow and drains, from many seeds, while senders keep sending, listeners come in batches and
 //! go, a stream loses its readers and its source, a group its members, and some ask each other in
-//! a ring. Afterwards the books must balance.
+//! a ring, and a hog floods itself. Afterwards the books must balance.
 //!
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` one of them, and
 //! `STROWGER_STORM_TRACE=file` lets that one write its trace: `cargo xtask simulate` sets them.
@@ -71,9 +71,10 @@ const STREAMER: &str = "/top/side/streamer";
 /// Each asks the next, and the last the first.
 const ASKERS: [&str; 3] = ["/top/round/0", "/top/round/1", "/top/round/2"];
 const BLOCKER: &str = "/top/round/blocker";
+const HOG: &str = "/top/round/hog";
 
 /// Every fault, each of which strikes at least once a seed on the average.
-const FAULTS: [&str; 52] = [
+const FAULTS: [&str; 54] = [
     "ask dropped half way",
     "ask passed on in a hook",
     "ask passed on to one who ended",
@@ -92,6 +93,7 @@ const FAULTS: [&str; 52] = [
     "draining refused",
     "end by a link",
     "end of a blocking actor",
+    "end of a hog in its flood",
     "end of a member",
     "end of a reader",
     "end of a subscriber",
@@ -100,6 +102,7 @@ const FAULTS: [&str; 52] = [
     "error in pre_start",
     "error in signal",
     "escalation",
+    "flood of a hog",
     "job of a blocking actor",
     "killed",
     "message past its time",

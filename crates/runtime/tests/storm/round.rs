@@ -1,12 +1,13 @@
-//! Those who wait for each other: three who ask in a ring from inside their hooks, and one who may
-//! block.
+//! Those who wait for each other: three who ask in a ring from inside their hooks. And those who
+//! let others wait: one who may block, and one who floods itself.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use strowger::{Accepts, Actor, ActorRef, Ask, AskError, BoxError, Context, Request};
 
 use crate::books::{Shared, note};
-use crate::{ASKERS, BLOCKER};
+use crate::{ASKERS, BLOCKER, HOG};
 
 /// Longer than all that an injected fault may cost: who waits so long waits in a ring that nobody
 /// noticed.
@@ -163,6 +164,68 @@ impl Drop for Blocker {
         note(&self.books, |books| {
             books.count("end of a blocking actor");
             books.fall(BLOCKER, self.serial, true);
+        });
+    }
+}
+
+/// A part of a flood, of which so many more are to come.
+pub(crate) struct Flood {
+    pub(crate) name: u64,
+    pub(crate) left: u64,
+}
+
+/// Sends itself what comes next of its floods, until they are over.
+pub(crate) struct Hog {
+    books: Shared,
+    serial: u64,
+    /// What comes next of each, by its name.
+    floods: BTreeMap<u64, u64>,
+}
+
+impl Actor for Hog {
+    type Msg = Flood;
+    type Args = Shared;
+    type Error = BoxError;
+
+    async fn pre_start(books: Shared, _: &mut Context<Self>) -> Result<Self, BoxError> {
+        let serial = note(&books, |books| books.rise(HOG));
+        Ok(Self {
+            books,
+            serial,
+            floods: BTreeMap::new(),
+        })
+    }
+
+    async fn handle(&mut self, flood: Flood, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        let Flood { name, left } = flood;
+        let expected = self.floods.remove(&name);
+        if let Some(left) = left.checked_sub(1) {
+            let sent = cx.me().try_tell(Flood { name, left });
+            note(&self.books, |books| {
+                books.published += u64::from(sent.is_ok())
+            });
+            self.floods.insert(name, left);
+        }
+        note(&self.books, |books| {
+            books.heard += 1;
+            if left == 0 {
+                books.count("flood of a hog");
+            }
+            if expected.is_some_and(|expected| expected != left) {
+                books.wrong(format!("{left} of a flood came, not {expected:?}"));
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        note(&self.books, |books| {
+            if !self.floods.is_empty() {
+                books.count("end of a hog in its flood");
+            }
+            books.fall(HOG, self.serial, true);
         });
     }
 }

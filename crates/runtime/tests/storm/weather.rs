@@ -16,10 +16,10 @@ use crate::cast::{Clock, Partner, Sender, Worker};
 use crate::crowd::{Call, Follower, Listener, Piper, Streamer};
 use crate::hand::{Grip, Hand};
 use crate::numbers::Numbers;
-use crate::round::{Asker, Blocker, Job, Round};
+use crate::round::{Asker, Blocker, Flood, Hog, Job, Round};
 use crate::{
-    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD, PIPER,
-    SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
+    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD,
+    PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
 };
 
 /// Every storm is over long before this.
@@ -78,7 +78,8 @@ impl<'a> Storm<'a> {
             .child(asker(0))
             .child(asker(1))
             .child(asker(2))
-            .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(&books)));
+            .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(&books)))
+            .child(ChildSpec::new::<Hog>("hog", Arc::clone(&books)));
         let crowd = Dynamic::<Listener>::new()
             .restart(Restart::Transient)
             .intensity(intensity, PERIOD)
@@ -206,7 +207,7 @@ impl<'a> Storm<'a> {
 
     /// What goes on beside all that: drains, batches, a topic, a stream and pipes.
     fn besides(&mut self, worker: &'static str) {
-        match self.numbers.below(20) {
+        match self.numbers.below(22) {
             0 => {
                 let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
                 let _sent = self.hand.try_tell(Grip::Drain(worker, within));
@@ -240,6 +241,7 @@ impl<'a> Storm<'a> {
             16 | 17 => self.call(),
             18 => self.ask_around(),
             19 => self.give_jobs(),
+            20 | 21 => self.flood(),
             _ => {
                 let published = self.topic.publish(self.number);
                 self.number += 1;
@@ -313,6 +315,28 @@ impl<'a> Storm<'a> {
                 self.system.inject(BLOCKER, Hook::Handle, 2, fault);
             }
             _ => {}
+        }
+    }
+
+    /// Lets the hog flood itself, and be hit in the middle of it.
+    fn flood(&mut self) {
+        let (name, left) = (self.number, 200 + self.numbers.below(200));
+        self.number += 1;
+        self.with(HOG, |hog| {
+            let hog: ActorRef<Flood> = hog.downcast().expect("it floods itself");
+            let given = hog.try_tell(Flood { name, left }).is_ok();
+            note(&self.books, |books| books.published += u64::from(given));
+        });
+        let nth = 1 + self.numbers.below(199);
+        match self.numbers.below(3) {
+            0 => {}
+            1 => {
+                let fault = self.fault(Hook::Handle);
+                self.system.inject(HOG, Hook::Handle, nth, fault);
+            }
+            _ => self
+                .system
+                .inject(HOG, Hook::Handle, nth, Fault::panic("injected")),
         }
     }
 

@@ -234,6 +234,9 @@ fn inspect(pool: &Pool, before: &mut Vec<Look>) -> bool {
     for (number, (look, before)) in looks.iter().zip(before.iter()).enumerate() {
         let late = look.turns == before.turns;
         working |= look.busy || look.waiting > 0 || !late;
+        if planted(Bug::HeldIsNotRelieved) && late {
+            continue;
+        }
         if late && look.busy && before.busy && !pool.seats[number].set_stuck() {
             // The thread that is held may be the one that waited for sockets and timers: another
             // that is called has nothing to do, and then waits for these in its stead.
