@@ -44,6 +44,8 @@ mod release;
 mod roundtrip;
 #[path = "codec/rows.rs"]
 mod rows;
+#[path = "codec/signed.rs"]
+mod signed;
 #[path = "codec/text.rs"]
 mod text;
 #[path = "others/tools.rs"]

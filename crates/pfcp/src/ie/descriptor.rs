@@ -144,6 +144,11 @@ pub enum Kind {
         /// Names of the values.
         names: Option<fn(u64) -> Option<&'static str>>,
     },
+    /// A signed number, big endian, two's complement.
+    Signed {
+        /// Octets on the wire.
+        octets: usize,
+    },
     /// Seconds since 1900, four octets.
     Time,
     /// An IPv4 address.

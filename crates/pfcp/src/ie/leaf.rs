@@ -216,7 +216,8 @@ macro_rules! number_leaf {
                 #[inline]
                 fn put_element(&self, out: &mut $crate::wire::Writer<'_>) {
                     const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
-                    let (ie, number) = ($crate::ie::IeType::$ie, u64::from(self.0));
+                    let ie = $crate::ie::IeType::$ie;
+                    let number = $crate::ie::field::number_bits!($kind self.0);
                     if !out.number::<{ 4 + SIZE.0 }>(ie, number, SIZE.1) {
                         let field = stringify!($field);
                         out.refuse($crate::error::ErrorKind::Range { field });

@@ -269,7 +269,12 @@ impl Shape {
 /// right and whether its fields say all.
 fn deciding(leaf: &Leaf) -> usize {
     let by_head = |field: &Field| match field.kind {
-        Kind::Bits { .. } | Kind::Time | Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => true,
+        Kind::Bits { .. }
+        | Kind::Signed { .. }
+        | Kind::Time
+        | Kind::Ipv4
+        | Kind::Ipv6
+        | Kind::Mac => true,
         Kind::Number { octets, width, .. } => octets * 8 == width as usize,
         // Texts in a list have lengths of their own.
         Kind::List(..) => false,

@@ -172,7 +172,7 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
         };
         if there {
             value.extend(match field.kind {
-                Kind::Number { octets, .. } => choices.octets(octets),
+                Kind::Number { octets, .. } | Kind::Signed { octets } => choices.octets(octets),
                 Kind::Time | Kind::Ipv4 => choices.octets(4),
                 Kind::Ipv6 => choices.octets(16),
                 Kind::Mac => choices.octets(6),
