@@ -45,7 +45,7 @@ pub(crate) use condition::{incorrect, is_closed, is_judged, is_judged_by_head, o
 pub struct Finding {
     /// What it is.
     pub kind: FindingKind,
-    /// The element that is missing or wrong.
+    /// The element that is missing or wrong; [`IeType::RESERVED`] where it is the message.
     pub ie: IeType,
     /// The group that it belongs to, or the message.
     pub path: IePath,
@@ -65,6 +65,8 @@ pub enum FindingKind {
     ConditionalMissing(&'static str),
     /// A value is none of those that the clause lists.
     Incorrect(&'static str),
+    /// A message that the interface does not have; no element is at fault.
+    Foreign,
     /// An element that may occur once occurs again; the first one counts.
     Repeated,
     /// An element that the group does not have on any of the interfaces.
@@ -86,6 +88,7 @@ impl FindingKind {
             Self::Missing => Some(Cause::MANDATORY_IE_MISSING),
             Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
             Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
+            Self::Foreign => Some(Cause::SERVICE_NOT_SUPPORTED),
             Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
         }
     }
@@ -93,11 +96,15 @@ impl FindingKind {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == FindingKind::Foreign {
+            return write!(f, "{}: no message of {}", self.path, self.on);
+        }
         write!(f, "{}: {} ", self.path, self.ie)?;
         match self.kind {
             FindingKind::Missing => f.write_str("is missing"),
             FindingKind::ConditionalMissing(clause) => write!(f, "is missing (§{clause})"),
             FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
+            FindingKind::Foreign => Ok(()),
             FindingKind::Repeated => f.write_str("occurs again"),
             FindingKind::Unexpected => f.write_str("is unexpected"),
             FindingKind::Newer { what, release } => match what {
@@ -158,7 +165,7 @@ impl Rejection {
     fn of_finding(finding: &Finding) -> Option<Self> {
         Some(Self {
             cause: finding.kind.cause()?,
-            offending_ie: Some(finding.ie),
+            offending_ie: (finding.kind != FindingKind::Foreign).then_some(finding.ie),
             failed_rule: finding.failed_rule.clone(),
             path: finding.path.clone(),
             text: finding.to_string(),
@@ -201,7 +208,7 @@ fn judge(view: &MessageView<'_>, scope: Scope) -> Result<Interfaces, Rejection> 
         all: false,
         findings: Vec::new(),
     };
-    walk.group(view.root(), None);
+    walk.message();
     if !walk.left.is_empty() {
         return Ok(walk.left);
     }
@@ -232,7 +239,7 @@ pub fn findings(view: &MessageView<'_>, scope: impl Into<Scope>) -> Vec<Finding>
         all: true,
         findings: Vec::new(),
     };
-    walk.group(view.root(), None);
+    walk.message();
     walk.findings
 }
 
@@ -255,6 +262,19 @@ struct Trail<'a, 'b> {
 }
 
 impl<'a> Walk<'a, '_> {
+    /// Notes the interfaces that do not have the message, and what is wrong for those that have it.
+    fn message(&mut self) {
+        let home = self.view.message_type().interfaces_in(self.release);
+        let foreign = self.on.without(home);
+        if !foreign.is_empty() {
+            self.note(FindingKind::Foreign, IeType::RESERVED, foreign, None);
+        }
+        self.on = self.on.and(home);
+        if !self.on.is_empty() {
+            self.group(self.view.root(), None);
+        }
+    }
+
     fn group(&mut self, group: Part<'a>, trail: Option<&Trail<'a, '_>>) {
         let Some(Descriptor::Group(table)) = group.descriptor() else {
             return;
@@ -349,8 +369,7 @@ impl<'a> Walk<'a, '_> {
     fn mandatory(&mut self, group: Part<'a>, table: &'static Group, trail: Option<&Trail<'a, '_>>) {
         let lacking = table.required_by(self.on) & !condition::seen(group);
         for (slot, member) in table.members.iter().enumerate() {
-            let on = table.requiring(slot).and(self.on);
-            let on = on.and(member.on_in(self.release));
+            let on = table.requiring(member, self.release).and(self.on);
             if lacking >> slot & 1 == 1 && !on.is_empty() {
                 self.note(FindingKind::Missing, member.ie, on, trail);
             }

@@ -7,6 +7,7 @@ use crate::ie::{IeType, Release};
 use crate::wire::{Part, Writer};
 
 pub use super::describe::{canonical, describe};
+pub use super::interfaces::Interfaces;
 pub use super::list::Listed;
 
 /// What the specification says about an element or a message, as data.
@@ -225,6 +226,8 @@ pub struct Group {
     pub members: &'static [Member],
     pub(crate) rows: Rows,
     pub(crate) required: [u64; 5],
+    /// The interfaces on which anything is mandatory: those that have the group.
+    pub(crate) home: Interfaces,
     /// What is required on any interface.
     pub(crate) wanted: u64,
     /// What the values of members ask for besides.
@@ -356,6 +359,7 @@ impl Group {
     ) -> Self {
         assert!(members.len() <= 64, "a group has more than 64 members");
         let mut required = [0u64; 5];
+        let home = home(members, Release::R19);
         let mut slot = 0;
         while slot < members.len() {
             let member = &members[slot];
@@ -365,9 +369,7 @@ impl Group {
             );
             let mut interface = 0;
             while interface < 5 {
-                if matches!(member.presence, Presence::Mandatory)
-                    && member.on.0 >> interface & 1 == 1
-                {
+                if member.required_in(home, Release::R19).0 >> interface & 1 == 1 {
                     required[interface] |= 1 << slot;
                 }
                 interface += 1;
@@ -379,6 +381,7 @@ impl Group {
             table,
             members,
             required,
+            home,
             wanted: required[0] | required[1] | required[2] | required[3] | required[4],
             conditions: Conditions::of(ie, members),
             rows: Rows::new(members),
@@ -411,22 +414,18 @@ impl Group {
         )
     }
 
-    /// Returns the interfaces on which a slot has to be filled.
-    pub(crate) fn requiring(&self, slot: usize) -> Interfaces {
-        let bit = |(interface, required): (usize, &u64)| {
-            if required >> slot & 1 == 1 {
-                1 << interface
-            } else {
-                0
-            }
-        };
-        Interfaces(
-            self.required
-                .iter()
-                .enumerate()
-                .map(bit)
-                .fold(0, std::ops::BitOr::bitor),
-        )
+    /// Returns the interfaces on which a release has anything mandatory in the group.
+    #[inline]
+    pub(crate) fn home_in(&self, release: Release) -> Interfaces {
+        match release {
+            Release::R19 => self.home,
+            Release::R17 => home(self.members, release),
+        }
+    }
+
+    /// Returns the interfaces on which a release asks for a member.
+    pub(crate) fn requiring(&self, member: &Member, release: Release) -> Interfaces {
+        member.required_in(self.home, release)
     }
 
     /// Returns the slot and the row of a type that the table has.
@@ -461,6 +460,19 @@ impl Group {
     }
 }
 
+/// Returns the interfaces on which any member is mandatory in a release.
+const fn home(members: &[Member], release: Release) -> Interfaces {
+    let (mut home, mut slot) = (Interfaces::NONE, 0);
+    while slot < members.len() {
+        let member = &members[slot];
+        if matches!(member.presence, Presence::Mandatory) {
+            home = home.with(member.on_in(release));
+        }
+        slot += 1;
+    }
+    home
+}
+
 /// Returns the place of a type in a table.
 pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {
     let mut slot = 0;
@@ -493,6 +505,17 @@ pub struct Member {
 }
 
 impl Member {
+    /// Returns the interfaces on which a group at home on some has to have the member. A group on
+    /// an interface that does not have it is read as what it is elsewhere, and is nothing without
+    /// what it has to have there.
+    const fn required_in(&self, home: Interfaces, release: Release) -> Interfaces {
+        let on = self.on_in(release);
+        if !matches!(self.presence, Presence::Mandatory) || on.is_empty() {
+            return Interfaces::NONE;
+        }
+        on.with(Interfaces::ALL.without(home))
+    }
+
     /// Returns the interfaces on which the member may occur in a release.
     #[must_use]
     pub const fn on_in(&self, release: Release) -> Interfaces {
@@ -512,90 +535,4 @@ pub enum Presence {
     Conditional,
     /// As the sender likes.
     Optional,
-}
-
-/// A set of reference points.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Interfaces(pub(crate) u8);
-
-impl Interfaces {
-    /// No interface.
-    pub const NONE: Self = Self(0);
-    /// Between the control and user planes of a serving gateway.
-    pub const SXA: Self = Self(1);
-    /// Between the control and user planes of a packet gateway.
-    pub const SXB: Self = Self(2);
-    /// Between the control and user planes of a traffic detection function.
-    pub const SXC: Self = Self(4);
-    /// Between SMF and UPF.
-    pub const N4: Self = Self(8);
-    /// Between MB-SMF and MB-UPF.
-    pub const N4MB: Self = Self(16);
-    /// Every interface.
-    pub const ALL: Self = Self(31);
-
-    /// Adds the interfaces of another set.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Keeps what both sets have.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// Keeps what the other set does not have.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Keeps the interfaces if release 17 has what is as old as this.
-    pub(crate) const fn before(self, since: Release) -> Self {
-        match since {
-            Release::R17 => self,
-            Release::R19 => Self::NONE,
-        }
-    }
-
-    /// Says that every interface of the other set is in this one.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// Says that no interface is left.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Walks the interfaces one at a time.
-    pub fn iter(self) -> impl Iterator<Item = Self> {
-        (0..5)
-            .map(|bit| Self(1 << bit))
-            .filter(move |one| self.contains(*one))
-    }
-}
-
-impl std::fmt::Display for Interfaces {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; 5] = ["Sxa", "Sxb", "Sxc", "N4", "N4mb"];
-        let mut separator = "";
-        for (bit, name) in NAMES.iter().enumerate() {
-            if self.0 >> bit & 1 == 1 {
-                write!(f, "{separator}{name}")?;
-                separator = " ";
-            }
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Debug for Interfaces {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Interfaces({self})")
-    }
 }
