@@ -25,6 +25,7 @@ mod condition;
 mod release;
 mod rule;
 mod scope;
+mod value;
 
 use std::fmt;
 
@@ -38,7 +39,8 @@ pub use scope::Scope;
 
 pub(crate) use release::{older, refuse_newer};
 
-pub(crate) use condition::{incorrect, is_closed, is_judged, is_judged_by_head, of_message};
+pub(crate) use condition::of_message;
+pub(crate) use value::{firsts, incorrect, is_closed, is_judged, is_judged_by_head};
 
 /// One thing that is not as the specification says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,8 @@ mod damage;
 mod facts;
 #[path = "codec/field.rs"]
 mod field;
+#[path = "codec/forbidden.rs"]
+mod forbidden;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]

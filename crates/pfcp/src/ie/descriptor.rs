@@ -1,6 +1,8 @@
 //! What the specification says about elements and messages, as data: [`describe`] gives it for a
 //! type of element, [`MessageType::table`](crate::MessageType::table) for a message.
 
+use std::ops::RangeInclusive;
+
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition::Conditions;
 use crate::ie::{IeType, Release};
@@ -43,6 +45,7 @@ pub struct Leaf {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quick {
     octets: u16,
+    least: u8,
     most: u8,
 }
 
@@ -51,12 +54,14 @@ impl Quick {
     /// the longest message.
     pub(crate) const NONE: Self = Self {
         octets: u16::MAX,
+        least: 0,
         most: 0,
     };
 
     /// A group of any length.
     const GROUP: Self = Self {
         octets: 0,
+        least: 0,
         most: u8::MAX,
     };
 
@@ -69,10 +74,12 @@ impl Quick {
         match (octets, width) {
             (1, 0..8) => Self {
                 octets: 1,
+                least: 0,
                 most: (1 << width) - 1,
             },
             _ if octets * 8 == width as usize => Self {
                 octets: octets as u16,
+                least: 0,
                 most: u8::MAX,
             },
             _ => Self::NONE,
@@ -90,6 +97,7 @@ impl Quick {
         }
         Self {
             octets: 1,
+            least: 0,
             most: values[next - 1],
         }
     }
@@ -99,10 +107,20 @@ impl Quick {
         if least == 1 && known & known.wrapping_add(1) == 0 {
             Self {
                 octets: 1,
+                least: 0,
                 most: known,
             }
         } else {
             Self::NONE
+        }
+    }
+
+    /// Leaves those values whose first octet is in a range.
+    pub(crate) const fn within(self, (least, most): (u8, u8)) -> Self {
+        Self {
+            octets: self.octets,
+            least,
+            most: if self.most < most { self.most } else { most },
         }
     }
 }
@@ -253,21 +271,23 @@ const ROWS: u32 = 7;
 /// What a group says about one type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The header of those values that need no further check, and the most that their first octet
-    /// may be. No value is as long as this header says for the others.
+    /// The header of those values that need no further check, the least that their first octet may
+    /// be, and how much more. No value is as long as this header says for the others.
     head: u32,
-    most: u8,
+    least: u8,
+    span: u8,
     /// Twice the slot, and one more where there may be several: what follows in order has no
     /// lesser key than that of the last element with its lowest bit set.
     pub(crate) key: u8,
-    /// What the header may have besides: any length if the element is a group.
-    besides: u16,
+    /// What each octet of the length may be besides: anything if the element is a group.
+    besides: u8,
 }
 
 impl Row {
     const NONE: Self = Self {
         head: u32::MAX,
-        most: 0,
+        least: 0,
+        span: 0,
         key: 0,
         besides: 0,
     };
@@ -275,12 +295,13 @@ impl Row {
     const fn of(member: &Member, slot: usize) -> Self {
         let (quick, besides) = match member.what {
             Descriptor::Leaf(leaf) => (leaf.quick, 0),
-            Descriptor::Group(_) => (Quick::GROUP, u16::MAX),
+            Descriptor::Group(_) => (Quick::GROUP, u8::MAX),
         };
         #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
         Self {
             head: (member.ie.0 as u32) << 16 | quick.octets as u32,
-            most: quick.most,
+            least: quick.least,
+            span: quick.most.saturating_sub(quick.least),
             key: (slot as u8) << 1 | member.many as u8,
             besides,
         }
@@ -289,13 +310,15 @@ impl Row {
     /// Says that an element needs no further check, but for what a group consists of.
     #[inline]
     pub(crate) fn takes(&self, head: u32, value: &[u8]) -> bool {
-        self.head ^ head <= u32::from(self.besides)
-            && value.first().is_none_or(|first| *first <= self.most)
+        self.head ^ head <= u32::from(u16::from_ne_bytes([self.besides; 2]))
+            && value
+                .first()
+                .is_none_or(|first| first.wrapping_sub(self.least) <= self.span)
     }
 
-    /// The most that the first octet of a value may be that needs no further check.
-    pub(crate) const fn most(&self) -> u8 {
-        self.most
+    /// The range that the first octet of a value is in that needs no further check.
+    pub(crate) const fn range(&self) -> RangeInclusive<u8> {
+        self.least..=self.least + self.span
     }
 
     /// Says that the element is a group.

@@ -144,6 +144,7 @@ macro_rules! codes {
                 $crate::ie::descriptor::Quick::named(&[$($value),*])
             } else {
                 $crate::ie::descriptor::Quick::number($crate::ie::field::number_size!($kind))
+                    .within($crate::validate::firsts($crate::ie::IeType::$ie))
             }
         });
     )* };
@@ -421,7 +422,8 @@ macro_rules! flags {
                     $crate::ie::check::are_flags(value, $least, known)
                 },
                 again: $crate::ie::leaf::leaf_checks!(again $name),
-                quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0]),
+                quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0])
+                    .within($crate::validate::firsts($crate::ie::IeType::$ie)),
             },
             $crate::ie::IeType::$ie
         );

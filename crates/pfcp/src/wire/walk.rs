@@ -231,7 +231,7 @@ impl Walk<'_> {
                     (Some(Descriptor::Leaf(_)), Some(first))
                         if row.takes(head, value) && slot != group.conditions.watch =>
                     {
-                        mask.range(*first, row.most(), at, end);
+                        mask.range(*first, &row.range(), at, end);
                     }
                     // Flags that a condition looks at are among what decides.
                     (Some(Descriptor::Leaf(leaf)), _) => mask.leaf(leaf, at, end),

@@ -9,7 +9,7 @@ use strowger_pfcp::{
 };
 
 use crate::octets::{hex, tlv};
-use crate::values::{framed, groups, zeros};
+use crate::values::{framed, tables, zeros};
 
 /// The least that a member may be.
 fn least(member: &Member) -> Vec<u8> {
@@ -32,24 +32,6 @@ fn body(table: &Group, way: &[IeType], without: Option<IeType>) -> Vec<u8> {
         _ => (member.presence == Presence::Mandatory).then(|| least(member)),
     });
     members.flatten().collect()
-}
-
-/// Every table: the message, the way to a group of it, the table.
-fn tables() -> impl Iterator<Item = (MessageType, Vec<IeType>, &'static Group)> {
-    let messages = MessageType::ALL.iter().filter_map(|message| {
-        let table = message.table()?;
-        Some((*message, Vec::new(), table))
-    });
-    let groups = groups().into_iter().filter_map(|(_, (message, way))| {
-        let table = way.iter().try_fold(message.table()?, |table, ie| {
-            match table.member(*ie)?.what {
-                Descriptor::Group(inner) => Some(inner),
-                Descriptor::Leaf(_) => None,
-            }
-        })?;
-        Some((message, way, table))
-    });
-    messages.chain(groups)
 }
 
 /// Members that a value has in any case though other members of the table may stand on more
