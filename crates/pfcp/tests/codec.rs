@@ -12,6 +12,8 @@ mod compare;
 mod conditions;
 #[path = "codec/damage.rs"]
 mod damage;
+#[path = "codec/deviations.rs"]
+mod deviations;
 #[path = "codec/facts.rs"]
 mod facts;
 #[path = "codec/field.rs"]

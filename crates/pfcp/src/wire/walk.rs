@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::ie::condition;
 use crate::ie::descriptor::{Descriptor, Group, Leaf, Member, NO_SLOT};
 use crate::ie::{IeType, Interfaces};
-use crate::validate;
+use crate::validate::{self, Deviation};
 
 /// One walk over the elements of a message.
 pub(super) struct Walk<'a> {
@@ -345,7 +345,15 @@ impl Walk<'_> {
         let inner = match member.what {
             Descriptor::Group(inner) => Some(inner),
             Descriptor::Leaf(leaf) => {
-                seen.odd |= !self.leaf(leaf, value, at)?;
+                match self.leaf(leaf, value, at) {
+                    Ok(plain) => seen.odd |= !plain,
+                    // Its fields cannot be read, but what is around it can.
+                    Err(_) if Deviation::of_length(ie, value).is_some() => {
+                        self.fit = Interfaces::NONE;
+                        return Ok(Found::other(seen, 0));
+                    }
+                    Err(fault) => return Err(fault),
+                }
                 None
             }
         };
