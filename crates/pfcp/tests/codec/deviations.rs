@@ -107,8 +107,7 @@ fn what_is_beside_a_deviation_is_no_deviation() {
         let value = [&[1][..], &vec![0; length - 1]].concat();
         let octets = bridge(&value);
         let mut index = Index::new();
-        let read = MessageView::decode(&octets, &mut index);
-        let error = read.err().expect("no such length");
+        let error = MessageView::decode(&octets, &mut index).expect_err("no such length");
         assert_eq!(
             error.path().last(),
             Some(IeType::FIVE_GS_USER_PLANE_NODE_ID)

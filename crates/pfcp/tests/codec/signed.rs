@@ -92,7 +92,7 @@ fn what_exceeds_the_field_is_refused_in_json() {
 
 #[test]
 fn values_have_a_sign() {
-    fn again<T: Ie + PartialEq + std::fmt::Debug>(value: T, octets: &str) {
+    fn again<T: Ie + PartialEq + std::fmt::Debug>(value: &T, octets: &str) {
         let mut out = Vec::new();
         let message = Message::decode(&message(T::TYPE, 0, &hex(octets)));
         let message = message.expect("a message");
@@ -100,17 +100,17 @@ fn values_have_a_sign() {
         let mut index = Index::new();
         let view = MessageView::decode(&out, &mut index).expect("a message");
         let part = view.root().parts().nth(1).expect("an element");
-        assert_eq!(T::from_part(part).expect("a value"), value);
+        assert_eq!(T::from_part(part).expect("a value"), *value);
     }
-    again(TimeOffsetThreshold(-2), "fffffffffffffffe");
-    again(TimeOffsetMeasurement(i64::MIN), "8000000000000000");
-    again(CumulativeRateratioThreshold(-2), "fffffffe");
-    again(CumulativeRateratioMeasurement(i32::MIN), "80000000");
+    again(&TimeOffsetThreshold(-2), "fffffffffffffffe");
+    again(&TimeOffsetMeasurement(i64::MIN), "8000000000000000");
+    again(&CumulativeRateratioThreshold(-2), "fffffffe");
+    again(&CumulativeRateratioMeasurement(i32::MIN), "80000000");
     let a_tenth = Multiplier {
         value_digits: 1,
         exponent: -1,
     };
-    again(a_tenth, "0000000000000001ffffffff");
+    again(&a_tenth, "0000000000000001ffffffff");
 }
 
 #[test]
