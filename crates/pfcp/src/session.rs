@@ -110,8 +110,8 @@ impl<'a> Rule<'a> {
 impl RuleSet {
     /// Makes the rules that an establishment asks for.
     ///
-    /// The message is judged for every interface at once, as peers [send it](tolerate); who knows on which one
-    /// it came validates it for that one before.
+    /// The message is judged for every interface at once, as peers [send it](tolerate); who knows
+    /// on which one it came judges it for that one before.
     ///
     /// What the allocator gave before a refusal is the allocator's to take back.
     ///

@@ -416,7 +416,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
         match member.what {
             Descriptor::Leaf(_) => {
-                if let Some(clause) = incorrect(part.ie(), part) {
+                if let Some(clause) = incorrect(part.ie(), part.raw()) {
                     let strict = FindingKind::Incorrect(clause);
                     match Deviation::of_value(part) {
                         Some(deviation) => self.deviate(deviation, strict, part.ie(), trail),

@@ -28,14 +28,21 @@ pub enum Deviation {
 }
 
 /// What there is to say about each: name, clause, text, reason.
-const ROWS: [(Deviation, &str, &str, &str, &str); Deviation::ALL.len()] = [
+type Row = (
+    Deviation,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const ROWS: [Row; Deviation::ALL.len()] = [
     (
         Deviation::UnversionedTunnel,
         "unversioned_tunnel",
         "8.2.3",
         "F-TEID with CH alone",
-        "SMFs of releases before the flags were asked for leave the choice of the IP version to the \
-         UP function, which can make it",
+        "a real SMF leaves the choice of the IP version to the UP function, which can make it",
     ),
     (
         Deviation::ShortUserPlaneNodeId,
@@ -61,7 +68,7 @@ impl Deviation {
         Self::BareRejection,
     ];
 
-    const fn row(self) -> &'static (Self, &'static str, &'static str, &'static str, &'static str) {
+    const fn row(self) -> &'static Row {
         &ROWS[self as usize]
     }
 

@@ -2,10 +2,9 @@
 //! or a feature is none of them; it is kept.
 
 use crate::ie::{
-    ApplyAction, Cause, DestinationInterface, FSeid, FTeid, Ie, IeType, MeasurementMethod, NodeId,
-    NodeIdType, NodeReportType, PdnType, ReportType, SdfFilter, SourceInterface, UeIpAddress,
+    ApplyAction, Cause, DestinationInterface, Ie, IeType, MeasurementMethod, NodeIdType,
+    NodeReportType, PdnType, ReportType, SourceInterface,
 };
-use crate::wire::Part;
 
 /// Says that an element of one number has to be one of those that its clause lists.
 pub(crate) const fn is_closed(ie: IeType) -> bool {
@@ -50,62 +49,60 @@ pub(crate) const fn is_judged_by_head(ie: IeType) -> bool {
     )
 }
 
-/// Returns the clause that a value is outside of.
-pub(crate) fn incorrect(ie: IeType, part: Part<'_>) -> Option<&'static str> {
+/// Returns the clause that a checked value is outside of. It is asked about every element that no
+/// row takes, so it looks at the octets that decide, and at nothing else.
+#[inline]
+pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
+    let first = value.first().copied().unwrap_or(0);
     let (forbidden, clause) = match ie {
-        IeType::SOURCE_INTERFACE => (SourceInterface::view(part)?.name().is_none(), "8.2.2"),
+        IeType::SOURCE_INTERFACE => (SourceInterface(first & 0xf).name().is_none(), "8.2.2"),
         IeType::DESTINATION_INTERFACE => {
-            (DestinationInterface::view(part)?.name().is_none(), "8.2.24")
+            (DestinationInterface(first & 0xf).name().is_none(), "8.2.24")
         }
-        IeType::PDN_TYPE => (PdnType::view(part)?.name().is_none(), "8.2.79"),
-        IeType::CAUSE => (Cause::view(part)? == Cause::RESERVED, "8.2.1"),
-        IeType::NODE_ID => {
-            let node = NodeId::view(part)?;
-            let is_unknown = node.node_id_type.0 > NodeIdType::FQDN.0;
-            let is_nameless = node.fqdn.is_some_and(<[u8]>::is_empty);
-            (is_unknown || is_nameless, "8.2.38")
-        }
-        IeType::SDF_FILTER => {
-            let flow = SdfFilter::view(part)?.flow_description;
-            (flow.is_some_and(<[u8]>::is_empty), "8.2.5")
-        }
-        IeType::F_TEID => {
-            let end = FTeid::view(part)?;
-            (!end.v4 && !end.v6, "8.2.3")
-        }
-        IeType::F_SEID => {
-            let end = FSeid::view(part)?;
-            (end.ipv4.is_none() && end.ipv6.is_none(), "8.2.37")
-        }
-        IeType::UE_IP_ADDRESS => {
-            let ue = UeIpAddress::view(part)?;
-            let is_given = ue.ipv4.is_some() || ue.ipv6.is_some();
-            (!is_given && !ue.choose_v4 && !ue.choose_v6, "8.2.62")
-        }
-        IeType::APPLY_ACTION => (!is_one_action(ApplyAction::view(part)?), "8.2.26"),
-        IeType::OUTER_HEADER_CREATION => {
-            let [first, second] = part.array().ok()?;
-            (first == 0 && second == 0, "8.2.56")
-        }
-        IeType::REPORT_TYPE => (ReportType::view(part)?.is_empty(), "8.2.21"),
-        IeType::NODE_REPORT_TYPE => (NodeReportType::view(part)?.is_empty(), "8.2.69"),
-        IeType::MEASUREMENT_METHOD => (MeasurementMethod::view(part)?.is_empty(), "8.2.40"),
+        IeType::PDN_TYPE => (PdnType(first & 7).name().is_none(), "8.2.79"),
+        IeType::CAUSE => (first == Cause::RESERVED.0, "8.2.1"),
+        // A type that there is not, or an FQDN without a letter.
+        IeType::NODE_ID => match NodeIdType(first & 0xf) {
+            NodeIdType::FQDN => (value.len() == 1, "8.2.38"),
+            kind => (kind > NodeIdType::FQDN, "8.2.38"),
+        },
+        // FD and a flow description without an octet, after the spare one.
+        IeType::SDF_FILTER => (first & 1 != 0 && value.get(2..4) == Some(&[0; 2]), "8.2.5"),
+        // V4 or V6; beside them CHV4 or CHV6.
+        IeType::F_TEID => (first & 0b11 == 0, "8.2.3"),
+        IeType::F_SEID => (first & 0b11 == 0, "8.2.37"),
+        IeType::UE_IP_ADDRESS => (first & 0b11_0011 == 0, "8.2.62"),
+        IeType::APPLY_ACTION => (!is_one_action(first, value.get(1).copied()), "8.2.26"),
+        IeType::OUTER_HEADER_CREATION => (matches!(value, [0, 0, ..]), "8.2.56"),
+        IeType::REPORT_TYPE => (is_none::<ReportType>(value), "8.2.21"),
+        IeType::NODE_REPORT_TYPE => (is_none::<NodeReportType>(value), "8.2.69"),
+        IeType::MEASUREMENT_METHOD => (is_none::<MeasurementMethod>(value), "8.2.40"),
         _ => return None,
     };
     forbidden.then_some(clause)
 }
 
+/// Says that no flag is set that the specification has.
+fn is_none<T: Ie + Default + PartialEq>(value: &[u8]) -> bool {
+    T::decode(value).is_ok_and(|flags| flags == T::default())
+}
+
 /// Says that packets are done one thing with: what drops them does not forward them. Copies for a
 /// multicast session may be all that is done.
-const fn is_one_action(action: ApplyAction) -> bool {
+const fn is_one_action(first: u8, second: Option<u8>) -> bool {
     const ONE: u16 = ApplyAction::DROP.0
         | ApplyAction::FORW.0
         | ApplyAction::BUFF.0
         | ApplyAction::IPMA.0
         | ApplyAction::IPMD.0;
     const MULTICAST: u16 = ApplyAction::FSSM.0 | ApplyAction::MBSU.0;
-    match (action.0 & ONE).count_ones() {
-        0 => action.0 & MULTICAST != 0,
+    let second = match second {
+        Some(second) => second,
+        None => 0,
+    };
+    let action = u16::from_le_bytes([first, second]);
+    match (action & ONE).count_ones() {
+        0 => action & MULTICAST != 0,
         1 => true,
         _ => false,
     }

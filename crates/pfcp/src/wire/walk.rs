@@ -1,9 +1,9 @@
 use std::mem;
 use std::ops::Range;
 
+use super::Tlvs;
 use super::index::{DEPTH, Node, PLAIN, REPEATED, head, length};
 use super::shape::{Mask, Shape, Shapes};
-use super::{Part, Tlvs};
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition;
 use crate::ie::descriptor::{Descriptor, Group, Leaf, Member, NO_SLOT};
@@ -366,9 +366,7 @@ impl Walk<'_> {
     /// Checks a leaf; returns whether its fields say all about it.
     fn leaf(&mut self, leaf: &'static Leaf, value: &[u8], at: usize) -> Result<bool, Fault> {
         let plain = (leaf.check)(value).map_err(|kind| Fault::of(at, at, kind))?;
-        if validate::is_judged(leaf.ie)
-            && validate::incorrect(leaf.ie, Part::alone(value)).is_some()
-        {
+        if validate::incorrect(leaf.ie, value).is_some() {
             self.fit = Interfaces::NONE;
         }
         Ok(plain)

@@ -1,5 +1,5 @@
-//! What peers in the field do though a clause forbids it: it is read, refused by the letter, and let
-//! pass on request; what is beside it is not.
+//! What peers in the field do though a clause forbids it: it is read, refused by the letter, and
+//! let pass on request; what is beside it is not.
 
 use strowger_pfcp::ie::{Cause, Ie, OffendingIe};
 use strowger_pfcp::message::BodyView;
