@@ -5,6 +5,7 @@ mod error;
 mod event;
 mod message;
 mod outcome;
+mod read;
 mod record;
 mod report;
 mod restore;
@@ -265,7 +266,7 @@ impl Client {
         };
         let answer = self.actor.ask_within(request, self.patience).await;
         let octets = answer.map_err(|error| unanswered(&error, peer))??;
-        Message::decode(&octets).map_err(|error| ClientError::Answer { peer, error })
+        read::read(peer, &octets)
     }
 }
 

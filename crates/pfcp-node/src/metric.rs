@@ -1,8 +1,14 @@
 //! What the SMF role counts for the `metrics` facade: losses and restorations, never messages.
 
 use metrics::counter;
+use strowger_pfcp::validate::Deviation;
 
 use crate::restoration::PeerLoss;
+
+/// Counts what a peer does though a clause forbids it.
+pub(crate) fn deviated(deviation: Deviation) {
+    counter!("strowger_smf_deviations_total", "deviation" => deviation.name()).increment(1);
+}
 
 /// Counts a peer that is lost.
 pub(crate) fn peer_lost(why: PeerLoss) {

@@ -20,6 +20,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::Discard;
 use strowger_pfcp::ie::Cause;
+use strowger_pfcp::validate::Deviation;
 
 use crate::association::{key_of, session_key};
 use crate::bulletin::Bulletin;
@@ -362,6 +363,8 @@ pub struct NodeStats {
     pub restarts_denied: u64,
     /// Heartbeats with a later Recovery Time Stamp, from peers that restart with a setup alone.
     pub stamps_ignored: u64,
+    /// What sessions' peers did though a clause forbids it, and how often.
+    pub deviations: Vec<(Deviation, u64)>,
     /// Requests of peers that are being worked on now.
     pub working: u64,
     /// Those of them that a session has.
@@ -474,6 +477,7 @@ impl NodeHandle {
             restarts: get(&counters.restarts),
             restarts_denied: get(&counters.restarts_denied),
             stamps_ignored: get(&counters.stamps_ignored),
+            deviations: counters.deviations(),
             working: get(&counters.working),
             pending: get(&counters.pending),
             answers: get(&counters.answers),

@@ -18,7 +18,8 @@ use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Change, Refusal, RuleSet};
 use strowger_pfcp::transaction::AnswerKey;
-use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid, validate};
+use strowger_pfcp::validate::tolerate;
+use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
 use crate::bulletin::SessionEventKind;
 use crate::endpoint::Outgoing;
@@ -276,7 +277,8 @@ impl Session {
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
-        let Change { rules, created } = RuleSet::establish(frame, &mut self.choice())?;
+        let change = RuleSet::establish(frame, &mut self.choice())?;
+        let (rules, created) = self.noted(change);
         let asked = decide::Asked {
             kind: QuestionKind::Establish,
             owner,
@@ -340,7 +342,8 @@ impl Session {
         live: &SessionRecord,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
-        let Change { rules, created } = live.rules.modify(frame, &mut self.choice())?;
+        let change = live.rules.modify(frame, &mut self.choice())?;
+        let (rules, created) = self.noted(change);
         let asked = decide::Asked {
             kind: QuestionKind::Modify,
             owner: &live.owner,
@@ -371,8 +374,17 @@ impl Session {
             Some(rejection) => Refusal::from(rejection),
             None => Refusal::new(Cause::INVALID_LENGTH),
         })?;
-        validate(&view, interface)?;
+        tolerate(&view, interface)?;
         Ok(())
+    }
+
+    /// Counts what a request does though a clause forbids it.
+    fn noted(&self, change: Change) -> (RuleSet, Vec<u8>) {
+        for deviation in change.deviations {
+            tracing::debug!(session = %self.seid, %deviation, "a deviation is tolerated");
+            self.shared.counters.deviated(deviation);
+        }
+        (change.rules, change.created)
     }
 
     async fn delete(&mut self, now: Instant, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {

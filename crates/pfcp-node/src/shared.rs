@@ -10,6 +10,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{Discard, EndpointStats};
 use strowger_pfcp::ie::Cause;
+use strowger_pfcp::validate::Deviation;
 
 use crate::bulletin::Bulletin;
 use crate::config::NodeConfig;
@@ -121,6 +122,7 @@ pub(crate) struct Counters {
     pub(crate) buffered: AtomicU64,
     pub(crate) dropped_octets: AtomicU64,
     causes: CauseCounters,
+    deviations: [AtomicU64; Deviation::ALL.len()],
     discards: [AtomicU64; Discard::ALL.len()],
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
@@ -161,6 +163,17 @@ impl Counters {
             .map(count)
             .filter(|(_, count)| *count > 0)
             .collect()
+    }
+
+    /// Counts what was tolerated.
+    pub(crate) fn deviated(&self, deviation: Deviation) {
+        add(&self.deviations[deviation as usize]);
+    }
+
+    /// Every deviation, and how often it was tolerated.
+    pub(crate) fn deviations(&self) -> Vec<(Deviation, u64)> {
+        let count = |one: Deviation| (one, get(&self.deviations[one as usize]));
+        Deviation::ALL.into_iter().map(count).collect()
     }
 
     /// Every kind of discard, and how often.

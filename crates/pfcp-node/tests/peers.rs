@@ -177,13 +177,13 @@ async fn packet_flow_descriptions_are_there_after_a_restart() {
 async fn a_peer_is_held_to_the_interface_that_it_speaks() {
     let table = "interfaces = { \"127.0.0.2\" = \"N4\", \"127.0.0.0/30\" = \"N4mb\" }";
     let bench = Bench::new(|config| config.peer = toml::from_str(table).unwrap()).await;
-    // On N4mb alone, forwarding parameters need not say where to. Nothing is said about the second.
-    let parameters = Elements::new().with(IeType::NETWORK_INSTANCE, b"internet");
-    let far = Elements::new()
-        .with(IeType::FAR_ID, &[0, 0, 0, 77])
-        .with(IeType::APPLY_ACTION, &[2])
-        .with(IeType::FORWARDING_PARAMETERS, parameters.as_slice());
-    let request = Elements::new().with(IeType::CREATE_FAR, far.as_slice());
+    // On Sxa alone, a rule needs no precedence. Nothing is said about the second.
+    let pdi = Elements::new().with(IeType::SOURCE_INTERFACE, &[0]);
+    let pdr = Elements::new()
+        .with(IeType::PDR_ID, &[0, 77])
+        .with(IeType::PDI, pdi.as_slice())
+        .with(IeType::FAR_ID, &[0, 0, 0, 1]);
+    let request = Elements::new().with(IeType::CREATE_PDR, pdr.as_slice());
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     for (last, cause) in [
         (2, Cause::MANDATORY_IE_MISSING),

@@ -31,6 +31,7 @@ mod few;
 pub(crate) mod field;
 pub(crate) mod given;
 mod group;
+mod interfaces;
 pub(crate) mod leaf;
 mod list;
 mod media;
@@ -79,7 +80,6 @@ pub use control::{
     QuotaValidityTime, RdsConfigurationInformation, SmfChangeReason, SrrId, TraceInformation,
     VendorSpecificNodeReportType,
 };
-pub use descriptor::Interfaces;
 pub use element::Ie;
 pub use few::Few;
 pub use group::{
@@ -165,6 +165,7 @@ pub use group::{
     UserPlanePathFailureReport, UserPlanePathFailureReportView, UserPlanePathRecoveryReport,
     UserPlanePathRecoveryReportView,
 };
+pub use interfaces::Interfaces;
 pub use list::{Each, List};
 pub use media::{
     BindingIndication, DnsQueryResponseFilter, EventNotificationUri, ExpeditedTransferIndication,

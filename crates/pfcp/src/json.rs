@@ -14,7 +14,7 @@ use std::fmt::{self, Display};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, PathStep};
-use crate::ie::given::{Given, fitting, octets_of};
+use crate::ie::given::{Given, fitting, fitting_signed, octets_of};
 use crate::ie::value::{Value, text_of};
 use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
 use crate::message::{MessageType, MessageView, table};
@@ -218,6 +218,7 @@ fn plain(kind: Kind, value: Value<'_>) -> Json {
     match value {
         Value::Flag(flag) => flag.into(),
         Value::Number(number) => number.into(),
+        Value::Signed(number) => number.into(),
         Value::Time(seconds) => seconds.into(),
         Value::Ipv4(address) => address.to_string().into(),
         Value::Ipv6(address) => address.to_string().into(),
@@ -411,6 +412,7 @@ fn given(value: &Json, kind: Kind) -> Option<Given> {
             Given::Number(fitting(number, width)?)
         }
         Kind::Number { width, .. } => Given::Number(fitting(value.as_u64()?, width)?),
+        Kind::Signed { octets } => Given::Number(fitting_signed(value.as_i64()?, octets)?),
         Kind::Time => Given::Number(fitting(value.as_u64()?, u32::BITS)?),
         Kind::Ipv4 => {
             let address: std::net::Ipv4Addr = value.as_str()?.parse().ok()?;

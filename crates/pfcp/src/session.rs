@@ -25,7 +25,7 @@ use crate::ie::{
     QerId, TrafficEndpointId, UeIpAddress, UrrId,
 };
 use crate::message::{MessageType, MessageView};
-use crate::validate::validate;
+use crate::validate::{Deviation, Tolerated, tolerate};
 use crate::wire::{Frame, Index, Tlv, Tlvs};
 
 pub use choose::{Allocator, NoAllocator, UeWish};
@@ -78,6 +78,8 @@ pub struct Change {
     /// The elements for the answer that tell what was chosen: Created PDR and Created Traffic
     /// Endpoint.
     pub created: Vec<u8>,
+    /// What the request does though a clause forbids it.
+    pub deviations: Vec<Deviation>,
 }
 
 /// One rule of a [`RuleSet`].
@@ -108,8 +110,8 @@ impl<'a> Rule<'a> {
 impl RuleSet {
     /// Makes the rules that an establishment asks for.
     ///
-    /// The message is [validated](validate) for every interface at once; who knows on which one
-    /// it came validates it for that one before.
+    /// The message is judged for every interface at once, as peers [send it](tolerate); who knows
+    /// on which one it came judges it for that one before.
     ///
     /// What the allocator gave before a refusal is the allocator's to take back.
     ///
@@ -145,13 +147,17 @@ impl RuleSet {
         let mut index = Index::new();
         let view = MessageView::of(frame, &mut index);
         let view = view.map_err(|error| Refusal::of(&error, frame.octets))?;
-        validate(&view, Interfaces::ALL)?;
+        let Tolerated { deviations, .. } = tolerate(&view, Interfaces::ALL)?;
         let mut draft = Draft::of(self);
         draft.apply(frame)?;
         draft.check_references()?;
         let created = draft.choose(allocator)?;
         let rules = draft.finish()?;
-        Ok(Change { rules, created })
+        Ok(Change {
+            rules,
+            created,
+            deviations,
+        })
     }
 
     /// Reads what [`RuleSet::octets`] gave.

@@ -22,30 +22,34 @@
 //! came later, and ignores it.
 
 mod condition;
+mod deviation;
 mod release;
 mod rule;
 mod scope;
+mod value;
 
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, IePath, PathStep};
-use crate::ie::{Cause, Descriptor, FailedRuleId, Group, IeType, Interfaces, Release};
+use crate::ie::{Cause, Descriptor, FailedRuleId, Group, Ie, IeType, Interfaces, Release};
 use crate::message::MessageView;
 use crate::wire::Part;
 
+pub use deviation::Deviation;
 pub use release::newer;
 pub use scope::Scope;
 
 pub(crate) use release::{older, refuse_newer};
 
-pub(crate) use condition::{incorrect, is_closed, is_judged, is_judged_by_head, of_message};
+pub(crate) use condition::of_message;
+pub(crate) use value::{firsts, incorrect, is_closed, is_judged, is_judged_by_head};
 
 /// One thing that is not as the specification says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What it is.
     pub kind: FindingKind,
-    /// The element that is missing or wrong.
+    /// The element that is missing or wrong; [`IeType::RESERVED`] where it is the message.
     pub ie: IeType,
     /// The group that it belongs to, or the message.
     pub path: IePath,
@@ -65,6 +69,12 @@ pub enum FindingKind {
     ConditionalMissing(&'static str),
     /// A value is none of those that the clause lists.
     Incorrect(&'static str),
+    /// A message that the interface does not have; no element is at fault.
+    Foreign,
+    /// A value has a length that the clause does not give it.
+    Length(&'static str),
+    /// Something that [`tolerate`] lets pass.
+    Tolerated(Deviation),
     /// An element that may occur once occurs again; the first one counts.
     Repeated,
     /// An element that the group does not have on any of the interfaces.
@@ -86,18 +96,26 @@ impl FindingKind {
             Self::Missing => Some(Cause::MANDATORY_IE_MISSING),
             Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
             Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
-            Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
+            Self::Length(_) => Some(Cause::INVALID_LENGTH),
+            Self::Foreign => Some(Cause::SERVICE_NOT_SUPPORTED),
+            Self::Tolerated(_) | Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
         }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == FindingKind::Foreign {
+            return write!(f, "{}: no message of {}", self.path, self.on);
+        }
         write!(f, "{}: {} ", self.path, self.ie)?;
         match self.kind {
             FindingKind::Missing => f.write_str("is missing"),
             FindingKind::ConditionalMissing(clause) => write!(f, "is missing (§{clause})"),
             FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
+            FindingKind::Length(clause) => write!(f, "has a length that §{clause} lacks"),
+            FindingKind::Tolerated(deviation) => write!(f, "deviates: {deviation}"),
+            FindingKind::Foreign => Ok(()),
             FindingKind::Repeated => f.write_str("occurs again"),
             FindingKind::Unexpected => f.write_str("is unexpected"),
             FindingKind::Newer { what, release } => match what {
@@ -158,7 +176,7 @@ impl Rejection {
     fn of_finding(finding: &Finding) -> Option<Self> {
         Some(Self {
             cause: finding.kind.cause()?,
-            offending_ie: Some(finding.ie),
+            offending_ie: (finding.kind != FindingKind::Foreign).then_some(finding.ie),
             failed_rule: finding.failed_rule.clone(),
             path: finding.path.clone(),
             text: finding.to_string(),
@@ -190,49 +208,71 @@ pub fn validate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Inter
     judge(view, scope)
 }
 
-#[cold]
-fn judge(view: &MessageView<'_>, scope: Scope) -> Result<Interfaces, Rejection> {
-    let Scope { on, release } = scope;
-    let mut walk = Walk {
-        view,
-        on,
-        release,
-        left: on,
-        all: false,
-        findings: Vec::new(),
-    };
-    walk.group(view.root(), None);
-    if !walk.left.is_empty() {
-        return Ok(walk.left);
+/// A message that is accepted as peers in the field send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tolerated {
+    /// The interfaces for which it may be.
+    pub on: Interfaces,
+    /// What [`validate`] would not have let pass, in the order of the message.
+    pub deviations: Vec<Deviation>,
+}
+
+/// Checks a message as [`validate`] does, but for what peers in the field are known to do.
+///
+/// # Errors
+/// When no interface is left, for a reason that is no [`Deviation`].
+///
+/// ```
+/// use strowger_pfcp::validate::{Deviation, tolerate};
+/// use strowger_pfcp::{Index, Interfaces, MessageView, validate};
+///
+/// // Association Setup Response: a cause, and neither Node ID nor Recovery Time Stamp.
+/// let octets = [0x20, 6, 0, 9, 0, 0, 1, 0, 0, 19, 0, 1, 64];
+/// let mut index = Index::new();
+/// let view = MessageView::decode(&octets, &mut index)?;
+/// assert!(validate(&view, Interfaces::N4).is_err());
+/// let tolerated = tolerate(&view, Interfaces::N4)?;
+/// assert_eq!(tolerated.deviations, [Deviation::BareRejection; 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[inline]
+pub fn tolerate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Tolerated, Rejection> {
+    let scope = scope.into();
+    let fit = view.fit().and(scope.on);
+    if !fit.is_empty() && scope.release == Release::R19 {
+        return Ok(Tolerated {
+            on: fit,
+            deviations: Vec::new(),
+        });
     }
-    let refusals = walk
+    let mut walk = Walk::new(view, scope);
+    walk.tolerant = true;
+    let on = walk.judge()?;
+    let deviations = walk
         .findings
         .iter()
-        .filter(|finding| finding.kind.cause().is_some());
-    let worst = refusals.clone().find(|finding| finding.on.contains(on));
-    match worst
-        .or_else(|| refusals.clone().next_back())
-        .and_then(Rejection::of_finding)
-    {
-        Some(rejection) => Err(rejection),
-        None => Ok(on),
-    }
+        .filter_map(|finding| match finding.kind {
+            FindingKind::Tolerated(deviation) => Some(deviation),
+            _ => None,
+        });
+    Ok(Tolerated {
+        on,
+        deviations: deviations.collect(),
+    })
+}
+
+#[cold]
+fn judge(view: &MessageView<'_>, scope: Scope) -> Result<Interfaces, Rejection> {
+    Walk::new(view, scope).judge()
 }
 
 /// Checks a message for a set of interfaces and returns everything that was found, also what is
 /// newer than the release.
 #[must_use]
 pub fn findings(view: &MessageView<'_>, scope: impl Into<Scope>) -> Vec<Finding> {
-    let Scope { on, release } = scope.into();
-    let mut walk = Walk {
-        view,
-        on,
-        release,
-        left: on,
-        all: true,
-        findings: Vec::new(),
-    };
-    walk.group(view.root(), None);
+    let mut walk = Walk::new(view, scope.into());
+    walk.all = true;
+    walk.message();
     walk.findings
 }
 
@@ -243,6 +283,8 @@ struct Walk<'a, 'b> {
     left: Interfaces,
     /// Whether to go on when no interface is left, and to note what is no reason to refuse.
     all: bool,
+    /// Whether deviations are no reason to refuse.
+    tolerant: bool,
     findings: Vec<Finding>,
 }
 
@@ -254,19 +296,71 @@ struct Trail<'a, 'b> {
     index: Option<usize>,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a, 'b> Walk<'a, 'b> {
+    const fn new(view: &'b MessageView<'a>, scope: Scope) -> Self {
+        let Scope { on, release } = scope;
+        Self {
+            view,
+            on,
+            release,
+            left: on,
+            all: false,
+            tolerant: false,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Returns the interfaces that are left, or why none is.
+    fn judge(&mut self) -> Result<Interfaces, Rejection> {
+        let on = self.on;
+        self.message();
+        if !self.left.is_empty() {
+            return Ok(self.left);
+        }
+        let refusals = self
+            .findings
+            .iter()
+            .filter(|finding| finding.kind.cause().is_some());
+        let worst = refusals.clone().find(|finding| finding.on.contains(on));
+        match worst
+            .or_else(|| refusals.clone().next_back())
+            .and_then(Rejection::of_finding)
+        {
+            Some(rejection) => Err(rejection),
+            None => Ok(on),
+        }
+    }
+
+    /// Notes the interfaces that do not have the message, and what is wrong for those that have it.
+    fn message(&mut self) {
+        let home = self.view.message_type().interfaces_in(self.release);
+        let foreign = self.on.without(home);
+        if !foreign.is_empty() {
+            self.note(FindingKind::Foreign, IeType::RESERVED, foreign, None);
+        }
+        self.on = self.on.and(home);
+        if !self.on.is_empty() {
+            self.group(self.view.root(), None);
+        }
+    }
+
     fn group(&mut self, group: Part<'a>, trail: Option<&Trail<'a, '_>>) {
         let Some(Descriptor::Group(table)) = group.descriptor() else {
             return;
         };
-        self.mandatory(group, table, trail);
+        let may_lack = self.may_lack(trail);
+        self.mandatory(group, table, trail, may_lack);
         condition::missing(
             group,
             table,
             self.view.message_type(),
             self.release,
             |ie, clause| {
-                self.note(FindingKind::ConditionalMissing(clause), ie, self.on, trail);
+                let kind = match may_lack {
+                    true => FindingKind::Tolerated(Deviation::BareRejection),
+                    false => FindingKind::ConditionalMissing(clause),
+                };
+                self.note(kind, ie, self.on, trail);
             },
         );
         let mut places = [0usize; 64];
@@ -284,6 +378,18 @@ impl<'a> Walk<'a, '_> {
 
     fn part(&mut self, part: Part<'a>, place: usize, trail: Option<&Trail<'a, '_>>) {
         let Some(member) = part.member() else {
+            let has_row = |trail: &Trail<'_, '_>| match trail.part.descriptor() {
+                Some(Descriptor::Group(table)) => table.member(part.ie()).is_some(),
+                _ => false,
+            };
+            if let Some(deviation) = Deviation::of_length(part.ie(), part.raw())
+                && !part.is_repeated()
+                && trail.is_some_and(has_row)
+            {
+                let strict = FindingKind::Length(deviation.clause());
+                self.deviate(deviation, strict, part.ie(), trail);
+                return;
+            }
             if self.all && !part.ie().is_vendor() {
                 let repeated = part.is_repeated();
                 let kind = if repeated {
@@ -310,8 +416,12 @@ impl<'a> Walk<'a, '_> {
         }
         match member.what {
             Descriptor::Leaf(_) => {
-                if let Some(clause) = incorrect(part.ie(), part) {
-                    self.note(FindingKind::Incorrect(clause), part.ie(), self.on, trail);
+                if let Some(clause) = incorrect(part.ie(), part.raw()) {
+                    let strict = FindingKind::Incorrect(clause);
+                    match Deviation::of_value(part) {
+                        Some(deviation) => self.deviate(deviation, strict, part.ie(), trail),
+                        None => self.note(strict, part.ie(), self.on, trail),
+                    }
                 }
                 if self.all {
                     self.newer_fields(part, trail);
@@ -331,6 +441,35 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// Notes a deviation, as what it is to the clause unless it is tolerated.
+    fn deviate(
+        &mut self,
+        deviation: Deviation,
+        strict: FindingKind,
+        ie: IeType,
+        trail: Option<&Trail<'a, '_>>,
+    ) {
+        let kind = match self.tolerant {
+            true => FindingKind::Tolerated(deviation),
+            false => strict,
+        };
+        self.note(kind, ie, self.on, trail);
+    }
+
+    /// Says that a missing element of the message itself may be: that of a rejection, whose cause
+    /// is there.
+    fn may_lack(&self, trail: Option<&Trail<'a, '_>>) -> bool {
+        self.tolerant
+            && trail.is_none()
+            && self.view.message_type().is_response()
+            && self
+                .view
+                .root()
+                .find(IeType::CAUSE)
+                .and_then(Cause::view)
+                .is_some_and(Cause::is_rejection)
+    }
+
     /// Notes the flags and values that the release does not have.
     fn newer_fields(&mut self, part: Part<'a>, trail: Option<&Trail<'a, '_>>) {
         let Some(Descriptor::Leaf(leaf)) = part.descriptor() else {
@@ -346,13 +485,22 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Notes the mandatory members that are missing.
-    fn mandatory(&mut self, group: Part<'a>, table: &'static Group, trail: Option<&Trail<'a, '_>>) {
+    fn mandatory(
+        &mut self,
+        group: Part<'a>,
+        table: &'static Group,
+        trail: Option<&Trail<'a, '_>>,
+        may_lack: bool,
+    ) {
         let lacking = table.required_by(self.on) & !condition::seen(group);
         for (slot, member) in table.members.iter().enumerate() {
-            let on = table.requiring(slot).and(self.on);
-            let on = on.and(member.on_in(self.release));
+            let on = table.requiring(member, self.release).and(self.on);
             if lacking >> slot & 1 == 1 && !on.is_empty() {
-                self.note(FindingKind::Missing, member.ie, on, trail);
+                let kind = match may_lack {
+                    true => FindingKind::Tolerated(Deviation::BareRejection),
+                    false => FindingKind::Missing,
+                };
+                self.note(kind, member.ie, on, trail);
             }
         }
     }

@@ -12,10 +12,14 @@ mod compare;
 mod conditions;
 #[path = "codec/damage.rs"]
 mod damage;
+#[path = "codec/deviations.rs"]
+mod deviations;
 #[path = "codec/facts.rs"]
 mod facts;
 #[path = "codec/field.rs"]
 mod field;
+#[path = "codec/forbidden.rs"]
+mod forbidden;
 #[path = "codec/framing.rs"]
 mod framing;
 #[path = "codec/generated.rs"]
@@ -44,6 +48,8 @@ mod release;
 mod roundtrip;
 #[path = "codec/rows.rs"]
 mod rows;
+#[path = "codec/signed.rs"]
+mod signed;
 #[path = "codec/text.rs"]
 mod text;
 #[path = "others/tools.rs"]

@@ -66,6 +66,11 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         .iter()
         .map(|(cause, count)| (cause.0.to_string(), json!(count)))
         .collect();
+    let deviations: Map<String, Value> = stats
+        .deviations
+        .iter()
+        .map(|(deviation, count)| (deviation.name().to_owned(), json!(count)))
+        .collect();
     let discarded: Map<String, Value> = stats
         .discarded
         .iter()
@@ -87,6 +92,7 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "restarts": stats.restarts,
         "restarts_denied": stats.restarts_denied,
         "stamps_ignored": stats.stamps_ignored,
+        "deviations": deviations,
         "unsent": stats.unsent,
         "discarded": discarded,
         "store": store(&node.store()),

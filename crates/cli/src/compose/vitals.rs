@@ -186,6 +186,11 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
     for (cause, count) in &stats.refused {
         refused.sample(&[("cause", &cause.0.to_string())], *count as f64);
     }
+    let help = "What peers did though a clause forbids it, and was tolerated.";
+    let mut deviations = page.family("strowger_n4_deviations_total", MetricKind::Counter, help);
+    for (deviation, count) in &stats.deviations {
+        deviations.sample(&[("deviation", deviation.name())], *count as f64);
+    }
     let (usage, policy) = (&stats.usage, &stats.policy);
     let help = "Octets of simulated traffic, by what became of them.";
     let mut traffic = page.family(

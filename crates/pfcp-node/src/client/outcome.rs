@@ -11,6 +11,7 @@ use strowger_pfcp::{IeType, Message, MessageType, Seid};
 
 use super::actor::{ClientActor, Flight, What};
 use super::message::{Answer, Opened};
+use super::read::read;
 use super::record::{State, TRIES, Tries};
 use super::{ClientError, ClientEvent, accepted};
 use crate::metric;
@@ -291,8 +292,7 @@ impl ClientActor {
 
 /// The peer's identifier of an accepted session, and what it chose.
 fn established(peer: SocketAddr, octets: &[u8]) -> Result<(Seid, Vec<CreatedPdr>), ClientError> {
-    let message = Message::decode(octets);
-    let message = message.map_err(|error| ClientError::Answer { peer, error })?;
+    let message = read(peer, octets)?;
     let Body::SessionEstablishmentResponse(answer) = message.body else {
         return Err(ClientError::NoAnswer { peer });
     };

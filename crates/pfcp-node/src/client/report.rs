@@ -8,7 +8,8 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::TransactionId;
-use strowger_pfcp::{Frame, Index, Interfaces, MessageView, Rejection, validate};
+use strowger_pfcp::validate::tolerate;
+use strowger_pfcp::{Frame, Index, Interfaces, MessageView, Rejection};
 
 use super::actor::ClientActor;
 use super::{NodeReport, SessionReport};
@@ -35,7 +36,7 @@ impl ClientActor {
         };
         let mut index = Index::new();
         let wrong = match MessageView::of(&frame, &mut index) {
-            Ok(view) => validate(&view, Interfaces::ALL).err(),
+            Ok(view) => tolerate(&view, Interfaces::ALL).err(),
             Err(error) => Rejection::of(&error, octets),
         };
         let body = Elements::new().node(&self.protocol.config().node);

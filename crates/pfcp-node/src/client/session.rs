@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use strowger::Request;
+use strowger_pfcp::Message;
 use strowger_pfcp::Seid;
 use strowger_pfcp::ie::{Cause, CreatedPdr};
 use strowger_pfcp::message::{
     Body, SessionDeletionRequest, SessionDeletionResponse, SessionModificationRequest,
     SessionModificationResponse,
 };
-use strowger_pfcp::{Error, Message};
 
 use super::message::{Answer, ClientMsg, Delete, Modify, Named, Opened};
+use super::read::read;
 use super::record::Live;
 use super::{Association, ClientError, accepted, body_of, unanswered};
 
@@ -66,7 +67,7 @@ impl Session {
         let (client, peer) = (&self.association.client, self.association.peer);
         let answer = client.actor.ask_within(request, client.patience).await;
         let octets = answer.map_err(|error| unanswered(&error, peer))??;
-        Message::decode(&octets).map_err(|error: Error| ClientError::Answer { peer, error })
+        read(peer, &octets)
     }
 
     /// Changes the session.

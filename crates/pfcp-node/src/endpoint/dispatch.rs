@@ -9,9 +9,8 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::Refusal;
 use strowger_pfcp::transaction::TransactionId;
-use strowger_pfcp::{
-    Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid, validate,
-};
+use strowger_pfcp::validate::tolerate;
+use strowger_pfcp::{Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid};
 
 use super::{Endpoint, Entry, Pending};
 use crate::bulletin::SessionEventKind;
@@ -56,7 +55,7 @@ impl From<StartError> for Obstacle {
 fn unowned(frame: &Frame<'_>) -> Refusal {
     let mut index = Index::new();
     let wrong = match MessageView::of(frame, &mut index) {
-        Ok(view) => validate(&view, Interfaces::ALL).err(),
+        Ok(view) => tolerate(&view, Interfaces::ALL).err(),
         Err(error) => Rejection::of(&error, frame.octets),
     };
     let unknown = Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION);

@@ -76,9 +76,11 @@ impl Endpoint {
         let Some(reply) = self.orders.remove(&request) else {
             return;
         };
-        reply.send(answer.and_then(|octets| match Message::decode(octets) {
-            Err(error) => Err(OrderError::Answer(error)),
-            Ok(_) => accepted(octets),
+        // A rejection says what it has to say, whatever is missing beside its cause.
+        reply.send(answer.and_then(|octets| {
+            accepted(octets)?;
+            Message::decode(octets).map_err(OrderError::Answer)?;
+            Ok(())
         }));
     }
 }

@@ -18,7 +18,11 @@ pub(super) struct Choice<'a> {
 impl Allocator for Choice<'_> {
     fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
         let (v4, v6) = self.shared.pool.gtpu();
-        let addresses = (v4.filter(|_| wish.v4), v6.filter(|_| wish.v6));
+        let addresses = match (wish.v4, wish.v6) {
+            // A deviation: which it is, is for us to choose.
+            (false, false) => (v4, v6.filter(|_| v4.is_none())),
+            (is_v4, is_v6) => (v4.filter(|_| is_v4), v6.filter(|_| is_v6)),
+        };
         if !self.shared.config.offers("ftup") || addresses == (None, None) {
             return Err(Cause::INVALID_F_TEID_ALLOCATION);
         }

@@ -268,6 +268,7 @@ pub(super) fn put_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Flag(flag) => out.push(u8::from(flag)),
         Value::Number(number) => out.extend_from_slice(&number.to_be_bytes()),
+        Value::Signed(number) => out.extend_from_slice(&number.to_be_bytes()),
         Value::Time(seconds) => out.extend_from_slice(&seconds.to_be_bytes()),
         Value::Ipv4(address) => out.extend_from_slice(&address.octets()),
         Value::Ipv6(address) => out.extend_from_slice(&address.octets()),

@@ -11,14 +11,14 @@ numbers! {
     /// The number of a time domain, TS 29.244 §8.2.146.
     TimeDomainNumber: u8 = TIME_DOMAIN_NUMBER time_domain_number;
     /// The offset that is reported, in nanoseconds, TS 29.244 §8.2.147.
-    TimeOffsetThreshold: u64 = TIME_OFFSET_THRESHOLD time_offset_threshold;
+    TimeOffsetThreshold: i64 = TIME_OFFSET_THRESHOLD time_offset_threshold;
     /// The ratio of rates that is reported, TS 29.244 §8.2.148.
-    CumulativeRateratioThreshold: u32
+    CumulativeRateratioThreshold: i32
         = CUMULATIVE_RATERATIO_THRESHOLD cumulative_rate_ratio_threshold;
     /// The offset of two clocks in nanoseconds, TS 29.244 §8.2.149.
-    TimeOffsetMeasurement: u64 = TIME_OFFSET_MEASUREMENT time_offset_measurement;
+    TimeOffsetMeasurement: i64 = TIME_OFFSET_MEASUREMENT time_offset_measurement;
     /// The ratio of the rates of two clocks, TS 29.244 §8.2.150.
-    CumulativeRateratioMeasurement: u32
+    CumulativeRateratioMeasurement: i32
         = CUMULATIVE_RATERATIO_MEASUREMENT cumulative_rate_ratio_measurement;
 }
 

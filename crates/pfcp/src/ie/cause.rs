@@ -47,4 +47,10 @@ impl Cause {
     pub const fn is_acceptance(self) -> bool {
         self.0 < 64 && self.0 != 0
     }
+
+    /// Says that the request was rejected.
+    #[must_use]
+    pub const fn is_rejection(self) -> bool {
+        self.0 >= 64
+    }
 }

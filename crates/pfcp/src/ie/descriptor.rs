@@ -1,12 +1,15 @@
 //! What the specification says about elements and messages, as data: [`describe`] gives it for a
 //! type of element, [`MessageType::table`](crate::MessageType::table) for a message.
 
+use std::ops::RangeInclusive;
+
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition::Conditions;
 use crate::ie::{IeType, Release};
 use crate::wire::{Part, Writer};
 
 pub use super::describe::{canonical, describe};
+pub use super::interfaces::Interfaces;
 pub use super::list::Listed;
 
 /// What the specification says about an element or a message, as data.
@@ -42,6 +45,7 @@ pub struct Leaf {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quick {
     octets: u16,
+    least: u8,
     most: u8,
 }
 
@@ -50,12 +54,14 @@ impl Quick {
     /// the longest message.
     pub(crate) const NONE: Self = Self {
         octets: u16::MAX,
+        least: 0,
         most: 0,
     };
 
     /// A group of any length.
     const GROUP: Self = Self {
         octets: 0,
+        least: 0,
         most: u8::MAX,
     };
 
@@ -68,10 +74,12 @@ impl Quick {
         match (octets, width) {
             (1, 0..8) => Self {
                 octets: 1,
+                least: 0,
                 most: (1 << width) - 1,
             },
             _ if octets * 8 == width as usize => Self {
                 octets: octets as u16,
+                least: 0,
                 most: u8::MAX,
             },
             _ => Self::NONE,
@@ -89,6 +97,7 @@ impl Quick {
         }
         Self {
             octets: 1,
+            least: 0,
             most: values[next - 1],
         }
     }
@@ -98,10 +107,20 @@ impl Quick {
         if least == 1 && known & known.wrapping_add(1) == 0 {
             Self {
                 octets: 1,
+                least: 0,
                 most: known,
             }
         } else {
             Self::NONE
+        }
+    }
+
+    /// Leaves those values whose first octet is in a range.
+    pub(crate) const fn within(self, (least, most): (u8, u8)) -> Self {
+        Self {
+            octets: self.octets,
+            least,
+            most: if self.most < most { self.most } else { most },
         }
     }
 }
@@ -143,6 +162,11 @@ pub enum Kind {
         width: u32,
         /// Names of the values.
         names: Option<fn(u64) -> Option<&'static str>>,
+    },
+    /// A signed number, big endian, two's complement.
+    Signed {
+        /// Octets on the wire.
+        octets: usize,
     },
     /// Seconds since 1900, four octets.
     Time,
@@ -220,6 +244,8 @@ pub struct Group {
     pub members: &'static [Member],
     pub(crate) rows: Rows,
     pub(crate) required: [u64; 5],
+    /// The interfaces on which anything is mandatory: those that have the group.
+    pub(crate) home: Interfaces,
     /// What is required on any interface.
     pub(crate) wanted: u64,
     /// What the values of members ask for besides.
@@ -245,21 +271,23 @@ const ROWS: u32 = 7;
 /// What a group says about one type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The header of those values that need no further check, and the most that their first octet
-    /// may be. No value is as long as this header says for the others.
+    /// The header of those values that need no further check, the least that their first octet may
+    /// be, and how much more. No value is as long as this header says for the others.
     head: u32,
-    most: u8,
+    least: u8,
+    span: u8,
     /// Twice the slot, and one more where there may be several: what follows in order has no
     /// lesser key than that of the last element with its lowest bit set.
     pub(crate) key: u8,
-    /// What the header may have besides: any length if the element is a group.
-    besides: u16,
+    /// What each octet of the length may be besides: anything if the element is a group.
+    besides: u8,
 }
 
 impl Row {
     const NONE: Self = Self {
         head: u32::MAX,
-        most: 0,
+        least: 0,
+        span: 0,
         key: 0,
         besides: 0,
     };
@@ -267,12 +295,13 @@ impl Row {
     const fn of(member: &Member, slot: usize) -> Self {
         let (quick, besides) = match member.what {
             Descriptor::Leaf(leaf) => (leaf.quick, 0),
-            Descriptor::Group(_) => (Quick::GROUP, u16::MAX),
+            Descriptor::Group(_) => (Quick::GROUP, u8::MAX),
         };
         #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
         Self {
             head: (member.ie.0 as u32) << 16 | quick.octets as u32,
-            most: quick.most,
+            least: quick.least,
+            span: quick.most.saturating_sub(quick.least),
             key: (slot as u8) << 1 | member.many as u8,
             besides,
         }
@@ -281,13 +310,15 @@ impl Row {
     /// Says that an element needs no further check, but for what a group consists of.
     #[inline]
     pub(crate) fn takes(&self, head: u32, value: &[u8]) -> bool {
-        self.head ^ head <= u32::from(self.besides)
-            && value.first().is_none_or(|first| *first <= self.most)
+        self.head ^ head <= u32::from(u16::from_ne_bytes([self.besides; 2]))
+            && value
+                .first()
+                .is_none_or(|first| first.wrapping_sub(self.least) <= self.span)
     }
 
-    /// The most that the first octet of a value may be that needs no further check.
-    pub(crate) const fn most(&self) -> u8 {
-        self.most
+    /// The range that the first octet of a value is in that needs no further check.
+    pub(crate) const fn range(&self) -> RangeInclusive<u8> {
+        self.least..=self.least + self.span
     }
 
     /// Says that the element is a group.
@@ -351,6 +382,7 @@ impl Group {
     ) -> Self {
         assert!(members.len() <= 64, "a group has more than 64 members");
         let mut required = [0u64; 5];
+        let home = home(members, Release::R19);
         let mut slot = 0;
         while slot < members.len() {
             let member = &members[slot];
@@ -360,9 +392,7 @@ impl Group {
             );
             let mut interface = 0;
             while interface < 5 {
-                if matches!(member.presence, Presence::Mandatory)
-                    && member.on.0 >> interface & 1 == 1
-                {
+                if member.required_in(home, Release::R19).0 >> interface & 1 == 1 {
                     required[interface] |= 1 << slot;
                 }
                 interface += 1;
@@ -374,6 +404,7 @@ impl Group {
             table,
             members,
             required,
+            home,
             wanted: required[0] | required[1] | required[2] | required[3] | required[4],
             conditions: Conditions::of(ie, members),
             rows: Rows::new(members),
@@ -406,22 +437,18 @@ impl Group {
         )
     }
 
-    /// Returns the interfaces on which a slot has to be filled.
-    pub(crate) fn requiring(&self, slot: usize) -> Interfaces {
-        let bit = |(interface, required): (usize, &u64)| {
-            if required >> slot & 1 == 1 {
-                1 << interface
-            } else {
-                0
-            }
-        };
-        Interfaces(
-            self.required
-                .iter()
-                .enumerate()
-                .map(bit)
-                .fold(0, std::ops::BitOr::bitor),
-        )
+    /// Returns the interfaces on which a release has anything mandatory in the group.
+    #[inline]
+    pub(crate) fn home_in(&self, release: Release) -> Interfaces {
+        match release {
+            Release::R19 => self.home,
+            Release::R17 => home(self.members, release),
+        }
+    }
+
+    /// Returns the interfaces on which a release asks for a member.
+    pub(crate) fn requiring(&self, member: &Member, release: Release) -> Interfaces {
+        member.required_in(self.home, release)
     }
 
     /// Returns the slot and the row of a type that the table has.
@@ -456,6 +483,19 @@ impl Group {
     }
 }
 
+/// Returns the interfaces on which any member is mandatory in a release.
+const fn home(members: &[Member], release: Release) -> Interfaces {
+    let (mut home, mut slot) = (Interfaces::NONE, 0);
+    while slot < members.len() {
+        let member = &members[slot];
+        if matches!(member.presence, Presence::Mandatory) {
+            home = home.with(member.on_in(release));
+        }
+        slot += 1;
+    }
+    home
+}
+
 /// Returns the place of a type in a table.
 pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {
     let mut slot = 0;
@@ -488,6 +528,17 @@ pub struct Member {
 }
 
 impl Member {
+    /// Returns the interfaces on which a group at home on some has to have the member. A group on
+    /// an interface that does not have it is read as what it is elsewhere, and is nothing without
+    /// what it has to have there.
+    const fn required_in(&self, home: Interfaces, release: Release) -> Interfaces {
+        let on = self.on_in(release);
+        if !matches!(self.presence, Presence::Mandatory) || on.is_empty() {
+            return Interfaces::NONE;
+        }
+        on.with(Interfaces::ALL.without(home))
+    }
+
     /// Returns the interfaces on which the member may occur in a release.
     #[must_use]
     pub const fn on_in(&self, release: Release) -> Interfaces {
@@ -507,90 +558,4 @@ pub enum Presence {
     Conditional,
     /// As the sender likes.
     Optional,
-}
-
-/// A set of reference points.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Interfaces(pub(crate) u8);
-
-impl Interfaces {
-    /// No interface.
-    pub const NONE: Self = Self(0);
-    /// Between the control and user planes of a serving gateway.
-    pub const SXA: Self = Self(1);
-    /// Between the control and user planes of a packet gateway.
-    pub const SXB: Self = Self(2);
-    /// Between the control and user planes of a traffic detection function.
-    pub const SXC: Self = Self(4);
-    /// Between SMF and UPF.
-    pub const N4: Self = Self(8);
-    /// Between MB-SMF and MB-UPF.
-    pub const N4MB: Self = Self(16);
-    /// Every interface.
-    pub const ALL: Self = Self(31);
-
-    /// Adds the interfaces of another set.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Keeps what both sets have.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// Keeps what the other set does not have.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Keeps the interfaces if release 17 has what is as old as this.
-    pub(crate) const fn before(self, since: Release) -> Self {
-        match since {
-            Release::R17 => self,
-            Release::R19 => Self::NONE,
-        }
-    }
-
-    /// Says that every interface of the other set is in this one.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// Says that no interface is left.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Walks the interfaces one at a time.
-    pub fn iter(self) -> impl Iterator<Item = Self> {
-        (0..5)
-            .map(|bit| Self(1 << bit))
-            .filter(move |one| self.contains(*one))
-    }
-}
-
-impl std::fmt::Display for Interfaces {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; 5] = ["Sxa", "Sxb", "Sxc", "N4", "N4mb"];
-        let mut separator = "";
-        for (bit, name) in NAMES.iter().enumerate() {
-            if self.0 >> bit & 1 == 1 {
-                write!(f, "{separator}{name}")?;
-                separator = " ";
-            }
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Debug for Interfaces {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Interfaces({self})")
-    }
 }

@@ -201,6 +201,8 @@ macro_rules! field_type {
     (u32) => { u32 };
     (u40) => { u64 };
     (u64) => { u64 };
+    (i32) => { i32 };
+    (i64) => { i64 };
     (time) => { u32 };
     (ipv4) => { std::net::Ipv4Addr };
     (ipv6) => { std::net::Ipv6Addr };
@@ -251,8 +253,27 @@ macro_rules! number_size {
     (u64) => {
         (8, 64)
     };
+    (i32) => {
+        (4, 32)
+    };
+    (i64) => {
+        (8, 64)
+    };
     (time) => {
         (4, 32)
+    };
+}
+
+/// The bits of a number as they stand on the wire: a negative one is its two's complement.
+macro_rules! number_bits {
+    (i32 $value:expr) => {
+        u64::from($value.cast_unsigned())
+    };
+    (i64 $value:expr) => {
+        $value.cast_unsigned()
+    };
+    ($kind:ident $value:expr) => {
+        u64::from($value)
     };
 }
 
@@ -311,7 +332,11 @@ macro_rules! read_field {
             clippy::allow_attributes_without_reason,
             reason = "the widest kind needs no cast"
         )]
-        #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_possible_wrap,
+            clippy::unnecessary_cast
+        )]
         {
             $r.number(SIZE.0, SIZE.1)? as $crate::ie::field::field_type!($kind)
         }
@@ -379,6 +404,12 @@ macro_rules! write_field {
     };
     ($value:expr, $out:ident ($code:ident $kind:ident)) => {
         $crate::ie::field::write_field!(&$value.0, $out $kind)
+    };
+    ($value:expr, $out:ident i32) => {
+        $crate::ie::field::put_octets(&$value.to_be_bytes(), $out)
+    };
+    ($value:expr, $out:ident i64) => {
+        $crate::ie::field::put_octets(&$value.to_be_bytes(), $out)
     };
     ($value:expr, $out:ident $kind:ident) => {{
         const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
@@ -493,6 +524,8 @@ macro_rules! field_kind {
             $code(value as $crate::ie::field::field_type!($kind)).name()
         }))
     };
+    (i32) => { $crate::ie::descriptor::Kind::Signed { octets: 4 } };
+    (i64) => { $crate::ie::descriptor::Kind::Signed { octets: 8 } };
     ($kind:ident) => { $crate::ie::field::field_kind!(@ $kind, None) };
     (@ $kind:ident, $names:expr) => {
         $crate::ie::descriptor::Kind::Number {
@@ -528,6 +561,6 @@ pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
 }
 
 pub(crate) use {
-    field_default, field_kind, field_type, list_kind, number_size, read_field, write_field,
-    write_when,
+    field_default, field_kind, field_type, list_kind, number_bits, number_size, read_field,
+    write_field, write_when,
 };

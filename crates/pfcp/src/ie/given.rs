@@ -87,6 +87,9 @@ impl Given {
             (Value::Number(number), Kind::Number { width, .. }) => {
                 Self::Number(fitting(number, width)?)
             }
+            (Value::Signed(number), Kind::Signed { octets }) => {
+                Self::Number(fitting_signed(number, octets)?)
+            }
             (Value::Time(seconds), Kind::Time) => Self::Number(seconds.into()),
             (Value::Ipv4(address), Kind::Ipv4) => Self::Octets(address.octets().to_vec()),
             (Value::Ipv6(address), Kind::Ipv6) => Self::Octets(address.octets().to_vec()),
@@ -105,6 +108,7 @@ impl Given {
             (Self::Number(number), Kind::Number { octets, width, .. }) => {
                 put_number(number & (u64::MAX >> (64 - width)), octets, out);
             }
+            (Self::Number(number), Kind::Signed { octets }) => put_number(number, octets, out),
             (Self::Number(number), Kind::Time) => put_number(number, 4, out),
             (Self::Octets(octets), Kind::Ipv4) if octets.len() == 4 => out.extend(octets),
             (Self::Octets(octets), Kind::Ipv6) if octets.len() == 16 => out.extend(octets),
@@ -135,6 +139,13 @@ impl Given {
 /// A number that is not cut when it is written in so many bits.
 pub(crate) fn fitting(number: u64, width: u32) -> Option<u64> {
     (u64::BITS - number.leading_zeros() <= width).then_some(number)
+}
+
+/// The two's complement of a number that is not cut when it is written in so many octets.
+pub(crate) fn fitting_signed(number: i64, octets: usize) -> Option<u64> {
+    // Bits above the field repeat its sign.
+    let above = u32::try_from(8 * octets).ok()?.saturating_sub(1).min(63);
+    matches!(number >> above, 0 | -1).then_some(number.cast_unsigned())
 }
 
 /// Returns the octets of a text.

@@ -144,6 +144,7 @@ macro_rules! codes {
                 $crate::ie::descriptor::Quick::named(&[$($value),*])
             } else {
                 $crate::ie::descriptor::Quick::number($crate::ie::field::number_size!($kind))
+                    .within($crate::validate::firsts($crate::ie::IeType::$ie))
             }
         });
     )* };
@@ -216,7 +217,8 @@ macro_rules! number_leaf {
                 #[inline]
                 fn put_element(&self, out: &mut $crate::wire::Writer<'_>) {
                     const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
-                    let (ie, number) = ($crate::ie::IeType::$ie, u64::from(self.0));
+                    let ie = $crate::ie::IeType::$ie;
+                    let number = $crate::ie::field::number_bits!($kind self.0);
                     if !out.number::<{ 4 + SIZE.0 }>(ie, number, SIZE.1) {
                         let field = stringify!($field);
                         out.refuse($crate::error::ErrorKind::Range { field });
@@ -420,7 +422,8 @@ macro_rules! flags {
                     $crate::ie::check::are_flags(value, $least, known)
                 },
                 again: $crate::ie::leaf::leaf_checks!(again $name),
-                quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0]),
+                quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0])
+                    .within($crate::validate::firsts($crate::ie::IeType::$ie)),
             },
             $crate::ie::IeType::$ie
         );

@@ -214,8 +214,8 @@ record! {
     Multiplier = MULTIPLIER, head 0 {} {
         /// The digits.
         value_digits: u64;
-        /// The power of ten, two's complement.
-        exponent: u32;
+        /// The power of ten.
+        exponent: i32;
     }
 }
 

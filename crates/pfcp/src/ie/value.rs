@@ -16,6 +16,8 @@ pub enum Value<'a> {
     Flag(bool),
     /// A number.
     Number(u64),
+    /// A signed number.
+    Signed(i64),
     /// Seconds since 1900.
     Time(u32),
     /// An IPv4 address.
@@ -84,6 +86,7 @@ impl Kind {
         Some(match self {
             Self::Bits { .. } => return None,
             Self::Number { octets, width, .. } => Value::Number(reader.number(octets, width).ok()?),
+            Self::Signed { octets } => Value::Signed(signed(reader.take(octets).ok()?)),
             Self::Time => Value::Time(u32::from_be_bytes(reader.array().ok()?)),
             Self::Ipv4 => Value::Ipv4(reader.ipv4().ok()?),
             Self::Ipv6 => Value::Ipv6(reader.ipv6().ok()?),
@@ -127,6 +130,17 @@ impl Listed {
         let mut reader = Reader::new(octets);
         iter::from_fn(move || (!reader.is_empty()).then(|| self.kind().read(&mut reader, 0))?)
     }
+}
+
+/// Reads a number in two's complement, whose first bit is its sign.
+fn signed(octets: &[u8]) -> i64 {
+    let sign = match octets.first() {
+        Some(first) if first & 0x80 != 0 => -1,
+        _ => 0,
+    };
+    octets
+        .iter()
+        .fold(sign, |number, octet| number << 8 | i64::from(*octet))
 }
 
 /// The octets of a list that the head counts: [`Span::Counted`].

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::ie::Group;
+use crate::ie::{Group, Interfaces, Release};
 
 /// Writes [`MessageType`] with a constant and a name for each row.
 macro_rules! message_types {
@@ -89,6 +89,39 @@ impl MessageType {
     #[must_use]
     pub fn table(self) -> Option<&'static Group> {
         Some(super::table(self)).filter(|table| !table.table.is_empty())
+    }
+
+    /// Returns the interfaces that have the message: those on which it has to have an element, or
+    /// on which its response has to where it may be empty. A message that nothing is asked of is
+    /// one of every interface.
+    ///
+    /// ```
+    /// use strowger_pfcp::{Interfaces, MessageType};
+    ///
+    /// let with_descriptions = Interfaces::SXB.with(Interfaces::SXC).with(Interfaces::N4);
+    /// assert_eq!(MessageType::PFD_MANAGEMENT_REQUEST.interfaces(), with_descriptions);
+    /// assert_eq!(MessageType::SESSION_DELETION_REQUEST.interfaces(), Interfaces::ALL);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn interfaces(self) -> Interfaces {
+        self.interfaces_in(Release::R19)
+    }
+
+    /// Returns the interfaces that have the message in a release.
+    #[inline]
+    pub(crate) fn interfaces_in(self, release: Release) -> Interfaces {
+        let of = |message| super::table(message).home_in(release);
+        let own = of(self);
+        if !own.is_empty() {
+            return own;
+        }
+        let answered = self.response().map_or(Interfaces::NONE, of);
+        if answered.is_empty() {
+            Interfaces::ALL
+        } else {
+            answered
+        }
     }
 
     /// Returns the type of the response to this request.

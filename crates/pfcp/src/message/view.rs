@@ -52,6 +52,7 @@ impl<'a> MessageView<'a> {
         let mut fit = index
             .check(frame.octets, header.octets(), table)
             .map_err(|error| error.in_message(message_type))?;
+        fit = fit.and(message_type.interfaces());
         let root = index.root(frame.octets, table);
         validate::of_message(root, message_type, |_, _| fit = Interfaces::NONE);
         Ok(Self { header, root, fit })

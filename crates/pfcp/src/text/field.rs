@@ -96,6 +96,10 @@ impl Display for Shown<'_> {
         match self.value {
             Value::Flag(flag) => flag.fmt(f),
             Value::Number(number) => self.number(f, number),
+            Value::Signed(number) => match unit(self.ie, self.name) {
+                Unit::Of(unit) => write!(f, "{number} {unit}"),
+                _ => number.fmt(f),
+            },
             Value::Time(seconds) => super::time(f, seconds),
             Value::Ipv4(address) => address.fmt(f),
             Value::Ipv6(address) => address.fmt(f),

@@ -1,10 +1,7 @@
 //! Conditions that the tables state in words: those that a message alone decides.
 
 use crate::ie::condition::flags;
-use crate::ie::{
-    Cause, Descriptor, DestinationInterface, FTeid, Group, Ie, IeType, NodeId, NodeIdType,
-    NodeReportType, PdnType, Release, ReportType, SdfFilter, SourceInterface,
-};
+use crate::ie::{Cause, Descriptor, Group, Ie, IeType, NodeReportType, Release, ReportType};
 use crate::message::MessageType;
 use crate::wire::Part;
 
@@ -152,51 +149,3 @@ const NODE_REPORTS: [(NodeReportType, IeType); 7] = [
     ),
     (NodeReportType::N6DR, IeType::N6_DELAY_MEASUREMENT_REPORT),
 ];
-
-/// Says that an element of one number has to be one of those that its clause lists.
-pub(crate) const fn is_closed(ie: IeType) -> bool {
-    matches!(
-        ie,
-        IeType::SOURCE_INTERFACE | IeType::DESTINATION_INTERFACE | IeType::PDN_TYPE
-    )
-}
-
-/// Says that [`incorrect`] has something to say about values of the type.
-pub(crate) const fn is_judged(ie: IeType) -> bool {
-    is_closed(ie) || matches!(ie, IeType::NODE_ID | IeType::SDF_FILTER | IeType::F_TEID)
-}
-
-/// Says that [`incorrect`] looks at the head of such a value alone.
-pub(crate) const fn is_judged_by_head(ie: IeType) -> bool {
-    matches!(ie, IeType::NODE_ID | IeType::F_TEID)
-}
-
-/// Returns the clause that a value is outside of.
-///
-/// Only values that a receiver cannot act on: an unknown number in a report or a feature is kept.
-pub(crate) fn incorrect(ie: IeType, part: Part<'_>) -> Option<&'static str> {
-    match ie {
-        IeType::SOURCE_INTERFACE => unnamed(SourceInterface::view(part)?.name(), "8.2.2"),
-        IeType::DESTINATION_INTERFACE => {
-            unnamed(DestinationInterface::view(part)?.name(), "8.2.24")
-        }
-        IeType::PDN_TYPE => unnamed(PdnType::view(part)?.name(), "8.2.79"),
-        IeType::NODE_ID => {
-            let node = NodeId::view(part)?;
-            (node.node_id_type.0 > NodeIdType::FQDN.0).then_some("8.2.38")
-        }
-        IeType::SDF_FILTER => SdfFilter::view(part)?
-            .flow_description
-            .is_some_and(<[u8]>::is_empty)
-            .then_some("8.2.5"),
-        IeType::F_TEID => {
-            let end = FTeid::view(part)?;
-            (!end.v4 && !end.v6).then_some("8.2.3")
-        }
-        _ => None,
-    }
-}
-
-fn unnamed(name: Option<&'static str>, clause: &'static str) -> Option<&'static str> {
-    name.is_none().then_some(clause)
-}

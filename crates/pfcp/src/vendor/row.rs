@@ -338,7 +338,10 @@ impl Field {
                     return Err(RowError::Octets(name()));
                 }
             }
-            Kind::Time | Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => {}
+            Kind::Signed { octets } if !(1..=8).contains(&octets) => {
+                return Err(RowError::Octets(name()));
+            }
+            Kind::Signed { .. } | Kind::Time | Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => {}
             Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
                 match span {
                     Span::Rest if !last => return Err(RowError::NotLast(name())),

@@ -4,7 +4,7 @@ use super::Tree;
 use super::index::{Node, PLAIN, REPEATED, ROOT};
 use crate::error::ErrorKind;
 use crate::ie::IeType;
-use crate::ie::descriptor::{Descriptor, Member, NO_SLOT};
+use crate::ie::descriptor::{Descriptor, Member};
 
 /// One element of a checked message, with those below it.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +33,6 @@ impl<'a> Part<'a> {
             what,
             role: None,
         }
-    }
-
-    /// Borrows a value of which nothing else is known.
-    #[inline]
-    pub(super) fn alone(value: &'a [u8]) -> Self {
-        Self::whole(value, &[], Node::new(0, NO_SLOT, ROOT), None)
     }
 
     /// Returns the octets at the start of a checked value that has so many.

@@ -6,7 +6,7 @@
 //! are all headers at every depth, flags, spare bits, and values that a condition looks at. What
 //! has the same octets there has the same nodes, is as complete and as right.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::ptr;
 
 use super::index::Node;
@@ -95,15 +95,25 @@ impl Mask {
     }
 
     /// Frees a value that is right as long as its first octet is in a range.
-    pub(super) fn range(&mut self, first: u8, most: u8, value: usize, end: usize) {
+    pub(super) fn range(
+        &mut self,
+        first: u8,
+        right: &RangeInclusive<u8>,
+        value: usize,
+        end: usize,
+    ) {
         let octets = &mut self.octets[value - self.start..end - self.start];
         let Some((head, rest)) = octets.split_first_mut() else {
             return;
         };
-        // The most ones that are in the range.
-        let free = (u16::from(most) + 1).ilog2();
+        // The most ones that are in the range, if it begins at zero.
+        let free = (u16::from(*right.end()) + 1).ilog2();
         let free = u8::try_from((1u16 << free) - 1).unwrap_or(u8::MAX);
-        *head = if first <= free { !free } else { u8::MAX };
+        *head = if *right.start() == 0 && first <= free {
+            !free
+        } else {
+            u8::MAX
+        };
         rest.fill(0);
     }
 }
@@ -269,7 +279,12 @@ impl Shape {
 /// right and whether its fields say all.
 fn deciding(leaf: &Leaf) -> usize {
     let by_head = |field: &Field| match field.kind {
-        Kind::Bits { .. } | Kind::Time | Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => true,
+        Kind::Bits { .. }
+        | Kind::Signed { .. }
+        | Kind::Time
+        | Kind::Ipv4
+        | Kind::Ipv6
+        | Kind::Mac => true,
         Kind::Number { octets, width, .. } => octets * 8 == width as usize,
         // Texts in a list have lengths of their own.
         Kind::List(..) => false,

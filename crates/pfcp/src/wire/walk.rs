@@ -1,14 +1,14 @@
 use std::mem;
 use std::ops::Range;
 
+use super::Tlvs;
 use super::index::{DEPTH, Node, PLAIN, REPEATED, head, length};
 use super::shape::{Mask, Shape, Shapes};
-use super::{Part, Tlvs};
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition;
 use crate::ie::descriptor::{Descriptor, Group, Leaf, Member, NO_SLOT};
 use crate::ie::{IeType, Interfaces};
-use crate::validate;
+use crate::validate::{self, Deviation};
 
 /// One walk over the elements of a message.
 pub(super) struct Walk<'a> {
@@ -231,7 +231,7 @@ impl Walk<'_> {
                     (Some(Descriptor::Leaf(_)), Some(first))
                         if row.takes(head, value) && slot != group.conditions.watch =>
                     {
-                        mask.range(*first, row.most(), at, end);
+                        mask.range(*first, &row.range(), at, end);
                     }
                     // Flags that a condition looks at are among what decides.
                     (Some(Descriptor::Leaf(leaf)), _) => mask.leaf(leaf, at, end),
@@ -345,7 +345,15 @@ impl Walk<'_> {
         let inner = match member.what {
             Descriptor::Group(inner) => Some(inner),
             Descriptor::Leaf(leaf) => {
-                seen.odd |= !self.leaf(leaf, value, at)?;
+                match self.leaf(leaf, value, at) {
+                    Ok(plain) => seen.odd |= !plain,
+                    // Its fields cannot be read, but what is around it can.
+                    Err(_) if Deviation::of_length(ie, value).is_some() => {
+                        self.fit = Interfaces::NONE;
+                        return Ok(Found::other(seen, 0));
+                    }
+                    Err(fault) => return Err(fault),
+                }
                 None
             }
         };
@@ -358,9 +366,7 @@ impl Walk<'_> {
     /// Checks a leaf; returns whether its fields say all about it.
     fn leaf(&mut self, leaf: &'static Leaf, value: &[u8], at: usize) -> Result<bool, Fault> {
         let plain = (leaf.check)(value).map_err(|kind| Fault::of(at, at, kind))?;
-        if validate::is_judged(leaf.ie)
-            && validate::incorrect(leaf.ie, Part::alone(value)).is_some()
-        {
+        if validate::incorrect(leaf.ie, value).is_some() {
             self.fit = Interfaces::NONE;
         }
         Ok(plain)

@@ -1,11 +1,15 @@
 //! What an owned value has in every case, by its type: all that every interface asks for, and
 //! nothing else.
 
+use strowger_pfcp::ie::Cause;
 use strowger_pfcp::ie::descriptor::{Descriptor, Group, Member, Presence};
-use strowger_pfcp::{ErrorKind, IeType, Interfaces, Message, MessageType};
+use strowger_pfcp::validate::{FindingKind, findings};
+use strowger_pfcp::{
+    ErrorKind, IeType, Index, Interfaces, Message, MessageType, MessageView, validate,
+};
 
-use crate::octets::tlv;
-use crate::values::{framed, groups, zeros};
+use crate::octets::{hex, tlv};
+use crate::values::{framed, tables, zeros};
 
 /// The least that a member may be.
 fn least(member: &Member) -> Vec<u8> {
@@ -53,21 +57,8 @@ fn is_always(table: &Group, member: &Member) -> bool {
 
 #[test]
 fn owned_values_lack_nothing_that_every_interface_asks_for() {
-    let messages = MessageType::ALL.iter().filter_map(|message| {
-        let table = message.table()?;
-        Some((*message, Vec::new(), table))
-    });
-    let groups = groups().into_iter().filter_map(|(_, (message, way))| {
-        let table = way.iter().try_fold(message.table()?, |table, ie| {
-            match table.member(*ie)?.what {
-                Descriptor::Group(inner) => Some(inner),
-                Descriptor::Leaf(_) => None,
-            }
-        })?;
-        Some((message, way, table))
-    });
     let (mut wrong, mut always) = (Vec::new(), 0);
-    for (message, way, table) in messages.chain(groups) {
+    for (message, way, table) in tables() {
         let top = message.table().expect("a table");
         let read = |without| Message::decode(&framed(message, &body(top, &way, without)));
         assert!(read(None).is_ok(), "{message} {way:?}: {:?}", read(None));
@@ -84,4 +75,96 @@ fn owned_values_lack_nothing_that_every_interface_asks_for() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(always > 150, "only {always} are always there");
+}
+
+#[test]
+fn what_is_accepted_on_any_interface_is_a_value() {
+    let (mut wrong, mut refused) = (Vec::new(), 0);
+    for (message, way, table) in tables() {
+        let top = message.table().expect("a table");
+        let members = table.members.iter().map(|member| Some(member.ie));
+        for without in members.chain([None]) {
+            let octets = framed(message, &body(top, &way, without));
+            let mut index = Index::new();
+            let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+            let is_value = view.to_message().is_ok();
+            let mut left = Interfaces::NONE;
+            for on in Interfaces::ALL.iter() {
+                let accepted = validate(&view, on).is_ok();
+                refused += u32::from(!accepted);
+                left = if accepted { left.with(on) } else { left };
+                if accepted && (!is_value || !message.interfaces().contains(on)) {
+                    wrong.push(format!("{message} {way:?} without {without:?} on {on}"));
+                }
+            }
+            let all = validate(&view, Interfaces::ALL).unwrap_or(Interfaces::NONE);
+            assert_eq!(all, left, "{message} {way:?} without {without:?}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(refused > 500, "only {refused} are refused");
+}
+
+#[test]
+fn an_interface_without_the_message_does_not_accept_it() {
+    let foreign = [
+        // PFD Management Response without Cause.
+        ("2004000400000400", Interfaces::SXA.with(Interfaces::N4MB)),
+        // Session Set Deletion Request without Node ID.
+        ("200e000400000400", Interfaces::SXC.with(Interfaces::N4MB)),
+    ];
+    for (octets, on) in foreign {
+        let octets = hex(octets);
+        let mut index = Index::new();
+        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        assert!(validate(&view, Interfaces::ALL).is_err(), "{view}");
+        for on in on.iter() {
+            let rejection = validate(&view, on).expect_err("no message of the interface");
+            assert_eq!(rejection.cause, Cause::SERVICE_NOT_SUPPORTED);
+            assert_eq!(rejection.offending_ie, None);
+            let text = format!("{}: no message of {on}", view.message_type());
+            assert_eq!(rejection.to_string(), text);
+            let found = findings(&view, on);
+            assert_eq!(found[0].kind, FindingKind::Foreign);
+        }
+    }
+    // The same message with what it has to have, on an interface that has it.
+    let octets = hex("20040009000004000013000101");
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let on = validate(&view, Interfaces::ALL).expect("it is whole");
+    assert_eq!(on, MessageType::PFD_MANAGEMENT_RESPONSE.interfaces());
+}
+
+#[test]
+fn messages_are_of_the_interfaces_of_their_tables() {
+    let of = |message: MessageType| message.interfaces().to_string();
+    let mut fewer = Vec::new();
+    for message in MessageType::ALL {
+        if message.interfaces() != Interfaces::ALL {
+            fewer.push((message.0, of(*message)));
+        }
+        // Both of a transaction are on the same interfaces.
+        let response = message.response().map(of);
+        assert!(
+            response.is_none_or(|response| response == of(*message)),
+            "{message}"
+        );
+    }
+    let fewer: Vec<_> = fewer
+        .iter()
+        .map(|(number, on)| (*number, on.as_str()))
+        .collect();
+    assert_eq!(
+        fewer,
+        [
+            (3, "Sxb Sxc N4"),
+            (4, "Sxb Sxc N4"),
+            (14, "Sxa Sxb N4"),
+            (15, "Sxa Sxb N4"),
+            (16, "Sxb N4"),
+            (17, "Sxb N4"),
+        ]
+    );
+    assert_eq!(of(MessageType(99)), Interfaces::ALL.to_string());
 }

@@ -44,6 +44,7 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
                 let whole = !matches!(kind, Kind::List(Listed::Text, _));
                 (8 * all.start..8 * all.end).filter(|_| whole).collect()
             }
+            (Kind::Signed { octets }, _) => bits(octets_at(&mut at, 0, octets)),
             (Kind::Ipv6, _) => bits(octets_at(&mut at, 0, 16)),
             (Kind::Mac, _) => bits(octets_at(&mut at, 0, 6)),
             _ => bits(octets_at(&mut at, 0, 4)),

@@ -34,6 +34,15 @@ fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
             on,
             octets
         );
+        // What is accepted can be read whole.
+        let owned = view.to_message();
+        prop_assert!(
+            accepted.is_empty() || owned.is_ok(),
+            "{:?} on {}: {:02x?}",
+            owned,
+            on,
+            octets
+        );
     }
     Ok(())
 }

@@ -246,11 +246,12 @@ fn a_newer_flag_is_one_bit_and_those_beside_it_stay() {
 }
 
 #[test]
-fn release_17_is_judged_by_itself_where_release_19_leaves_an_interface() {
-    // N4 alone has the group, and release 17 does not have it.
+fn release_17_ignores_a_broken_group_that_release_19_brought() {
+    // N4 alone has the group, and it is nothing without its identifier on any interface.
     let empty = tlv(IeType::N6_DELAY_MEASUREMENT_CONTROL_INFORMATION.0, &[]);
     let body = [tlv(60, &[0, 127, 0, 0, 1]), tlv(96, &[0; 4]), empty];
     let [old, new] = judged(&node_message(5, &body.concat()), Interfaces::ALL);
     assert_eq!(old, Ok(Interfaces::ALL));
-    assert_eq!(new, Ok(Interfaces::ALL.without(Interfaces::N4)));
+    let error = new.expect_err("a group without its identifier");
+    assert!(error.contains("Information ID is missing"), "{error}");
 }

@@ -30,7 +30,7 @@ fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
 
 fn filling(field: &Field, head: u128) -> Vec<u8> {
     match field.kind {
-        Kind::Number { octets, .. } => vec![1; octets],
+        Kind::Number { octets, .. } | Kind::Signed { octets } => vec![1; octets],
         Kind::Time | Kind::Ipv4 => vec![1; 4],
         Kind::Ipv6 => vec![1; 16],
         Kind::Mac => vec![1; 6],

@@ -172,7 +172,7 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
         };
         if there {
             value.extend(match field.kind {
-                Kind::Number { octets, .. } => choices.octets(octets),
+                Kind::Number { octets, .. } | Kind::Signed { octets } => choices.octets(octets),
                 Kind::Time | Kind::Ipv4 => choices.octets(4),
                 Kind::Ipv6 => choices.octets(16),
                 Kind::Mac => choices.octets(6),
@@ -370,4 +370,22 @@ pub(crate) fn groups() -> BTreeMap<IeType, (MessageType, Vec<IeType>)> {
         }
     }
     found
+}
+
+/// Every table: the message, the way to a group of it, the table.
+pub(crate) fn tables() -> impl Iterator<Item = (MessageType, Vec<IeType>, &'static Group)> {
+    let messages = MessageType::ALL.iter().filter_map(|message| {
+        let table = message.table()?;
+        Some((*message, Vec::new(), table))
+    });
+    let groups = groups().into_iter().filter_map(|(_, (message, way))| {
+        let table = way.iter().try_fold(message.table()?, |table, ie| {
+            match table.member(*ie)?.what {
+                Descriptor::Group(inner) => Some(inner),
+                Descriptor::Leaf(_) => None,
+            }
+        })?;
+        Some((message, way, table))
+    });
+    messages.chain(groups)
 }

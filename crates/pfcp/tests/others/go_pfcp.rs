@@ -135,6 +135,18 @@ fn told(element: IeType, value: &Value, octets: &[u8]) -> BTreeSet<String> {
         told.extend(unit.map(|(_, unit)| (count * unit).to_string()));
         told.extend(unit.map(|(_, unit)| (count * unit / 1_000_000).to_string()));
     }
+    // Offsets of clocks are nanoseconds, and may be negative.
+    if [
+        IeType::TIME_OFFSET_THRESHOLD,
+        IeType::TIME_OFFSET_MEASUREMENT,
+    ]
+    .contains(&element)
+    {
+        let counts = value.as_object().into_iter().flatten();
+        for count in counts.filter_map(|(_, count)| count.as_i64()) {
+            told.extend([1000, 1_000_000_000].map(|unit| (count / unit).to_string()));
+        }
+    }
     told
 }
 

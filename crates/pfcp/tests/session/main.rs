@@ -264,6 +264,10 @@ fn every_kind_of_rule_is_created_updated_and_removed() {
                 tlv(IeType::REPORTING_TRIGGERS, &[0, 0, 0]),
             ],
             RuleKind::Qer => vec![tlv(IeType::GATE_STATUS, &[0])],
+            RuleKind::Mar => vec![
+                tlv(IeType::STEERING_FUNCTIONALITY, &[0]),
+                tlv(IeType::STEERING_MODE, &[0]),
+            ],
             _ => vec![],
         };
         let create = group(

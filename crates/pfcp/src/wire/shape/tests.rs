@@ -249,7 +249,8 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
     assert_eq!(fit(&heartbeat(&[]), &mut index), [none; 3]);
     let cause = tlv(IeType::CAUSE, &[1]);
     let answer = message(MessageType::PFD_MANAGEMENT_RESPONSE, &cause);
-    assert_eq!(fit(&answer, &mut index), [all; 3]);
+    let described = MessageType::PFD_MANAGEMENT_RESPONSE.interfaces();
+    assert_eq!(fit(&answer, &mut index), [described; 3]);
     // One element, right by itself, where another or one more has to be.
     let release = message(MessageType::ASSOCIATION_RELEASE_RESPONSE, &cause);
     assert_eq!(fit(&release, &mut index), [none; 3]);

@@ -87,6 +87,7 @@ pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
             }
             Kind::Number { octets: 1, .. } => " 1".to_owned(),
             Kind::Number { octets, width, .. } => format!(" {octets}/{width}"),
+            Kind::Signed { octets } => format!(" {octets}"),
             Kind::Time | Kind::Ipv4 => " 4".to_owned(),
             Kind::Ipv6 => " 16".to_owned(),
             Kind::Mac => " 6".to_owned(),

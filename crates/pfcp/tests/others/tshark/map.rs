@@ -344,6 +344,13 @@ impl How {
             (Self::Flag, None) => shown() == Some(0),
             // A field of the name of its flag takes its place.
             (Self::Flag, Some(ours)) => Some(u128::from(*ours != false)) == shown(),
+            // tshark shows some negative numbers as their two's complement.
+            (Self::Number, Some(ours)) if ours.as_i64().is_some_and(i64::is_negative) => {
+                let bits = 4 * theirs.octets.len().min(16);
+                let number = ours.as_i64().unwrap_or_default();
+                let complement = u128::from(number.cast_unsigned()) & ((1 << bits) - 1);
+                theirs.show.parse() == Ok(number) || shown() == Some(complement)
+            }
             (Self::Number, Some(ours)) => number(ours).is_some() && number(ours) == shown(),
             (Self::Cut(shift, width), Some(ours)) => {
                 let cut = number(ours).map(|ours| ours >> shift & ((1 << width) - 1));

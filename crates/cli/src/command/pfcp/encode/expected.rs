@@ -85,6 +85,10 @@ fn field(kind: Kind) -> Option<String> {
         Kind::Bits { width, .. } | Kind::Number { width, .. } => {
             up_to(u64::MAX >> (64 - width.clamp(1, 64)))
         }
+        Kind::Signed { octets } => {
+            let most = i64::MAX >> (64 - 8 * octets.clamp(1, 8));
+            format!("a number from {} to {most}", -1 - most)
+        }
         Kind::Time => format!("seconds since 1900, {}", up_to(u64::from(u32::MAX))),
         Kind::Ipv4 => "text with an IPv4 address".to_owned(),
         Kind::Ipv6 => "text with an IPv6 address".to_owned(),

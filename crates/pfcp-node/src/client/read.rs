@@ -1,0 +1,53 @@
+//! Answers as peers send them.
+
+use std::net::SocketAddr;
+
+use strowger_pfcp::ie::{Cause, OffendingIe};
+use strowger_pfcp::validate::{Deviation, tolerate};
+use strowger_pfcp::{Error, Frame, Ie, IeType, Index, Interfaces, Message, MessageView};
+
+use super::{ClientError, accepted};
+use crate::metric;
+
+/// Reads an answer. A rejection says what it has to say also where something else is missing.
+pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientError> {
+    match whole(octets) {
+        Ok(message) => Ok(message),
+        Err(error) => match rejection(octets) {
+            Some((cause, offending_ie)) => {
+                tracing::debug!(%peer, %error, %cause, "a rejection is not whole");
+                metric::deviated(Deviation::BareRejection);
+                accepted(peer, cause, offending_ie)?;
+                Err(ClientError::Answer { peer, error })
+            }
+            None => Err(ClientError::Answer { peer, error }),
+        },
+    }
+}
+
+/// Reads a whole message, and counts what it does though a clause forbids it.
+fn whole(octets: &[u8]) -> Result<Message, Error> {
+    let mut index = Index::new();
+    let view = MessageView::decode(octets, &mut index)?;
+    let message = view.to_message()?;
+    // What else is wrong is for whoever asked to judge.
+    let tolerated = tolerate(&view, Interfaces::ALL);
+    for deviation in tolerated.map_or_else(|_| Vec::new(), |tolerated| tolerated.deviations) {
+        metric::deviated(deviation);
+    }
+    Ok(message)
+}
+
+/// Finds the cause of a rejection, and the element that it names.
+fn rejection(octets: &[u8]) -> Option<(Cause, Option<IeType>)> {
+    let frame = Frame::decode(octets).ok()?;
+    let find = |ie| {
+        let mut tlvs = frame.tlvs().map_while(Result::ok);
+        tlvs.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value)
+    };
+    let cause = find(IeType::CAUSE)?.first().copied().map(Cause)?;
+    let offending = find(IeType::OFFENDING_IE).and_then(|value| OffendingIe::decode(value).ok());
+    cause
+        .is_rejection()
+        .then_some((cause, offending.map(|offending| offending.ie())))
+}

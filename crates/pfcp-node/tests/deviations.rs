@@ -1,0 +1,244 @@
+//! Values that a clause forbids, and deviations that are known, against a live node and a client.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use strowger::ActorSystem;
+use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::validate::Deviation;
+use strowger_pfcp::{Frame, IeType, Message, MessageType};
+use strowger_pfcp_node::{
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
+};
+
+async fn bench() -> (ActorSystem, NodeHandle, Association) {
+    let system = ActorSystem::new("test").unwrap();
+    let mut config = NodeConfig::default();
+    config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let node = Node::start(&system, config).await.unwrap();
+    let peer = client(&system).await.associate(node.local_addr()).await;
+    (system, node, peer.unwrap())
+}
+
+async fn client(system: &ActorSystem) -> Client {
+    let mut config = ClientConfig::default();
+    config.listen = (Ipv4Addr::new(127, 0, 0, 2), 0).into();
+    (config.t1, config.n1) = (Duration::from_millis(100), 300);
+    Client::bind(system, config).await.unwrap()
+}
+
+fn ue() -> IpAddr {
+    Ipv4Addr::new(10, 46, 0, 1).into()
+}
+
+fn far(action: &[u8], header: Option<&[u8]>) -> Elements {
+    let far = Elements::new()
+        .with(IeType::FAR_ID, &[0, 0, 0, 77])
+        .with(IeType::APPLY_ACTION, action);
+    let far = match header {
+        Some(header) => {
+            let parameters = Elements::new()
+                .with(IeType::DESTINATION_INTERFACE, &[0])
+                .with(IeType::OUTER_HEADER_CREATION, header);
+            far.with(IeType::FORWARDING_PARAMETERS, parameters.as_slice())
+        }
+        None => far,
+    };
+    Elements::new().with(IeType::CREATE_FAR, far.as_slice())
+}
+
+fn pdr(ie: IeType, value: &[u8]) -> Elements {
+    let pdi = Elements::new()
+        .with(IeType::SOURCE_INTERFACE, &[0])
+        .with(ie, value);
+    let pdr = Elements::new()
+        .with(IeType::PDR_ID, &[0, 77])
+        .with(IeType::PRECEDENCE, &[0, 0, 0, 1])
+        .with(IeType::PDI, pdi.as_slice())
+        .with(IeType::FAR_ID, &[0, 0, 0, 1]);
+    Elements::new().with(IeType::CREATE_PDR, pdr.as_slice())
+}
+
+fn seid(value: &[u8]) -> Elements {
+    Elements::new().with(IeType::F_SEID, value)
+}
+
+/// What an answer says: its cause, and the element that it names.
+fn said(answer: &Message) -> (Cause, Option<IeType>) {
+    let octets = answer.encode().unwrap();
+    let frame = Frame::decode(&octets).unwrap();
+    let find = |ie| frame.tlvs().map(Result::unwrap).find(|tlv| tlv.ie == ie);
+    let cause = Cause(find(IeType::CAUSE).unwrap().value[0]);
+    let offending = find(IeType::OFFENDING_IE)
+        .map(|tlv| IeType(u16::from_be_bytes([tlv.value[0], tlv.value[1]])));
+    (cause, offending)
+}
+
+#[tokio::test]
+async fn a_node_refuses_what_a_clause_forbids() {
+    let (system, node, peer) = bench().await;
+    let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    let accepted = Cause::REQUEST_ACCEPTED;
+    let rows: [(Elements, Option<IeType>); 13] = [
+        (far(&[0], None), Some(IeType::APPLY_ACTION)),
+        (
+            far(&[3], Some(&[1, 0, 0, 0, 0, 1, 127, 0, 0, 1])),
+            Some(IeType::APPLY_ACTION),
+        ),
+        (
+            far(&[2], Some(&[0, 0])),
+            Some(IeType::OUTER_HEADER_CREATION),
+        ),
+        (
+            pdr(IeType::UE_IP_ADDRESS, &[0]),
+            Some(IeType::UE_IP_ADDRESS),
+        ),
+        (
+            pdr(IeType::UE_IP_ADDRESS, &[4]),
+            Some(IeType::UE_IP_ADDRESS),
+        ),
+        (pdr(IeType::F_TEID, &[0, 0, 0, 0, 9]), Some(IeType::F_TEID)),
+        (seid(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), Some(IeType::F_SEID)),
+        // Their neighbours.
+        (far(&[1], None), None),
+        (
+            Elements::new().with(IeType::REMOVE_FAR, &[0, 108, 0, 4, 0, 0, 0, 77]),
+            None,
+        ),
+        (far(&[2], Some(&[1, 0, 0, 0, 0, 1, 127, 0, 0, 1])), None),
+        (pdr(IeType::UE_IP_ADDRESS, &[2, 10, 46, 0, 1]), None),
+        (
+            Elements::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]),
+            None,
+        ),
+        (seid(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 2]), None),
+    ];
+    for (request, wrong) in rows {
+        let answer = peer.send(kind, session.remote_seid(), request.as_slice());
+        let said = said(&answer.await.unwrap());
+        let expected = match wrong {
+            Some(ie) => (Cause::MANDATORY_IE_INCORRECT, Some(ie)),
+            None => (accepted, None),
+        };
+        assert_eq!(said, expected, "{request:02x?}");
+    }
+    assert!(node.stats().deviations.iter().all(|(_, count)| *count == 0));
+    system.shutdown(Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn a_tunnel_without_a_version_is_chosen_and_counted() {
+    let (system, node, peer) = bench().await;
+    let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    let counted = || {
+        let deviations = node.stats().deviations;
+        let mut of = deviations
+            .iter()
+            .filter(|(one, _)| *one == Deviation::UnversionedTunnel);
+        of.next().unwrap().1
+    };
+    for (value, count) in [(&[5][..], 0), (&[4], 1), (&[4], 2)] {
+        let request = pdr(IeType::F_TEID, value);
+        let answer = peer.send(kind, session.remote_seid(), request.as_slice());
+        let answer = answer.await.unwrap();
+        assert_eq!(said(&answer), (Cause::REQUEST_ACCEPTED, None), "{value:?}");
+        let octets = answer.encode().unwrap();
+        let frame = Frame::decode(&octets).unwrap();
+        let mut tlvs = frame.tlvs().map(Result::unwrap);
+        let created = tlvs.find(|tlv| tlv.ie == IeType::CREATED_PDR).unwrap();
+        // Its PDR ID, then an F-TEID over IPv4.
+        assert_eq!(created.value[6..11], [0, 21, 0, 9, 1]);
+        assert_eq!(counted(), count);
+        let remove = Elements::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]);
+        let removed = peer.send(kind, session.remote_seid(), remove.as_slice());
+        assert_eq!(said(&removed.await.unwrap()).0, Cause::REQUEST_ACCEPTED);
+    }
+    system.shutdown(Duration::from_secs(10)).await;
+}
+
+/// A user plane that answers each request with the body of a closure, and ends with the test.
+fn user_plane(answer: impl Fn(MessageType) -> Elements + Send + 'static) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            let Ok(frame) = Frame::decode(&buffer[..length]) else {
+                continue;
+            };
+            let seid = frame.header.seid.map(|_| strowger_pfcp::Seid(1));
+            let header = strowger_pfcp::endpoint::answer_header(&frame.header, seid);
+            let body = answer(frame.header.message_type);
+            let octets = strowger_pfcp::endpoint::message(&header, body.as_slice()).unwrap();
+            let _ = socket.send_to(&octets, from);
+        }
+    });
+    address
+}
+
+fn setup() -> Elements {
+    Elements::new()
+        .with(IeType::NODE_ID, &[0, 127, 0, 0, 1])
+        .cause(Cause::REQUEST_ACCEPTED)
+        .with(IeType::RECOVERY_TIME_STAMP, &[0, 0, 0, 1])
+}
+
+fn refused(error: &ClientError) -> Option<(Cause, Option<IeType>)> {
+    match error {
+        ClientError::Refused {
+            cause,
+            offending_ie,
+            ..
+        } => Some((*cause, *offending_ie)),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
+    let system = ActorSystem::new("test").unwrap();
+    let client = client(&system).await;
+    let started = Instant::now();
+    // Neither a Node ID nor a Recovery Time Stamp.
+    let busy = user_plane(|_| Elements::new().cause(Cause::NO_RESOURCES_AVAILABLE));
+    let error = client.associate(busy).await.unwrap_err();
+    assert_eq!(
+        refused(&error),
+        Some((Cause::NO_RESOURCES_AVAILABLE, None)),
+        "{error}"
+    );
+    // No Node ID, with and without the element at fault.
+    let bare = user_plane(|kind| match kind {
+        MessageType::SESSION_ESTABLISHMENT_REQUEST => Elements::new()
+            .cause(Cause::MANDATORY_IE_INCORRECT)
+            .with(IeType::OFFENDING_IE, &[0, 44]),
+        _ => setup(),
+    });
+    let peer = client.associate(bare).await.unwrap();
+    let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
+    let expected = (Cause::MANDATORY_IE_INCORRECT, Some(IeType::APPLY_ACTION));
+    assert_eq!(refused(&error), Some(expected), "{error}");
+    // What accepts says with whom, and under which identifier.
+    let careless = user_plane(|kind| match kind {
+        MessageType::SESSION_ESTABLISHMENT_REQUEST => {
+            Elements::new().cause(Cause::REQUEST_ACCEPTED)
+        }
+        _ => setup(),
+    });
+    let peer = client.associate(careless).await.unwrap();
+    let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
+    assert!(matches!(error, ClientError::Answer { .. }), "{error}");
+    assert!(
+        started.elapsed() < Duration::from_secs(15),
+        "it did not wait"
+    );
+    system.shutdown(Duration::from_secs(10)).await;
+}

@@ -1,0 +1,89 @@
+//! The reference points that elements and messages belong to.
+
+use super::Release;
+
+/// A set of reference points.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Interfaces(pub(crate) u8);
+
+impl Interfaces {
+    /// No interface.
+    pub const NONE: Self = Self(0);
+    /// Between the control and user planes of a serving gateway.
+    pub const SXA: Self = Self(1);
+    /// Between the control and user planes of a packet gateway.
+    pub const SXB: Self = Self(2);
+    /// Between the control and user planes of a traffic detection function.
+    pub const SXC: Self = Self(4);
+    /// Between SMF and UPF.
+    pub const N4: Self = Self(8);
+    /// Between MB-SMF and MB-UPF.
+    pub const N4MB: Self = Self(16);
+    /// Every interface.
+    pub const ALL: Self = Self(31);
+
+    /// Adds the interfaces of another set.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Keeps what both sets have.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Keeps what the other set does not have.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Keeps the interfaces if release 17 has what is as old as this.
+    pub(crate) const fn before(self, since: Release) -> Self {
+        match since {
+            Release::R17 => self,
+            Release::R19 => Self::NONE,
+        }
+    }
+
+    /// Says that every interface of the other set is in this one.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Says that no interface is left.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Walks the interfaces one at a time.
+    pub fn iter(self) -> impl Iterator<Item = Self> {
+        (0..5)
+            .map(|bit| Self(1 << bit))
+            .filter(move |one| self.contains(*one))
+    }
+}
+
+impl std::fmt::Display for Interfaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [&str; 5] = ["Sxa", "Sxb", "Sxc", "N4", "N4mb"];
+        let mut separator = "";
+        for (bit, name) in NAMES.iter().enumerate() {
+            if self.0 >> bit & 1 == 1 {
+                write!(f, "{separator}{name}")?;
+                separator = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Interfaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Interfaces({self})")
+    }
+}

@@ -1,0 +1,116 @@
+use std::fmt;
+
+use crate::ie::{FTeid, Ie, IeType};
+use crate::wire::Part;
+
+/// Something that peers in the field do although a clause forbids it, and that can be understood
+/// all the same.
+///
+/// [`validate`](super::validate) refuses it, [`tolerate`](super::tolerate) does not and tells it.
+///
+/// ```
+/// use strowger_pfcp::validate::Deviation;
+///
+/// for deviation in Deviation::ALL {
+///     println!("{deviation} (§{}): {}", deviation.clause(), deviation.reason());
+/// }
+/// assert_eq!(Deviation::UnversionedTunnel.name(), "unversioned_tunnel");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Deviation {
+    /// An F-TEID with CH and without V4 and V6.
+    UnversionedTunnel,
+    /// A 5GS User Plane Node ID of six octets.
+    ShortUserPlaneNodeId,
+    /// A rejection without an element that its message has to have.
+    BareRejection,
+}
+
+/// What there is to say about each: name, clause, text, reason.
+type Row = (
+    Deviation,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const ROWS: [Row; Deviation::ALL.len()] = [
+    (
+        Deviation::UnversionedTunnel,
+        "unversioned_tunnel",
+        "8.2.3",
+        "F-TEID with CH alone",
+        "a real SMF leaves the choice of the IP version to the UP function, which can make it",
+    ),
+    (
+        Deviation::ShortUserPlaneNodeId,
+        "short_user_plane_node_id",
+        "8.2.143",
+        "5GS User Plane Node ID of 6 octets",
+        "UP functions send the MAC address of a bridge, as release 16 had it; it is kept as octets",
+    ),
+    (
+        Deviation::BareRejection,
+        "bare_rejection",
+        "7.6.6",
+        "rejection without a mandatory element",
+        "peers that cannot do a request answer Cause and little else; the Cause says what counts",
+    ),
+];
+
+impl Deviation {
+    /// Every deviation that is known.
+    pub const ALL: [Self; 3] = [
+        Self::UnversionedTunnel,
+        Self::ShortUserPlaneNodeId,
+        Self::BareRejection,
+    ];
+
+    const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// Returns the name that metrics have.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Returns the clause of TS 29.244 that forbids it.
+    #[must_use]
+    pub const fn clause(self) -> &'static str {
+        self.row().2
+    }
+
+    /// Returns the reason why it is tolerated.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        self.row().4
+    }
+
+    /// Returns the deviation that an element's value is, of those whose fields cannot be read.
+    #[inline]
+    pub(crate) const fn of_length(ie: IeType, value: &[u8]) -> Option<Self> {
+        match (ie, value) {
+            (IeType::FIVE_GS_USER_PLANE_NODE_ID, [1, _, _, _, _, _, _]) => {
+                Some(Self::ShortUserPlaneNodeId)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the deviation that a forbidden value is.
+    pub(super) fn of_value(part: Part<'_>) -> Option<Self> {
+        let is_open = |end: FTeid| end.choose && !end.v4 && !end.v6;
+        let is_tunnel = part.ie() == IeType::F_TEID;
+        (is_tunnel && FTeid::view(part).is_some_and(is_open)).then_some(Self::UnversionedTunnel)
+    }
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.row().3)
+    }
+}

@@ -1,0 +1,129 @@
+//! Numbers that have a sign: two's complement on the wire, negative in text, JSON and values.
+
+use serde_json::json;
+use strowger_pfcp::ie::descriptor::Kind;
+use strowger_pfcp::ie::{
+    CumulativeRateratioMeasurement, CumulativeRateratioThreshold, Multiplier,
+    TimeOffsetMeasurement, TimeOffsetThreshold, Value,
+};
+use strowger_pfcp::{Ie, IeType, Index, Message, MessageView, from_json, to_json};
+
+use crate::octets::{hex, node_message, tlv};
+use crate::values::leaves;
+
+/// Elements with a number that has a sign: type, field, octets before it, octets of it. Time Offset
+/// and rateRatio are in TS 29.244 §8.2.147 to §8.2.150, the exponent in §8.2.84.
+const SIGNED: [(IeType, &str, usize, usize); 5] = [
+    (IeType::TIME_OFFSET_THRESHOLD, "time_offset_threshold", 0, 8),
+    (
+        IeType::TIME_OFFSET_MEASUREMENT,
+        "time_offset_measurement",
+        0,
+        8,
+    ),
+    (
+        IeType::CUMULATIVE_RATERATIO_THRESHOLD,
+        "cumulative_rate_ratio_threshold",
+        0,
+        4,
+    ),
+    (
+        IeType::CUMULATIVE_RATERATIO_MEASUREMENT,
+        "cumulative_rate_ratio_measurement",
+        0,
+        4,
+    ),
+    (IeType::MULTIPLIER, "exponent", 8, 4),
+];
+
+/// A message with one element.
+fn message(ie: IeType, before: usize, octets: &[u8]) -> Vec<u8> {
+    let value = [&vec![0; before][..], octets].concat();
+    node_message(1, &[tlv(96, &[0; 4]), tlv(ie.0, &value)].concat())
+}
+
+#[test]
+fn a_clock_that_is_behind_has_a_negative_offset() {
+    let octets = hex("200100100000010000d10008ffffffffffffffff");
+    let mut index = Index::new();
+    let view = MessageView::decode(&octets, &mut index).expect("a message");
+    let text = view.to_string();
+    assert!(text.contains("-1 ns"), "{text}");
+    assert_eq!(
+        to_json(&view)["ies"][0]["value"],
+        json!({ "time_offset_measurement": -1 })
+    );
+    assert_eq!(from_json(&to_json(&view)).expect("JSON"), octets);
+}
+
+#[test]
+fn every_signed_number_reads_and_writes_its_whole_range() {
+    for (ie, field, before, size) in SIGNED {
+        let most = i64::MAX >> (64 - 8 * size);
+        for number in [-1 - most, -most, -1, 0, 1, most] {
+            let octets = message(ie, before, &number.to_be_bytes()[8 - size..]);
+            let mut index = Index::new();
+            let view = MessageView::decode(&octets, &mut index).expect("a message");
+            let json = to_json(&view);
+            assert_eq!(json["ies"][1]["value"][field], json!(number), "{ie}");
+            assert_eq!(from_json(&json).expect("JSON"), octets, "{ie} {number}");
+            assert!(view.to_string().contains(&number.to_string()), "{ie}");
+            let owned = Message::decode(&octets).expect("a message");
+            assert_eq!(owned.encode().expect("octets"), octets, "{ie} {number}");
+        }
+    }
+}
+
+#[test]
+fn what_exceeds_the_field_is_refused_in_json() {
+    for (ie, field, before, size) in SIGNED {
+        let octets = message(ie, before, &vec![0; size]);
+        let mut index = Index::new();
+        let view = MessageView::decode(&octets, &mut index).expect("a message");
+        let most = i128::from(i64::MAX >> (64 - 8 * size));
+        for number in [most + 1, -most - 2] {
+            let mut json = to_json(&view);
+            let text = number.to_string();
+            json["ies"][1]["value"][field] = serde_json::from_str(&text).expect("a number of JSON");
+            assert!(from_json(&json).is_err(), "{ie} {number}");
+        }
+    }
+}
+
+#[test]
+fn values_have_a_sign() {
+    fn again<T: Ie + PartialEq + std::fmt::Debug>(value: &T, octets: &str) {
+        let mut out = Vec::new();
+        let message = Message::decode(&message(T::TYPE, 0, &hex(octets)));
+        let message = message.expect("a message");
+        message.encode_into(&mut out).expect("octets");
+        let mut index = Index::new();
+        let view = MessageView::decode(&out, &mut index).expect("a message");
+        let part = view.root().parts().nth(1).expect("an element");
+        assert_eq!(T::from_part(part).expect("a value"), *value);
+    }
+    again(&TimeOffsetThreshold(-2), "fffffffffffffffe");
+    again(&TimeOffsetMeasurement(i64::MIN), "8000000000000000");
+    again(&CumulativeRateratioThreshold(-2), "fffffffe");
+    again(&CumulativeRateratioMeasurement(i32::MIN), "80000000");
+    let a_tenth = Multiplier {
+        value_digits: 1,
+        exponent: -1,
+    };
+    again(&a_tenth, "0000000000000001ffffffff");
+}
+
+#[test]
+fn no_other_row_is_signed() {
+    for (ie, leaf) in leaves() {
+        let is_signed = |kind| matches!(kind, Kind::Signed { .. });
+        let signed = leaf.fields.iter().any(|field| is_signed(field.kind));
+        assert_eq!(signed, SIGNED.iter().any(|row| row.0 == ie), "{ie}");
+        let ones = [0xff; 16];
+        let says = signed.then(|| leaf.read(&ones).last()).flatten();
+        assert!(
+            says.is_none_or(|(.., value)| value == Value::Signed(-1)),
+            "{ie}"
+        );
+    }
+}
