@@ -57,6 +57,9 @@ fn bench(project: &Project, args: &[&str]) -> Command {
         "bench",
         "--quiet",
         "--locked",
+        // Whether they list and run is asked here, not how fast: without the optimised build.
+        "--profile",
+        "dev",
         "--package",
         "strowger-benches",
         "--",
