@@ -1,4 +1,4 @@
-//! The block of an actor: what belongs to the trait, and the handlers.
+//! The `impl` block of an actor: items that belong to the trait, and handlers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,19 +10,20 @@ use syn::{Attribute, Error, Generics, Path, Token, Type, WhereClause};
 
 use crate::handler::{self, Handler, Head};
 
-/// What `Actor` calls by itself; every other function of the block is a handler.
+/// Functions that the `Actor` trait calls by itself. Every other function of the block is a
+/// handler.
 const HOOKS: [&str; 3] = ["pre_start", "signal", "post_stop"];
 
-/// The `impl` of `Actor`, read as far as the glue needs it.
+/// The `impl` of `Actor`, parsed as far as the generated code needs it.
 pub(crate) struct Block {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) impl_token: Token![impl],
     pub(crate) generics: Generics,
     pub(crate) actor_trait: Path,
     pub(crate) this: Type,
-    /// The braces of the block.
+    /// The span of the block's braces.
     pub(crate) braces: Span,
-    /// Types, constants and hooks.
+    /// Types, constants and hooks, which are passed through.
     pub(crate) kept: TokenStream,
     pub(crate) handlers: Vec<Handler>,
     pub(crate) faults: Vec<Error>,
@@ -128,7 +129,7 @@ impl Block {
             self.faults.push(Error::new(head.name.span(), what));
             return skip_function(input);
         }
-        // A handler whose signature has no end leaves the rest of the block unreadable.
+        // A handler with an incomplete signature would make the rest of the block unreadable.
         let ahead = input.fork();
         match handler::parse(head, input, &mut self.faults) {
             Ok(handler) => self.handlers.push(handler),
@@ -188,8 +189,8 @@ impl Block {
         Ok(())
     }
 
-    /// Two handlers for one message, as far as the words show it; under two names for one type
-    /// the compiler finds it.
+    /// Reports two handlers for one message, as far as the tokens show it. If one type is written
+    /// in two ways, the compiler finds it.
     fn find_doubles(&mut self) {
         let mut known: HashMap<(String, bool), Ident> = HashMap::new();
         let faults = &mut self.faults;
@@ -214,7 +215,7 @@ impl Block {
     }
 }
 
-/// Reads to the end of a function that cannot be used.
+/// Skips to the end of a function that cannot be used.
 fn skip_function(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.peek(syn::token::Brace) {
         input.parse::<TokenTree>()?;

@@ -1,4 +1,4 @@
-//! One handler: its signature, and how its message comes.
+//! Parsing of a handler: its signature, and how it receives its message.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -12,19 +12,20 @@ pub(crate) struct Handler {
     pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
     pub(crate) message: Type,
-    /// All arguments, as they were written.
+    /// All arguments, as written.
     pub(crate) arguments: TokenStream,
     pub(crate) takes_context: bool,
-    /// The type after the arrow.
+    /// The return type.
     pub(crate) output: Option<Type>,
     pub(crate) body: TokenTree,
     pub(crate) is_asked: bool,
-    /// A fault was found in it: it keeps its place, so that one fault gives one error.
+    /// `true` if an error was found in the handler. It remains in the list, so that one mistake
+    /// gives one error.
     pub(crate) is_broken: bool,
 }
 
 impl Handler {
-    /// The name of its case: `add_line` is `AddLine`.
+    /// Returns the name of the enum variant for this handler: `AddLine` for `add_line`.
     pub(crate) fn case(&self) -> Ident {
         let name = self.name.unraw().to_string();
         let mut case = String::new();
@@ -39,7 +40,7 @@ impl Handler {
         Ident::new(&case, self.name.span())
     }
 
-    /// The attributes of this name.
+    /// Returns the attributes with this name.
     pub(crate) fn attributes<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Attribute> {
         self.attributes
             .iter()
@@ -47,20 +48,20 @@ impl Handler {
     }
 }
 
-/// What stands before the name of a function.
+/// The part of a function up to and including its name.
 pub(crate) struct Head {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
-    /// `async`, and whatever else comes before `fn`.
+    /// `async`, and anything else before `fn`.
     pub(crate) qualifiers: Vec<TokenTree>,
     pub(crate) fn_token: Token![fn],
     pub(crate) name: Ident,
 }
 
-/// Reads on after the head. Faults that leave the rest readable go to `faults`.
+/// Parses the rest of a handler. Errors after which parsing can continue are added to `faults`.
 ///
 /// # Errors
-/// When there is no message, or what follows is not a function.
+/// Returns an error if there is no message, or if the tokens that follow are not a function.
 pub(crate) fn parse(
     mut head: Head,
     input: ParseStream<'_>,
@@ -87,7 +88,7 @@ pub(crate) fn parse(
     let parentheses = syn::parenthesized!(arguments in input);
     let written = arguments.fork().parse::<TokenStream>()?;
     let read = parse_arguments(&arguments, name, parentheses.span.join(), faults);
-    // What is left unread would be a fault of its own.
+    // Unread arguments would be reported as another error.
     arguments.parse::<TokenStream>()?;
     let (message, takes_context) = read?;
     let output = if input.peek(Token![->]) {
@@ -117,7 +118,7 @@ pub(crate) fn parse(
     })
 }
 
-/// The message, and whether the context follows.
+/// Parses the arguments. Returns the message type, and `true` if the context follows.
 fn parse_arguments(
     arguments: ParseStream<'_>,
     name: &Ident,
@@ -132,7 +133,7 @@ fn parse_arguments(
             faults.extend(receiver.err());
             message
         }
-        // Of two faults the first explains the second.
+        // If both fail, the first error explains the second.
         (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
     };
     let takes_context = !arguments.is_empty();
@@ -203,7 +204,7 @@ fn parse_message(arguments: ParseStream<'_>, name: &Ident, whole: Span) -> syn::
     }
 }
 
-/// A pattern and its type; the pattern is left to the compiler.
+/// Parses a pattern and its type. The pattern is left to the compiler.
 fn parse_argument(arguments: ParseStream<'_>) -> syn::Result<Type> {
     while !arguments.peek(Token![:]) || arguments.peek(Token![::]) {
         if arguments.is_empty() {
@@ -228,7 +229,8 @@ fn last_word(ty: &Type) -> Option<String> {
     }
 }
 
-/// Whether a handler that returns this answers a request: all but `()` and `Result<(), _>`.
+/// Returns `true` if a handler with this return type answers a request: any but `()` and
+/// `Result<(), _>`.
 fn answers(output: &Type) -> bool {
     match output {
         Type::Tuple(tuple) => !tuple.elems.is_empty(),

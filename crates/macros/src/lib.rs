@@ -1,8 +1,8 @@
-//! Writes the glue between an actor's handlers and its messages; used through the crate
+//! Generates the code between an actor's handlers and its messages. Used through the crate
 //! `strowger`, which re-exports it.
 //!
-//! The block is read without its bodies: they pass through token by token, so that what is wrong
-//! inside of them is said by the compiler where it stands.
+//! Function bodies are not parsed: they are passed through token by token, so the compiler reports
+//! errors inside them at their own place.
 
 mod block;
 mod handler;
@@ -11,7 +11,7 @@ mod write;
 
 use proc_macro::TokenStream;
 
-/// Writes an actor's message type and its `handle` from a block of handlers; documented in full
+/// Generates an actor's message type and its `handle` from a block of handlers. Documented in full
 /// where `strowger` re-exports it.
 #[proc_macro_attribute]
 pub fn handlers(options: TokenStream, block: TokenStream) -> TokenStream {

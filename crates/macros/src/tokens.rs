@@ -1,15 +1,16 @@
-//! Small questions about tokens that need no grammar.
+//! Helpers for tokens that need no grammar.
 
 use std::collections::HashSet;
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
-/// The associated types of an actor that its block may name as `Self::Error`.
+/// The associated types of an actor that its block may refer to as `Self::Error`.
 const ASSOCIATED: [&str; 3] = ["Args", "Error", "Msg"];
 
-/// Names the actor's associated types in full. In the block they belong to the trait that is
-/// implemented, but handlers become methods of the type, where `Self::Error` has no meaning.
+/// Qualifies the actor's associated types. Inside the block they belong to the trait being
+/// implemented, but handlers become inherent methods of the type, where `Self::Error` is not
+/// defined.
 pub(crate) fn qualify(tokens: TokenStream, root: &TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut done = TokenStream::new();
@@ -46,13 +47,13 @@ pub(crate) fn qualify(tokens: TokenStream, root: &TokenStream) -> TokenStream {
     done
 }
 
-/// What follows the name of an enum's case, not that of a type.
+/// Returns `true` for a token that follows the name of an enum variant, but not that of a type.
 fn is_payload(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Group(group)
         if matches!(group.delimiter(), Delimiter::Parenthesis | Delimiter::Brace))
 }
 
-/// Puts a type in the place of `Self`, for use outside of an `impl`.
+/// Replaces `Self` by a type, for use outside of an `impl`.
 pub(crate) fn name_self(tokens: TokenStream, this: &TokenStream) -> TokenStream {
     let named = tokens.into_iter().map(|token| match token {
         TokenTree::Group(group) => {
@@ -66,7 +67,7 @@ pub(crate) fn name_self(tokens: TokenStream, this: &TokenStream) -> TokenStream 
     named.collect()
 }
 
-/// All words in some tokens, at any depth.
+/// Collects all identifiers in some tokens, at any depth.
 pub(crate) fn words(tokens: TokenStream, into: &mut HashSet<Ident>) {
     for token in tokens {
         match token {
@@ -79,7 +80,7 @@ pub(crate) fn words(tokens: TokenStream, into: &mut HashSet<Ident>) {
     }
 }
 
-/// The same tokens at another place.
+/// Returns the same tokens with another span.
 pub(crate) fn respan(tokens: &TokenStream, span: Span) -> TokenStream {
     let moved = tokens.clone().into_iter().map(|mut token| {
         token.set_span(span);
@@ -88,7 +89,8 @@ pub(crate) fn respan(tokens: &TokenStream, span: Span) -> TokenStream {
     moved.collect()
 }
 
-/// Puts braces with a place around tokens: an item is where its first and last tokens are.
+/// Puts braces with this span around tokens: the span of an item is that of its first and last
+/// tokens.
 pub(crate) fn braced(tokens: TokenStream, span: Span) -> TokenTree {
     let mut group = Group::new(Delimiter::Brace, tokens);
     group.set_span(span);

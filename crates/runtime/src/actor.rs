@@ -1,4 +1,4 @@
-//! What an actor is.
+//! The trait that every actor implements.
 
 use std::borrow::Cow;
 use std::future::{Future, ready};
@@ -10,38 +10,43 @@ use crate::monitor::Signal;
 
 /// A value that handles one message at a time.
 ///
-/// An *incarnation* is one life of an actor: `pre_start` makes the value from its arguments,
-/// `handle` and `signal` work on it, `post_stop` takes it back. A restart is a new incarnation at
-/// the same address, with the same arguments; what waits in the mailbox stays there.
+/// An *incarnation* is the actor between one start and the exit that follows: `pre_start` builds
+/// the value from its arguments, `handle` and `signal` work on it, and `post_stop` consumes it. A
+/// restart is a new incarnation at the same address, with the same arguments; messages that wait in
+/// the mailbox stay there.
+///
+/// Hooks run on the stack of a worker, or of the actor's own thread if it is
+/// [`BLOCKING`](Actor::BLOCKING). A handler never runs on the stack of its caller.
 ///
 /// A panic in any hook, and an error that `pre_start`, `handle` or `signal` returns, end the
-/// incarnation with an [`Exit`]. The message that was being handled is gone: it is not delivered
+/// incarnation with an [`Exit`]. The message that was being handled is lost: it is not delivered
 /// again.
 pub trait Actor: Sized + Send + 'static {
-    /// What the actor takes; an enum, if it takes several types. See [`Accepts`](crate::Accepts).
+    /// The type of message that the actor takes; an enum if it takes several types. See
+    /// [`Accepts`](crate::Accepts).
     type Msg: Send + 'static;
-    /// What every incarnation is made from.
+    /// The arguments from which every incarnation is built.
     type Args: Clone + Send + Sync + 'static;
-    /// What its hooks may fail with.
+    /// The error that the actor's hooks return.
     type Error: Into<BoxError> + Send + 'static;
 
-    /// How much may wait, and what happens beyond it. A child specification may say otherwise.
+    /// Capacity of the mailbox and the behavior beyond it. A child specification can override it.
     const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
 
-    /// How many pipes may be in flight; see [`Context::pipe`].
+    /// Maximum number of pipes in flight; see [`Context::pipe`].
     const PIPES: usize = 1024;
 
-    /// Whether the actor gets a thread of its own, so that its hooks may block. The thread ends
-    /// with the incarnation; futures, timers and tasks of tokio work on it as elsewhere.
+    /// `true` if the actor gets a thread of its own, so that its hooks may block. The thread ends
+    /// with the incarnation; tokio futures, timers and tasks work on it as usual.
     const BLOCKING: bool = false;
 
-    /// Whether `post_stop` may see the value after a panic. If not, the value is dropped.
+    /// `true` if `post_stop` may see the value after a panic. Otherwise the value is dropped.
     const SURVIVES_PANIC: bool = false;
 
-    /// Makes the value of an incarnation. Messages wait meanwhile.
+    /// Builds the value of an incarnation. Messages wait meanwhile.
     ///
     /// An actor that finds here that it has nothing to do calls [`Context::stop`], and ends with
-    /// [`Exit::Ignored`]; an error is a failure, also after that call.
+    /// [`Exit::Ignored`]. An error is a failure, even after that call.
     fn pre_start(
         args: Self::Args,
         cx: &mut Context<Self>,
@@ -54,7 +59,7 @@ pub trait Actor: Sized + Send + 'static {
         cx: &mut Context<Self>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Handles news that overtook all messages. Ignores it unless written otherwise.
+    /// Handles a signal, which overtook all messages. Does nothing by default.
     fn signal(
         &mut self,
         signal: Signal,
@@ -64,16 +69,17 @@ pub trait Actor: Sized + Send + 'static {
         ready(Ok(()))
     }
 
-    /// Names a message in traces: the name of its type, unless an actor says more. Called only
-    /// while somebody traces this actor.
+    /// Describes a message in traces: by default, the name of its type. Called only while this
+    /// actor is traced.
     #[must_use]
     fn describe(message: &Self::Msg) -> Cow<'static, str> {
         let _ = message;
         Cow::Borrowed(std::any::type_name::<Self::Msg>())
     }
 
-    /// Ends an incarnation on every path but a kill, once its children and tasks have ended and
-    /// before the next incarnation starts. A panic here is logged and changes nothing.
+    /// Cleans up after an incarnation, on every path except a kill: once its children and tasks
+    /// have ended, and before the next incarnation starts. A panic here is logged and has no other
+    /// effect.
     fn post_stop(self, exit: &Exit, cx: &mut Context<Self>) -> impl Future<Output = ()> + Send {
         let _ = (exit, cx);
         ready(())

@@ -1,4 +1,4 @@
-//! Addresses of actors, and what can be sent to them.
+//! Addresses of actors, and the errors of sending to them.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -10,34 +10,36 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::actor::Actor;
-use crate::budget::charged;
+use crate::budget::charge_poll;
 use crate::cell::{ActorId, AnyCell, Cell, Phase};
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::info::ActorInfo;
-use crate::mailbox::{Mailbox, Refused, System};
+use crate::mailbox::{Mailbox, Refusal, System};
 use crate::metric::Count;
 use crate::path::Path;
 use crate::recipient::Recipient;
-use crate::reply::{self, Ask, Request, Unanswered};
+use crate::reply::{self, Ask, Request, Unanswered, UnwatchedAnswer};
 use crate::ring::{self, Asking};
-use crate::schedule::strand::Whole;
+use crate::schedule::strand::OpaqueMessage;
+use crate::seeded_bug::{Bug, seeded};
 use crate::sending::Sending;
 use crate::supervision::DynamicRef;
 
-/// Deadlines beyond this may be set a little later than their questions are asked.
+/// With at least this much time to the deadline, an ask may set the deadline a little after it was
+/// sent.
 const SOON: Duration = Duration::from_millis(10);
 
-/// What is refused is not taken.
+/// A refused message is never taken out of its place.
 const KEPT: &str = "a message that is refused stays";
 
-/// Says that an actor's message type takes messages of type `T`.
+/// A conversion into an actor's message type from a message of type `T`.
 ///
-/// A message type takes itself. An enum takes each of its cases by an implementation of three
-/// lines. A request arrives as an [`Ask`].
+/// Every message type accepts itself. An enum accepts each of its cases by an implementation of
+/// three lines. A request arrives as an [`Ask`].
 ///
-/// `wrap` runs while the mailbox is locked, and only once there is room, so that a message that
-/// is refused comes back as the caller gave it: build the value and do nothing else.
+/// `wrap` runs while the mailbox is locked, and only once there is room, so that a refused message
+/// comes back as the caller passed it: build the value and do nothing else.
 #[diagnostic::on_unimplemented(
     message = "actors with messages of type `{Self}` do not take `{T}`",
     label = "not a message of this actor",
@@ -45,7 +47,7 @@ const KEPT: &str = "a message that is refused stays";
     note = "a `Request` is sent with `ask` and arrives as an `Ask`; every other message is told"
 )]
 pub trait Accepts<T>: Sized + Send + 'static {
-    /// Makes the actor's own message.
+    /// Builds the actor's own message.
     fn wrap(message: T) -> Self;
 }
 
@@ -55,18 +57,18 @@ impl<M: Send + 'static> Accepts<M> for M {
     }
 }
 
-/// A message that was not delivered, with the message.
+/// The error returned when a message was not delivered; contains the message.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError<T> {
     /// The actor has ended.
     #[error("the actor has ended")]
     Closed(T),
-    /// The mailbox has no room.
+    /// The mailbox is full.
     #[error("the mailbox is full")]
     Full(T),
-    /// The actor is [drained](ActorRef::drain), and takes no more messages before it is restarted,
-    /// if it is.
+    /// The actor is being [drained](ActorRef::drain), and takes no more messages until it is
+    /// restarted, if it ever is.
     #[error("the actor is being drained")]
     Draining(T),
     /// The message's time to live passed before there was room.
@@ -75,7 +77,7 @@ pub enum SendError<T> {
 }
 
 impl<T> SendError<T> {
-    /// The message that was not delivered.
+    /// Returns the message that was not delivered.
     pub fn into_message(self) -> T {
         match self {
             Self::Closed(message)
@@ -97,8 +99,8 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl Refused {
-    /// The error that hands the message back.
+impl Refusal {
+    /// Builds the error that hands the message back.
     #[cold]
     pub(crate) fn hand_back<T>(self, message: T) -> SendError<T> {
         match self {
@@ -109,17 +111,17 @@ impl Refused {
     }
 }
 
-/// Why a request brought no answer.
+/// The error returned when a request brought no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// The actor has ended.
     #[error("the actor has ended")]
     Closed,
-    /// The mailbox has no room, and its rule is not to wait.
+    /// The mailbox is full, and its rule is not to wait.
     #[error("the mailbox is full")]
     Full,
-    /// The actor is [drained](ActorRef::drain), and takes no more requests.
+    /// The actor is being [drained](ActorRef::drain), and takes no more requests.
     #[error("the actor is being drained")]
     Draining,
     /// The deadline passed.
@@ -131,13 +133,14 @@ pub enum AskError {
     /// The actor panicked before it answered.
     #[error("the actor panicked before it answered")]
     Panicked,
-    /// The answer would have to wait for the asker, which waits for it inside a hook.
+    /// The answer would have to wait for the asker, which waits for the answer inside a hook.
     ///
-    /// Ask from a task ([`Context::pipe`](crate::Context::pipe)), or have the answer come as a
-    /// message ([`Context::lane`](crate::Context::lane)): then the asker goes on meanwhile.
+    /// Ask from a task ([`Context::pipe`](crate::Context::pipe)), or have the answer arrive as a
+    /// message ([`Context::lane`](crate::Context::lane)): then the asker continues meanwhile.
     #[error("the ask would wait for itself: {}", ring::show(.path))]
     Ring {
-        /// The actors, each of which waits for the next: from the asker back to the asker.
+        /// The actors in the ring, each of which waits for the next: from the asker back to the
+        /// asker.
         // A thin pointer, so that an answer of one word is moved as one word.
         path: Arc<Vec<Path>>,
     },
@@ -154,8 +157,8 @@ impl From<Unanswered> for AskError {
 
 /// The address of an actor that takes messages of type `M`.
 ///
-/// It stays valid over restarts; once the actor has ended for good, every send fails and hands
-/// the message back. Holding it does not keep the actor alive.
+/// The address stays valid over restarts. Once the actor has ended for good, every send fails and
+/// hands the message back. An address does not keep its actor alive.
 pub struct ActorRef<M>(pub(crate) Arc<Cell<M>>);
 
 impl<M> Clone for ActorRef<M> {
@@ -182,8 +185,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Sends a message without waiting.
     ///
     /// # Errors
-    /// Hands the message back: `Full` without room, `Draining` while the actor is drained, `Closed`
-    /// after its end.
+    /// Hands the message back: `Full` if there is no room, `Draining` while the actor is drained,
+    /// `Closed` after its end.
     #[inline]
     pub fn try_tell<T>(&self, message: T) -> Result<(), SendError<T>>
     where
@@ -192,9 +195,9 @@ impl<M: Send + 'static> ActorRef<M> {
         self.0.send_now(message, None).map(drop)
     }
 
-    /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
+    /// Sends a message. If the mailbox is full and its rule is to wait, waits in turn for room.
     ///
-    /// Dropping the future before it is done gives the turn up and sends nothing.
+    /// Dropping the future before it completes gives up the sender's turn and sends nothing.
     ///
     /// # Errors
     /// Hands the message back: `Full` if the rule is to fail, `Draining` while the actor is
@@ -210,7 +213,7 @@ impl<M: Send + 'static> ActorRef<M> {
         Sending::new(&self.0, message)
     }
 
-    /// Sends a message, which is wanted until a time; returns its number in the mailbox.
+    /// Sends a message that expires at `until`, if given; returns its number in the mailbox.
     #[inline]
     pub(crate) async fn deliver<T>(
         &self,
@@ -226,7 +229,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Sends a request and waits for its answer, up to the default deadline of the system.
     ///
     /// # Errors
-    /// See [`AskError`]; every case is final, and the request may have been handled.
+    /// See [`AskError`]. Every case is final, and the request may have been handled.
     pub async fn ask<R: Request>(&self, request: R) -> Result<R::Reply, AskError>
     where
         M: Accepts<Ask<R>>,
@@ -235,11 +238,13 @@ impl<M: Send + 'static> ActorRef<M> {
             .await
     }
 
-    /// Sends a request and waits for its answer, up to a deadline that covers the wait for room.
+    /// Sends a request and waits for its answer, up to a deadline that includes the wait for room.
+    /// A deadline beyond what the clock can represent, such as [`Duration::MAX`], counts as thirty
+    /// years: in practice the wait ends with the answer, or with the actor.
     ///
     /// # Errors
-    /// See [`AskError`]; every case is final, and the request may have been handled: but not after
-    /// this future is done or dropped, if it was not begun before.
+    /// See [`AskError`]. Every case is final, and the request may have been handled. If the actor
+    /// has not begun to handle it when this future completes or is dropped, it never does.
     pub async fn ask_within<R: Request>(
         &self,
         request: R,
@@ -249,19 +254,19 @@ impl<M: Send + 'static> ActorRef<M> {
         M: Accepts<Ask<R>>,
     {
         let (reply, mut answer) = reply::slot();
-        // Where it is made it is read from, once the lock of the mailbox is taken.
-        let mut ask = Some(Whole::new(Ask { request, reply }));
+        // The mailbox reads the ask from this place once it holds its lock.
+        let mut ask = Some(OpaqueMessage::new(Ask { request, reply }));
         let sent = self.0.send(&mut ask, None);
         let mut sending = pin!(self.send_in_turn(sent, ask));
-        // Until it is in the mailbox, it comes after all that is.
-        let mut asked = Asked {
+        // Until the ask is in the mailbox, it counts as behind everything that is.
+        let mut asked = PendingAsk {
             mailbox: &self.0.mailbox,
             number: None,
         };
-        // The clock is read, and the deadline set, only if the first poll is not the last.
+        // The clock is read, and the deadline set, only if the first poll does not complete.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
         let mut asking = Asking::new(&self.0.node);
-        // Nearly every question is answered before any of that is of use.
+        // Nearly every ask is answered before any of this is needed.
         let mut soon = within >= SOON;
         let mut listed = false;
         let mut looked = false;
@@ -292,24 +297,30 @@ impl<M: Send + 'static> ActorRef<M> {
                     soon = false;
                 }
             }
-            asking.pending(asked.number.unwrap_or(u64::MAX), || answer.open())?;
+            let number = asked.number.unwrap_or(u64::MAX);
+            let note = |answer: UnwatchedAnswer<'_, _>| asking.pending(number, || answer.watch());
+            if let Poll::Ready(result) = answer.wait_noted(cx, note)? {
+                asked.number = None;
+                return Poll::Ready(result.map_err(AskError::from));
+            }
             deadline.poll(cx).map(|()| Err(AskError::TimedOut))
         };
-        poll_fn(|cx| charged(cx, &mut poll)).await
+        poll_fn(|cx| charge_poll(cx, &mut poll)).await
     }
 
-    /// Waits for room for a request, if there was none and that is the rule; returns its number.
+    /// Waits for room for a request if the mailbox was full and its rule is to wait; returns the
+    /// number of the request.
     async fn send_in_turn<R: Request>(
         &self,
-        sent: Result<u64, Refused>,
-        ask: Option<Whole<Ask<R>>>,
+        sent: Result<u64, Refusal>,
+        ask: Option<OpaqueMessage<Ask<R>>>,
     ) -> Result<u64, AskError>
     where
         M: Accepts<Ask<R>>,
     {
         match (sent, ask) {
             (Ok(number), _) => Ok(number),
-            (Err(Refused::Full), Some(ask)) if self.0.mailbox.spec().waits() => {
+            (Err(Refusal::Full), Some(ask)) if self.0.mailbox.spec().waits() => {
                 let sent = self.deliver(ask.into_inner(), None).await;
                 sent.map_err(|refused| match refused {
                     SendError::Closed(_) => AskError::Closed,
@@ -318,13 +329,13 @@ impl<M: Send + 'static> ActorRef<M> {
                     SendError::Expired(_) => AskError::TimedOut,
                 })
             }
-            (Err(Refused::Full), _) => Err(AskError::Full),
-            (Err(Refused::Closed), _) => Err(AskError::Closed),
-            (Err(Refused::Draining), _) => Err(AskError::Draining),
+            (Err(Refusal::Full), _) => Err(AskError::Full),
+            (Err(Refusal::Closed), _) => Err(AskError::Closed),
+            (Err(Refusal::Draining), _) => Err(AskError::Draining),
         }
     }
 
-    /// An address for messages of one type only.
+    /// Returns an address that takes messages of type `T` only.
     #[must_use]
     pub fn recipient<T>(&self) -> Recipient<T>
     where
@@ -334,26 +345,26 @@ impl<M: Send + 'static> ActorRef<M> {
         Recipient::new(Arc::clone(&self.0))
     }
 
-    /// The actor's identifier.
+    /// Returns the actor's identifier.
     #[must_use]
     pub fn id(&self) -> ActorId {
         self.0.node.id
     }
 
-    /// Where the actor lives in the tree.
+    /// Returns the actor's path in the tree.
     #[must_use]
     pub fn path(&self) -> Path {
         self.0.node.path()
     }
 
-    /// Whether the actor has not ended for good.
+    /// Returns `true` unless the actor has ended for good.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         !self.0.node.is_over()
     }
 
-    /// Asks the actor to stop: it ends with [`Exit::Shutdown`] once it has handled the message
-    /// that it is at, before all that waits.
+    /// Asks the actor to stop. It ends with [`Exit::Shutdown`] once it has handled its current
+    /// message, ahead of all messages that wait.
     pub fn stop(&self) {
         AnyCell::stop(&*self.0);
     }
@@ -363,28 +374,37 @@ impl<M: Send + 'static> ActorRef<M> {
         AnyCell::kill(&*self.0);
     }
 
-    /// Waits for the actor's end, over all restarts.
+    /// Returns `true` if the actor was killed and has not ended yet. Code that computes for long
+    /// without an await checks this, and gives up.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.0.node.is_killed()
+    }
+
+    /// Waits until the actor has ended for good, over all restarts.
     pub async fn stopped(&self) -> Exit {
         ended(&*self.0).await
     }
 
-    /// The same address without its message type.
+    /// Returns the same address without its message type.
     #[must_use]
     pub fn erase(&self) -> AnyRef {
         AnyRef(Arc::clone(&self.0) as Arc<dyn AnyCell>)
     }
 }
 
-/// A request that waits for its answer. When that is given up, the request need not be handled.
-struct Asked<'a, M> {
+/// A request that waits for its answer. If the asker gives up, the request need not be handled.
+struct PendingAsk<'a, M> {
     mailbox: &'a Mailbox<M>,
     number: Option<u64>,
 }
 
-impl<M> Drop for Asked<'_, M> {
+impl<M> Drop for PendingAsk<'_, M> {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.mailbox.abandon(number);
+        if let Some(number) = self.number
+            && !seeded(Bug::DroppedAskIsHandled)
+        {
+            self.mailbox.abandon_message(number);
         }
     }
 }
@@ -399,9 +419,9 @@ impl<M: Send + 'static> Cell<M> {
     #[inline]
     pub(crate) fn send<T>(
         &self,
-        message: &mut Option<Whole<T>>,
+        message: &mut Option<OpaqueMessage<T>>,
         until: Option<Instant>,
-    ) -> Result<u64, Refused>
+    ) -> Result<u64, Refusal>
     where
         M: Accepts<T>,
     {
@@ -422,13 +442,13 @@ impl<M: Send + 'static> Cell<M> {
     where
         M: Accepts<T>,
     {
-        let mut message = Some(Whole::new(message));
+        let mut message = Some(OpaqueMessage::new(message));
         let sent = self.send(&mut message, until);
         sent.map_err(|refused| refused.hand_back(message.take().expect(KEPT).into_inner()))
     }
 
-    /// Puts a message in a place that was reserved; returns its number. An end in this moment
-    /// loses it, as it loses all that waits.
+    /// Puts a message in a place that was reserved; returns its number. If the actor ends at this
+    /// moment, the message is lost like all that wait.
     pub(crate) fn fill(&self, ticket: u64, message: M, until: Option<Instant>) -> u64 {
         self.mailbox
             .fill(ticket, message, until)
@@ -438,7 +458,7 @@ impl<M: Send + 'static> Cell<M> {
             })
     }
 
-    /// Reports messages that nobody will handle.
+    /// Reports messages that no actor will handle.
     #[cold]
     pub(crate) fn lost(&self, count: u64) {
         let node = &self.node;
@@ -474,19 +494,19 @@ impl fmt::Debug for AnyRef {
 }
 
 impl AnyRef {
-    /// The actor's identifier.
+    /// Returns the actor's identifier.
     #[must_use]
     pub fn id(&self) -> ActorId {
         self.0.node().id
     }
 
-    /// Where the actor lives in the tree.
+    /// Returns the actor's path in the tree.
     #[must_use]
     pub fn path(&self) -> Path {
         self.0.node().path()
     }
 
-    /// Whether the actor has not ended for good.
+    /// Returns `true` unless the actor has ended for good.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         !self.0.node().is_over()
@@ -502,32 +522,32 @@ impl AnyRef {
         self.0.kill();
     }
 
-    /// Makes the actor panic with this message before it takes the next one; for tests and
-    /// drills of its supervision.
+    /// Makes the actor panic with this message before it takes the next one; for tests and drills
+    /// of its supervision.
     pub fn inject_panic(&self, message: &str) {
         self.0.system(System::Panic(Arc::from(message)), None);
     }
 
-    /// Waits for the actor's end, over all restarts.
+    /// Waits until the actor has ended for good, over all restarts.
     pub async fn stopped(&self) -> Exit {
         ended(&*self.0).await
     }
 
-    /// The actor's figures at this moment.
+    /// Returns the actor's stats at this moment.
     #[must_use]
     pub fn info(&self) -> ActorInfo {
-        let figures = self.0.figures();
-        let memory = self.0.memory(&figures);
-        self.0.node().info(figures, self.0.spec(), memory)
+        let stats = self.0.stats();
+        let memory = self.0.memory(&stats);
+        self.0.node().info(stats, self.0.spec(), memory)
     }
 
-    /// The address as that of a dynamic supervisor of children of type `A`, if it is one.
+    /// Returns the address as that of a dynamic supervisor of children of type `A`, if it is one.
     #[must_use]
     pub fn dynamic<A: Actor>(&self) -> Option<DynamicRef<A>> {
         DynamicRef::of(self)
     }
 
-    /// The address with its message type, if that is `M`.
+    /// Returns the address with its message type, if that type is `M`.
     #[must_use]
     pub fn downcast<M: Send + 'static>(&self) -> Option<ActorRef<M>> {
         Arc::clone(&self.0).into_any().downcast().ok().map(ActorRef)

@@ -1,39 +1,40 @@
-//! What stands behind an address: the part of an actor that survives its restarts.
+//! The cell behind an address: the part of an actor that survives its restarts.
 
 mod end;
+mod flags;
 mod id;
-mod life;
 #[cfg(all(test, strowger_loom))]
 mod loom;
-mod marks;
+mod node_state;
+mod phase_cell;
 mod span;
-mod stand;
 
 use std::any::Any;
 use std::future::poll_fn;
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use crate::branch::Branch;
-use crate::budget::charged;
+use crate::budget::charge_poll;
+use crate::children::Children;
 use crate::event::Event;
 use crate::exit::{Exit, discard_one};
 use crate::info::{ActorInfo, COUNTED, State};
-use crate::mailbox::{Figures, Mailbox, MailboxSpec, System};
+use crate::mailbox::{Mailbox, MailboxSpec, MailboxStats, System};
+use crate::membership::WeakMembership;
 use crate::metric::Count;
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
-use crate::reply::{Completion, Sink};
+use crate::reply::{Completion, CompletionSink};
 use crate::schedule::strand::{self, Lock};
-use crate::supervision::{Limit, Overseer, Shutdown};
-use crate::system::Shared;
-use crate::tie::Tie;
-pub(crate) use end::{down, finish, finish_down, finish_if_down, part};
+use crate::schedule::wake::wake;
+use crate::supervision::{Overseer, Shutdown, ShutdownLimit};
+use crate::system::SystemState;
+pub(crate) use end::{down, finish, finish_down, finish_if_down, notify_links};
+use flags::Flags;
 pub use id::ActorId;
-use life::{Life, PhaseWait, Watcher};
-pub(crate) use life::{Link, Phase};
-use marks::Marks;
-use stand::Stand;
+pub(crate) use node_state::{LinkEnd, Phase};
+use node_state::{MonitorEntry, NodeState, PhaseWait};
+use phase_cell::PhaseCell;
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct Cell<M> {
@@ -46,23 +47,23 @@ pub(crate) trait AnyCell: Send + Sync {
     fn node(&self) -> &Node;
     fn system(&self, system: System, incarnation: Option<u32>) -> bool;
     fn incarnation(&self) -> u32;
-    fn floor(&self) -> Option<u64>;
-    fn figures(&self) -> Figures;
+    fn first_unanswered(&self) -> Option<u64>;
+    fn stats(&self) -> MailboxStats;
     fn spec(&self) -> MailboxSpec;
     fn close(&self) -> u64;
-    /// An estimate of what it takes, in octets.
-    fn memory(&self, figures: &Figures) -> usize;
-    /// A number that changes with every message that is taken.
+    /// Returns an estimate of the memory that it takes, in bytes.
+    fn memory(&self, stats: &MailboxStats) -> usize;
+    /// Returns a number that changes with every message that is taken.
     fn progress(&self) -> u64;
-    /// Asks the incarnation to stop, before all that waits.
+    /// Asks the incarnation to stop, ahead of all messages that wait.
     fn stop(&self);
     /// Ends the incarnation at its next await.
     fn kill(&self);
-    /// Ends an incarnation that nobody will run any more.
+    /// Ends an incarnation that nothing will run any more.
     fn abandon(&self);
-    /// Takes note that nobody wants a message any more, by its number.
+    /// Records that nobody wants the message with this number any more.
     #[cfg(feature = "messages")]
-    fn forgo(&self, number: u64);
+    fn abandon_message(&self, number: u64);
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -80,16 +81,16 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
     }
 
     #[cfg(feature = "messages")]
-    fn forgo(&self, number: u64) {
-        self.mailbox.abandon(number);
+    fn abandon_message(&self, number: u64) {
+        self.mailbox.abandon_message(number);
     }
 
-    fn floor(&self) -> Option<u64> {
-        self.mailbox.floor()
+    fn first_unanswered(&self) -> Option<u64> {
+        self.mailbox.first_unanswered()
     }
 
-    fn figures(&self) -> Figures {
-        self.mailbox.figures()
+    fn stats(&self) -> MailboxStats {
+        self.mailbox.stats()
     }
 
     fn spec(&self) -> MailboxSpec {
@@ -100,9 +101,9 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
         self.mailbox.close()
     }
 
-    fn memory(&self, figures: &Figures) -> usize {
+    fn memory(&self, stats: &MailboxStats) -> usize {
         let counts = 2 * size_of::<usize>();
-        size_of::<Self>() + counts + figures.octets + (self.node.kind)().apart
+        size_of::<Self>() + counts + stats.bytes + (self.node.kind)().heap_bytes
     }
 
     fn progress(&self) -> u64 {
@@ -111,7 +112,7 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn stop(&self) {
         if let Some((ready, place)) = self.mailbox.stop() {
-            self.node.shared.scheduler.push_near(ready, place);
+            self.node.shared.scheduler.push_local(ready, place);
         }
     }
 
@@ -130,14 +131,14 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
     }
 }
 
-/// A lane's way into a cell: the wrapping of completions is fixed when the lane is made.
+/// The way of a lane into a cell: the wrapping of completions is fixed when the lane is created.
 pub(crate) struct LaneSink<M, T> {
     pub(crate) cell: Weak<Cell<M>>,
     pub(crate) incarnation: u32,
     pub(crate) wrap: fn(Completion<T>) -> M,
 }
 
-impl<M: Send + 'static, T> Sink<T> for LaneSink<M, T> {
+impl<M: Send + 'static, T> CompletionSink<T> for LaneSink<M, T> {
     fn complete(&self, completion: Completion<T>) {
         if let Some(cell) = self.cell.upgrade() {
             cell.mailbox
@@ -146,44 +147,44 @@ impl<M: Send + 'static, T> Sink<T> for LaneSink<M, T> {
     }
 }
 
-/// What is the same for all actors of one type.
+/// The properties that all actors of one type share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct ActorKind {
     /// The name of the Rust type.
     pub(crate) name: &'static str,
-    /// The octets of an incarnation that have no room in its cell, the actor's value among them.
-    pub(crate) apart: usize,
+    /// Bytes of an incarnation that have no room in its cell, the actor's value among them.
+    pub(crate) heap_bytes: usize,
 }
 
-/// What cells of all message types have.
+/// The part of a cell that does not depend on the message type.
 pub(crate) struct Node {
     pub(crate) id: ActorId,
     pub(crate) key: Key,
-    /// Its number among its siblings, in the order of their start.
+    /// Number of the actor among its siblings, in the order of their start.
     pub(crate) place: u64,
-    pub(crate) kind: fn() -> Kind,
+    pub(crate) kind: fn() -> ActorKind,
     pub(crate) owner: Owner,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) children: Branch,
-    /// How long it may take to stop.
-    pub(crate) limit: Limit,
-    /// `KILLED`, `TRACED`.
-    marks: Marks,
-    stand: Stand,
-    life: Lock<Life>,
+    pub(crate) shared: Arc<SystemState>,
+    pub(crate) children: Children,
+    /// The time that the actor may take to stop.
+    pub(crate) limit: ShutdownLimit,
+    /// `KILLED`, `SPANNED`, `TRACED`.
+    flags: Flags,
+    phase_cell: PhaseCell,
+    state: Lock<NodeState>,
 }
 
-/// Who holds an actor.
+/// The owner of an actor.
 pub(crate) enum Owner {
-    /// The system: the actor stands at the top of the tree.
+    /// The system: the actor is at the top of the tree.
     System,
-    /// An actor that lets its children end, and is told.
+    /// An actor that does not restart its children, and is told when they end.
     Parent {
         cell: Arc<dyn AnyCell>,
         incarnation: u32,
     },
-    /// A dynamic supervisor that lets its children end, and need not be told.
-    Keeper { cell: Arc<dyn AnyCell> },
+    /// A dynamic supervisor that does not restart its children, and need not be told when they end.
+    Dynamic { cell: Arc<dyn AnyCell> },
     /// A supervisor, which decides after each exit.
     Supervisor {
         cell: Arc<dyn AnyCell>,
@@ -195,28 +196,28 @@ impl Owner {
     pub(crate) fn cell(&self) -> Option<&Arc<dyn AnyCell>> {
         match self {
             Self::System => None,
-            Self::Parent { cell, .. } | Self::Keeper { cell } | Self::Supervisor { cell, .. } => {
+            Self::Parent { cell, .. } | Self::Dynamic { cell } | Self::Supervisor { cell, .. } => {
                 Some(cell)
             }
         }
     }
 }
 
-/// The incarnation ends at its next await.
+/// The flag of an incarnation that ends at its next await.
 const KILLED: u8 = 1;
-/// Somebody listens to spans, and this actor has one.
+/// The flag of an actor that has a span, because a subscriber listens to spans.
 const SPANNED: u8 = 4;
-/// Somebody traces the actor, or did so a moment ago.
+/// The flag of an actor that is traced, or was a moment ago.
 const TRACED: u8 = 2;
 
-/// What a node is made of.
+/// The parts of which a node is built.
 pub(crate) struct NodeParts {
     pub(crate) id: ActorId,
     pub(crate) key: Key,
     pub(crate) place: u64,
-    pub(crate) kind: fn() -> Kind,
+    pub(crate) kind: fn() -> ActorKind,
     pub(crate) owner: Owner,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SystemState>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -240,10 +241,10 @@ impl Node {
             owner,
             shared,
             limit: shutdown.into(),
-            children: Branch::default(),
-            marks: Marks::default(),
-            stand: Stand::default(),
-            life: Lock::new(Life::default()),
+            children: Children::default(),
+            flags: Flags::default(),
+            phase_cell: PhaseCell::default(),
+            state: Lock::new(NodeState::default()),
         }
     }
 
@@ -257,138 +258,139 @@ impl Node {
         Path::from_keys_upward(&keys)
     }
 
-    /// The child with this key.
+    /// Returns the child with this key.
     pub(crate) fn child(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
         self.children.get(&self.shared.cells, key)
     }
 
-    /// The children in the order of their start.
+    /// Returns the children in the order of their start.
     pub(crate) fn children(&self) -> Vec<Arc<dyn AnyCell>> {
         self.children.all(&self.shared.cells)
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        self.stand.phase()
+        self.phase_cell.phase()
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.stand.is_over()
+        self.phase_cell.is_over()
     }
 
-    /// Why the last incarnation ended.
+    /// Returns the exit of the last incarnation.
     pub(crate) fn last_exit(&self) -> Option<Exit> {
-        match self.stand.last() {
+        match self.phase_cell.last() {
             Ok(exit) => exit,
-            Err(_) => self.life.lock().last_exit(),
+            Err(_) => self.state.lock().last_exit(),
         }
     }
 
     pub(crate) fn is_killed(&self) -> bool {
-        self.marks.has(KILLED)
+        self.flags.has(KILLED)
     }
 
-    /// Whether it is killed, or somebody may trace it; read for each message.
+    /// Returns `true` if the actor is killed, or may be traced; read for each message.
     #[inline(always)]
-    pub(crate) fn is_marked(&self) -> bool {
+    pub(crate) fn has_flag(&self) -> bool {
         let seen = if COUNTED { KILLED | TRACED } else { KILLED };
-        self.marks.has(seen)
+        self.flags.has(seen)
     }
 
-    /// Whether somebody may trace this actor.
+    /// Returns `true` if this actor may be traced.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
-        COUNTED && self.marks.has(TRACED)
+        COUNTED && self.flags.has(TRACED)
     }
 
     pub(crate) fn set_traced(&self, traced: bool) {
         if traced {
-            self.marks.set(TRACED);
+            self.flags.set(TRACED);
         } else {
-            self.marks.clear(TRACED);
+            self.flags.clear(TRACED);
         }
     }
 
-    /// Marks the incarnation as killed; false when there is none.
+    /// Marks the incarnation as killed; returns `false` if there is none.
     fn kill(&self) -> bool {
-        let life = self.life.lock();
+        let state = self.state.lock();
         let lives = !self.is_over() && self.phase() != Phase::Down;
         if lives {
-            self.marks.set(KILLED);
+            self.flags.set(KILLED);
         }
-        drop(life);
+        drop(state);
         lives
     }
 
-    /// Makes the node ready for another incarnation: how many there were before. None when the
+    /// Prepares the node for another incarnation. Returns how many there were before; `None` if the
     /// actor has ended.
-    pub(crate) fn rise(&self) -> Option<u32> {
+    pub(crate) fn begin_incarnation(&self) -> Option<u32> {
         if self.phase() == Phase::Starting {
             return Some(0);
         }
-        let mut life = self.life.lock();
+        let mut state = self.state.lock();
         if self.is_over() {
             return None;
         }
         if self.is_killed() {
-            self.marks.clear(KILLED);
+            self.flags.clear(KILLED);
         }
-        let more = life.more();
-        more.restarts += 1;
-        let restarts = more.restarts;
-        self.stand.enter(Phase::Starting);
-        drop(life);
+        let rare = state.rare();
+        rare.restarts += 1;
+        let restarts = rare.restarts;
+        self.phase_cell.enter(Phase::Starting);
+        drop(state);
         self.children.open();
         Some(restarts)
     }
 
-    /// Notes the end of an incarnation, and makes the node ready for the one that follows at once,
-    /// without having been down: a kill from now on is meant for that one. Returns the links of
-    /// the one that ended.
-    pub(crate) fn succeed(&self, exit: Exit, overseen: Arc<dyn Overseer>) -> Vec<Link> {
+    /// Records the end of an incarnation, and prepares the node for the one that follows at once,
+    /// without being down in between: a kill from now on is meant for that one. Returns the links
+    /// of the incarnation that ended.
+    pub(crate) fn restart_in_place(&self, exit: Exit, overseen: Arc<dyn Overseer>) -> Vec<LinkEnd> {
         let mut earlier = None;
-        let mut life = self.life.lock();
-        life.set_last_exit(&self.stand, exit, &mut earlier);
-        let more = life.more();
-        more.restarts += 1;
-        let overseers = (more.overseer.take(), more.overseen.replace(overseen));
-        let links = mem::take(&mut more.links);
-        self.stand.enter(Phase::Starting);
-        drop(life);
+        let mut state = self.state.lock();
+        state.set_last_exit(&self.phase_cell, exit, &mut earlier);
+        let rare = state.rare();
+        rare.restarts += 1;
+        let overseers = (rare.overseer.take(), rare.overseen.replace(overseen));
+        let links = mem::take(&mut rare.links);
+        self.phase_cell.enter(Phase::Starting);
+        drop(state);
         drop(overseers);
         discard_one(earlier);
         self.children.open();
         links
     }
 
-    /// Who runs the incarnation says where it stands, and wakes those who wait for that.
+    /// Enters a phase, and wakes the tasks that wait for it; called by the code that runs the
+    /// incarnation.
     pub(crate) fn enter(&self, phase: Phase) {
         if phase == Phase::Stopping && self.phase() == Phase::Running {
-            // Of those who wait, nobody waits for this.
-            return self.stand.enter(phase);
+            // No task waits for this transition.
+            return self.phase_cell.enter(phase);
         }
-        let mut life = self.life.lock();
-        self.stand.enter(phase);
-        let Some(more) = &mut life.more else { return };
-        if more.waiting.is_empty() {
+        let mut state = self.state.lock();
+        self.phase_cell.enter(phase);
+        let Some(rare) = &mut state.rare else { return };
+        if rare.waiting.is_empty() {
             return;
         }
-        let waiting = mem::take(&mut more.waiting);
-        drop(life);
-        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        let waiting = mem::take(&mut rare.waiting);
+        drop(state);
+        waiting.into_iter().for_each(|(_, waker)| wake(waker));
     }
 
-    /// Notes the end of an incarnation; returns the links that it had.
-    pub(crate) fn fall(&self, exit: &Exit) -> Vec<Link> {
+    /// Records the end of an incarnation; returns the links that it had.
+    pub(crate) fn record_exit(&self, exit: &Exit) -> Vec<LinkEnd> {
         self.leave_span();
         let mut earlier = None;
-        let mut life = self.life.lock();
-        life.set_last_exit(&self.stand, exit.clone(), &mut earlier);
-        let Some(more) = &mut life.more else {
+        let mut state = self.state.lock();
+        state.set_last_exit(&self.phase_cell, exit.clone(), &mut earlier);
+        let Some(rare) = &mut state.rare else {
             return Vec::new();
         };
-        let overseer = more.overseer.take();
-        let links = mem::take(&mut more.links);
-        drop(life);
+        let overseer = rare.overseer.take();
+        let links = mem::take(&mut rare.links);
+        drop(state);
         drop(overseer);
         discard_one(earlier);
         links
@@ -401,22 +403,22 @@ impl Node {
             ticket: None,
             ready,
         };
-        poll_fn(|cx| charged(cx, |cx| wait.poll(cx))).await;
+        poll_fn(|cx| charge_poll(cx, |cx| wait.poll(cx))).await;
     }
 
-    /// Adds a watcher; returns the exit at once when the actor has ended.
+    /// Adds a monitor; returns the exit instead if the actor has ended.
     pub(crate) fn watch(
         &self,
         id: MonitorId,
         cell: Weak<dyn AnyCell>,
         incarnation: u32,
     ) -> Option<Exit> {
-        let mut life = self.life.lock();
+        let mut state = self.state.lock();
         if self.is_over() {
-            drop(life);
+            drop(state);
             return self.last_exit();
         }
-        life.more().monitors.push(Watcher {
+        state.rare().monitors.push(MonitorEntry {
             id,
             cell,
             incarnation,
@@ -425,79 +427,79 @@ impl Node {
     }
 
     pub(crate) fn unwatch(&self, id: MonitorId) {
-        if let Some(more) = &mut self.life.lock().more {
-            more.monitors.retain(|watcher| watcher.id != id);
+        if let Some(rare) = &mut self.state.lock().rare {
+            rare.monitors.retain(|watcher| watcher.id != id);
         }
     }
 
-    /// Adds a link; returns the exit when the actor has ended.
-    pub(crate) fn link(&self, link: Link) -> Option<Exit> {
-        let mut life = self.life.lock();
+    /// Adds a link; returns the exit instead if the actor has ended.
+    pub(crate) fn link(&self, link: LinkEnd) -> Option<Exit> {
+        let mut state = self.state.lock();
         if self.is_over() {
-            drop(life);
+            drop(state);
             return self.last_exit();
         }
-        life.more().links.push(link);
+        state.rare().links.push(link);
         None
     }
 
     pub(crate) fn unlink(&self, id: ActorId) {
-        if let Some(more) = &mut self.life.lock().more {
-            more.links.retain(|link| link.id != id);
+        if let Some(rare) = &mut self.state.lock().rare {
+            rare.links.retain(|link| link.id != id);
         }
     }
 
-    /// Notes a registered name, to be freed at the end; false when the actor has ended.
+    /// Records a registered name, to be freed at the end; returns `false` if the actor has ended.
     pub(crate) fn named(&self, name: Arc<str>) -> bool {
-        let mut life = self.life.lock();
+        let mut state = self.state.lock();
         let alive = !self.is_over();
         if alive {
-            life.more().names.push(name);
+            state.rare().names.push(name);
         }
         alive
     }
 
-    /// Notes something to be left at the end; false when the actor has ended.
-    pub(crate) fn tie(&self, tie: Tie) -> bool {
-        let mut life = self.life.lock();
+    /// Records a membership, to be left at the end; returns `false` if the actor has ended.
+    pub(crate) fn add_membership(&self, membership: WeakMembership) -> bool {
+        let mut state = self.state.lock();
         if self.is_over() {
             return false;
         }
-        let ties = &mut life.more().ties;
-        if !ties.iter().any(|one| one.ptr_eq(&tie)) {
-            ties.push(tie);
+        let memberships = &mut state.rare().memberships;
+        if !memberships.iter().any(|one| one.ptr_eq(&membership)) {
+            memberships.push(membership);
         }
         true
     }
 
     pub(crate) fn attach(&self, value: Arc<dyn Any + Send + Sync>) {
-        self.life.lock().more().attached = Some(value);
+        self.state.lock().rare().attached = Some(value);
     }
 
     pub(crate) fn attached(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.life.lock().more.as_ref()?.attached.clone()
+        self.state.lock().rare.as_ref()?.attached.clone()
     }
 
-    /// Says who decides about the children of this actor.
+    /// Sets the overseer that decides about the children of this actor.
     pub(crate) fn oversee(&self, overseer: Arc<dyn Overseer>) {
-        self.life.lock().more().overseer = Some(overseer);
+        self.state.lock().rare().overseer = Some(overseer);
     }
 
     pub(crate) fn overseer(&self) -> Option<Arc<dyn Overseer>> {
-        self.life.lock().more.as_ref()?.overseer.clone()
+        self.state.lock().rare.as_ref()?.overseer.clone()
     }
 
-    /// Who decides about this actor, which has this parent. It stays the same as long as the actor
-    /// is there, so it is kept after the first restart.
+    /// Returns the overseer that decides about this actor, which has this parent. It stays the same
+    /// for as long as the actor exists, so it is kept after the first restart.
     pub(crate) fn overseen_by(&self, parent: &Self) -> Option<Arc<dyn Overseer>> {
-        let mut life = self.life.lock();
-        let more = life.more.as_mut();
-        let kept = more.and_then(|more| more.overseen.take());
-        drop(life);
+        let mut state = self.state.lock();
+        let rare = state.rare.as_mut();
+        let kept = rare.and_then(|rare| rare.overseen.take());
+        drop(state);
         kept.or_else(|| parent.overseer())
     }
 
-    /// Counts the first start, and tells it to those who want to know.
+    /// Counts the first start, and reports it.
     pub(crate) fn started(&self) {
         self.shared
             .events
@@ -506,24 +508,24 @@ impl Node {
     }
 
     pub(crate) fn restarts(&self) -> u32 {
-        let life = self.life.lock();
-        life.more.as_ref().map_or(0, |more| more.restarts)
+        let state = self.state.lock();
+        state.rare.as_ref().map_or(0, |rare| rare.restarts)
     }
 
-    pub(crate) fn info(&self, figures: Figures, spec: MailboxSpec, memory: usize) -> ActorInfo {
+    pub(crate) fn info(&self, stats: MailboxStats, spec: MailboxSpec, memory: usize) -> ActorInfo {
         ActorInfo {
             path: self.path(),
             id: self.id,
             kind: (self.kind)().name,
             state: State::from(self.phase()),
-            depth: figures.depth,
+            depth: stats.depth,
             capacity: spec.capacity(),
-            high_water: figures.high_water,
-            dropped: figures.dropped,
-            expired: figures.expired,
-            handled: figures.handled,
-            busy: figures.busy,
-            waited: figures.waited,
+            high_water: stats.high_water,
+            dropped: stats.dropped,
+            expired: stats.expired,
+            handled: stats.handled,
+            busy: stats.busy,
+            waited: stats.waited,
             memory,
             restarts: self.restarts(),
             last_exit: self.last_exit(),

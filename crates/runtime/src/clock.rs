@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time. Under the test kit it stands still until it is moved.
+/// Returns the current time. Under the test kit it stands still until it is moved.
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The time `after` from `now`; for what lies beyond the clock, a time that nobody lives to see.
-pub(crate) fn later(now: Instant, after: Duration) -> Instant {
-    now.checked_add(after).unwrap_or_else(|| now + FAR)
+/// Returns the time `after` from `now`; a time in the far future if that is beyond the clock.
+pub(crate) fn saturating_add(now: Instant, after: Duration) -> Instant {
+    now.checked_add(after).unwrap_or_else(|| now + FAR_FUTURE)
 }
 
 /// Thirty years.
-const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 3600);

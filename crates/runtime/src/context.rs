@@ -1,6 +1,6 @@
-//! What an incarnation can do: its own place in the system.
+//! The context of an incarnation: its access to the runtime.
 
-mod leaving;
+mod exit;
 mod pipe;
 
 use std::fmt;
@@ -15,17 +15,17 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::address::{Accepts, ActorRef, AnyRef};
-use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, Link, Node, Owner};
+use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, LinkEnd, Node, Owner};
 use crate::clock;
 use crate::exit::Exit;
 use crate::expiry::expired;
-use crate::mailbox::{Lanes, Look, Next, Receiver, System};
+use crate::mailbox::{LookResult, MailboxState, Received, Receiver, System};
 use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
 use crate::run;
 use crate::schedule::TaskHandle;
-use crate::schedule::strand::{Held as Taken, Kept, Sole, Whole};
+use crate::schedule::strand::{Exclusive, HostRef, OpaqueMessage, StrandGuard};
 use crate::stream::{OwnedSources, Source, SourceSpec};
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
@@ -33,42 +33,42 @@ use crate::timer::{TimerKey, Timers};
 use pipe::Pipes;
 pub use pipe::{PipeId, TooManyPipes};
 
-/// The actor's own side of the runtime, given to every hook.
+/// An actor's access to the runtime, passed to every hook.
 ///
-/// All that is made through it (timers, tasks, monitors, links, children, lanes) belongs to the
-/// incarnation and ends with it.
+/// Everything that is created through it (timers, tasks, monitors, links, children, lanes) belongs
+/// to the incarnation and ends with it.
 pub struct Context<A: Actor> {
-    cell: Kept<Cell<A::Msg>>,
+    cell: HostRef<Cell<A::Msg>>,
     incarnation: u32,
-    /// Alone, so that contexts are shareable though messages need not be.
-    receiver: Sole<Receiver<A::Msg>>,
-    /// What most incarnations do not have, made when first needed.
-    held: Option<Box<Held<A::Msg>>>,
+    /// In an `Exclusive`, so that contexts are `Sync` even if messages are not.
+    receiver: Exclusive<Receiver<A::Msg>>,
+    /// State that most incarnations do not need, allocated on first use.
+    state: Option<Box<IncarnationState<A::Msg>>>,
     /// Set by the actor itself: end after this hook.
-    leaving: bool,
-    /// Whether a message is being handled, or was when the hook did not come back.
+    exit_requested: bool,
+    /// Set while a message is being handled, and still set if the hook did not return.
     pub(crate) handling: bool,
 }
 
-/// What an incarnation holds besides its mailbox.
-struct Held<M> {
-    timers: Sole<Timers<M>>,
+/// Everything that an incarnation holds besides its mailbox.
+struct IncarnationState<M> {
+    timers: Exclusive<Timers<M>>,
     since_timers: u32,
     tasks: Vec<OwnedTask>,
     next_task: u64,
     pipes: Pipes,
     monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
     sources: OwnedSources,
-    /// Why the actor itself wants to end, if that needs to be said.
+    /// The exit that the actor itself asked for, unless it is [`Exit::Normal`].
     exit: Option<Exit>,
-    /// How many messages an end in a handler loses.
+    /// Number of messages that are lost if the incarnation ends in a handler.
     at_stake: u64,
 }
 
-impl<M> Default for Held<M> {
+impl<M> Default for IncarnationState<M> {
     fn default() -> Self {
         Self {
-            timers: Sole::new(Timers::new()),
+            timers: Exclusive::new(Timers::new()),
             since_timers: 0,
             tasks: Vec::new(),
             next_task: 0,
@@ -87,7 +87,7 @@ struct OwnedTask {
     handle: TaskHandle,
 }
 
-/// Timers are looked at after so many messages, or when none waits.
+/// Timers are checked after this many messages, or when no message waits.
 const TIMER_STRIDE: u32 = 64;
 
 impl<A: Actor> fmt::Debug for Context<A> {
@@ -97,34 +97,34 @@ impl<A: Actor> fmt::Debug for Context<A> {
 }
 
 impl<A: Actor> Context<A> {
-    pub(crate) fn new(cell: Kept<Cell<A::Msg>>, incarnation: u32) -> Self {
+    pub(crate) fn new(cell: HostRef<Cell<A::Msg>>, incarnation: u32) -> Self {
         Self {
             incarnation,
-            receiver: Sole::new(Receiver::new(cell.node.shared.scheduler.is_timed())),
-            held: None,
-            leaving: false,
+            receiver: Exclusive::new(Receiver::new(cell.node.shared.scheduler.is_timed())),
+            state: None,
+            exit_requested: false,
             handling: false,
             cell,
         }
     }
 
-    /// Whether what belonged to the incarnation was given back.
+    /// Returns `true` if everything that belonged to the incarnation was released.
     pub(crate) const fn has_ended(&self) -> bool {
-        self.held.is_none()
+        self.state.is_none()
     }
 
-    /// Makes this the context of the next incarnation, once the last one has ended. Returns `true`
-    /// if that was told to stop on its way.
+    /// Turns this into the context of the next incarnation, once the last one has ended. Returns
+    /// `true` if the last one had been told to stop.
     pub(crate) fn renew(&mut self) -> bool {
         let (incarnation, stopped) = self.cell.mailbox.renew(self.receiver.get_mut());
         self.incarnation = incarnation;
-        self.leaving = false;
+        self.exit_requested = false;
         self.handling = false;
         stopped
     }
 
-    fn held(&mut self) -> &mut Held<A::Msg> {
-        self.held.get_or_insert_default()
+    fn state(&mut self) -> &mut IncarnationState<A::Msg> {
+        self.state.get_or_insert_default()
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -147,53 +147,54 @@ impl<A: Actor> Context<A> {
         self.cell.share()
     }
 
-    /// The actor's own address.
+    /// Returns the actor's own address.
     #[must_use]
     pub fn me(&self) -> ActorRef<A::Msg> {
         ActorRef(self.cell.share())
     }
 
-    /// The system in which the actor lives.
+    /// Returns the system that the actor belongs to.
     #[must_use]
     pub fn system(&self) -> ActorSystem {
         ActorSystem::from_shared(&self.cell.node.shared)
     }
 
-    /// The actor's identifier.
+    /// Returns the actor's identifier.
     #[must_use]
     pub fn id(&self) -> ActorId {
         self.cell.node.id
     }
 
-    /// Where the actor lives in the tree.
+    /// Returns the actor's path in the tree.
     #[must_use]
     pub fn path(&self) -> Path {
         self.cell.node.path()
     }
 
-    /// The time of the system's clock.
+    /// Returns the current time of the system's clock.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.cell.node.shared.now()
     }
 
-    /// How many messages wait.
+    /// Returns the number of messages that wait.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.cell.mailbox.figures().depth
+        self.cell.mailbox.stats().depth
     }
 
-    /// Whether messages wait. Mostly costs less than [`Self::depth`], which asks the mailbox.
+    /// Returns `true` if messages wait. Usually cheaper than [`Self::depth`], which locks the
+    /// mailbox.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.cell.mailbox.has_more()
     }
 
-    /// Starts a child. It ends before this actor does, and is not restarted; for that, give it a
-    /// supervisor with [`Context::supervise`].
+    /// Starts a child. The child ends before this actor does, and is not restarted; for that, give
+    /// it a supervisor with [`Context::supervise`].
     ///
     /// # Errors
-    /// When the key is taken, or this actor is ending.
+    /// Fails if the key is taken, or if this actor is ending.
     pub fn spawn<B: Actor>(
         &mut self,
         key: impl Into<Key>,
@@ -209,7 +210,7 @@ impl<A: Actor> Context<A> {
     /// Starts a supervisor below this actor and waits until its children have started.
     ///
     /// # Errors
-    /// When the key is taken, this actor is ending, or a child ends while it starts.
+    /// Fails if the key is taken, if this actor is ending, or if a child ends while it starts.
     pub async fn supervise(
         &mut self,
         key: impl Into<Key>,
@@ -226,7 +227,7 @@ impl<A: Actor> Context<A> {
     /// Starts a supervisor of many children of one kind below this actor.
     ///
     /// # Errors
-    /// When the key is taken, or this actor is ending.
+    /// Fails if the key is taken, or if this actor is ending.
     pub fn dynamic<B: Actor>(
         &mut self,
         key: impl Into<Key>,
@@ -239,12 +240,13 @@ impl<A: Actor> Context<A> {
         DynamicRef::start(&self.cell.node.shared, owner, &key.into(), dynamic)
     }
 
-    /// Watches an actor: exactly one [`Signal::Down`] comes when it ends, or at once if it has.
+    /// Monitors an actor: exactly one [`Signal::Down`] arrives when it ends, or at once if it has
+    /// ended.
     pub fn monitor(&mut self, actor: impl Into<AnyRef>) -> MonitorId {
         let AnyRef(target) = actor.into();
         let id = self.cell.node.shared.next_monitor();
         let any = self.any();
-        self.held().monitors.insert(id, Arc::downgrade(&target));
+        self.state().monitors.insert(id, Arc::downgrade(&target));
         if let Some(exit) = target
             .node()
             .watch(id, Arc::downgrade(&any), self.incarnation)
@@ -255,10 +257,10 @@ impl<A: Actor> Context<A> {
         id
     }
 
-    /// Ends a monitor; no [`Signal::Down`] comes from it any more.
+    /// Ends a monitor; it sends no further [`Signal::Down`].
     pub fn demonitor(&mut self, id: MonitorId) {
         if let Some(target) = self
-            .held()
+            .state()
             .monitors
             .remove(&id)
             .and_then(|weak| weak.upgrade())
@@ -267,15 +269,15 @@ impl<A: Actor> Context<A> {
         }
     }
 
-    /// Ties this incarnation's fate to that of another actor: when an incarnation of either ends
-    /// in disorder, the other ends too, with [`Exit::Linked`].
+    /// Links this incarnation to another actor: when an incarnation of either ends abnormally, the
+    /// other one ends too, with [`Exit::Linked`].
     pub fn link(&mut self, actor: impl Into<AnyRef>) {
         let AnyRef(other) = actor.into();
         let any = self.any();
         if other.node().id == any.node().id {
             return;
         }
-        let mine = Link {
+        let mine = LinkEnd {
             id: self.id(),
             cell: Arc::downgrade(&any),
             incarnation: self.incarnation,
@@ -290,7 +292,7 @@ impl<A: Actor> Context<A> {
             }
             return;
         }
-        let theirs = Link {
+        let theirs = LinkEnd {
             id: other.node().id,
             cell: Arc::downgrade(&other),
             incarnation: other.incarnation(),
@@ -298,36 +300,38 @@ impl<A: Actor> Context<A> {
         self.cell.node.link(theirs);
     }
 
-    /// Unties what [`Context::link`] tied.
+    /// Removes a link made by [`Context::link`].
     pub fn unlink(&mut self, actor: impl Into<AnyRef>) {
         let AnyRef(other) = actor.into();
         other.node().unlink(self.id());
         self.cell.node.unlink(other.node().id);
     }
 
-    /// Says how many messages are lost if this incarnation ends in a handler: one, unless it is
-    /// said. An actor that keeps what it was handling for its next incarnation says 0 before it
-    /// fails, one that had taken several says how many.
+    /// Sets how many messages are lost if this incarnation ends in a handler; the default is one.
+    /// An actor that keeps the message that it is handling for its next incarnation sets 0 before
+    /// it fails; an actor that took several messages sets their number.
     pub fn set_at_stake(&mut self, messages: u64) {
-        self.held().at_stake = messages;
+        self.state().at_stake = messages;
     }
 
-    /// How many messages the end of a handler loses.
+    /// Returns the number of messages that are lost if a handler ends the incarnation.
     pub(crate) fn at_stake(&self) -> u64 {
-        self.held.as_ref().map_or(1, |held| held.at_stake)
+        self.state.as_ref().map_or(1, |state| state.at_stake)
     }
 
-    /// Delivers a message to this incarnation after a time.
+    /// Sends a message to this incarnation after a delay.
     pub fn send_after<T>(&mut self, after: Duration, message: T) -> TimerKey
     where
         A::Msg: Accepts<T>,
     {
-        let at = clock::later(self.now(), after);
-        self.held().timers.get_mut().once(at, A::Msg::wrap(message))
+        let at = clock::saturating_add(self.now(), after);
+        self.state()
+            .timers
+            .get_mut()
+            .once(at, A::Msg::wrap(message))
     }
 
-    /// Delivers a message to this incarnation again and again. Ticks that a busy actor missed
-    /// are skipped.
+    /// Sends messages to this incarnation periodically. Ticks that a busy actor missed are skipped.
     pub fn send_every<T>(
         &mut self,
         period: Duration,
@@ -336,22 +340,23 @@ impl<A: Actor> Context<A> {
     where
         A::Msg: Accepts<T>,
     {
-        let first = clock::later(self.now(), period);
+        let first = clock::saturating_add(self.now(), period);
         let make = move || A::Msg::wrap(make());
-        self.held()
+        self.state()
             .timers
             .get_mut()
             .every(first, period, Box::new(make))
     }
 
-    /// Cancels a timer; whether it was still to come.
+    /// Cancels a timer. Returns `true` if it was still pending.
     pub fn cancel(&mut self, timer: TimerKey) -> bool {
-        self.held().timers.get_mut().cancel(timer)
+        self.state().timers.get_mut().cancel(timer)
     }
 
     /// Runs a future beside the actor, as a task that ends with the incarnation at the latest.
     ///
-    /// Its return is a [`Signal::TaskEnded`]; its panic is the actor's exit.
+    /// The actor receives [`Signal::TaskEnded`] when the task returns; a panic of the task ends the
+    /// actor.
     pub fn task(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -371,14 +376,14 @@ impl<A: Actor> Context<A> {
             };
             cell.system(news, Some(incarnation));
         });
-        self.held().tasks.push(OwnedTask {
+        self.state().tasks.push(OwnedTask {
             number,
             name,
             handle,
         });
     }
 
-    /// Makes a source of replies whose answers come back to this incarnation as messages.
+    /// Creates a lane: a source of replies whose answers come back to this incarnation as messages.
     #[must_use]
     pub fn lane<T: Send + 'static>(&self) -> Lane<T>
     where
@@ -391,52 +396,52 @@ impl<A: Actor> Context<A> {
         }))
     }
 
-    /// Makes a stream, which this incarnation feeds and ends.
+    /// Creates a stream that this incarnation feeds and ends.
     #[must_use]
     pub fn source<T: Clone + Send + 'static>(&mut self, spec: SourceSpec) -> Source<T> {
         let owner = self.any();
-        Source::new(spec, owner, &mut self.held().sources)
+        Source::new(spec, owner, &mut self.state().sources)
     }
 
-    /// Says why the incarnation is ending, to be told to those who read from it.
-    pub(crate) fn explain(&self, exit: &Exit) {
-        if let Some(held) = &self.held {
-            held.sources.explain(exit);
+    /// Records why the incarnation is ending, for the readers of its streams.
+    pub(crate) fn set_exit_reason(&self, exit: &Exit) {
+        if let Some(state) = &self.state {
+            state.sources.set_exit_reason(exit);
         }
     }
 
-    /// A number for a task or a pipe.
+    /// Returns a new number for a task or a pipe.
     fn next_task(&mut self) -> u64 {
-        let held = self.held();
-        held.next_task += 1;
-        held.next_task
+        let state = self.state();
+        state.next_task += 1;
+        state.next_task
     }
 
-    /// Whether more than the mailbox has to be looked at.
+    /// Returns `true` if more than the mailbox has to be checked.
     #[inline(always)]
     pub(crate) const fn is_special(&self) -> bool {
-        self.leaving || self.held.is_some()
+        self.exit_requested || self.state.is_some()
     }
 
-    /// Whether there is a message to take, as far as the mailbox is concerned.
+    /// Returns `true` if a message can be taken, as far as the mailbox is concerned.
     #[inline(always)]
     pub(crate) fn is_ready(&mut self) -> bool {
         self.receiver.get_mut().is_ready(&self.cell.mailbox)
     }
 
-    /// Takes the next message of those that are ready.
+    /// Takes the next of the messages that are ready.
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> Option<Whole<A::Msg>> {
+    pub(crate) fn take(&mut self) -> Option<OpaqueMessage<A::Msg>> {
         self.receiver.get_mut().take(&self.cell.mailbox)
     }
 
-    /// Looks for messages, where nothing else has to be looked at.
+    /// Looks for messages, provided that nothing else has to be checked.
     #[inline(always)]
     pub(crate) fn look<'a>(
         &mut self,
-        lanes: Option<Taken<'a, Lanes<A::Msg>>>,
-        message: &mut Option<Whole<A::Msg>>,
-    ) -> Look<'a, A::Msg> {
+        lanes: Option<StrandGuard<'a, MailboxState<A::Msg>>>,
+        message: &mut Option<OpaqueMessage<A::Msg>>,
+    ) -> LookResult<'a, A::Msg> {
         let receiver = self.receiver.get_mut();
         receiver.look(&self.cell.mailbox, lanes, message)
     }
@@ -445,15 +450,15 @@ impl<A: Actor> Context<A> {
     #[inline]
     pub(crate) fn poll_next(
         &mut self,
-        lanes: Option<Taken<'_, Lanes<A::Msg>>>,
+        lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
         task: &std::task::Context<'_>,
-    ) -> Poll<Next<A::Msg>> {
-        if self.held.is_some() {
+    ) -> Poll<Received<A::Msg>> {
+        if self.state.is_some() {
             return self.poll_held(lanes, task);
         }
         let receiver = self.receiver.get_mut();
         match receiver.poll_next(&self.cell.mailbox, lanes, task) {
-            Poll::Ready(Next::Expired(count)) => {
+            Poll::Ready(Received::Expired(count)) => {
                 expired(&self.cell.node, count);
                 self.poll_held(None, task)
             }
@@ -463,17 +468,17 @@ impl<A: Actor> Context<A> {
 
     fn poll_held(
         &mut self,
-        mut lanes: Option<Taken<'_, Lanes<A::Msg>>>,
+        mut lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
         task: &std::task::Context<'_>,
-    ) -> Poll<Next<A::Msg>> {
+    ) -> Poll<Received<A::Msg>> {
         loop {
             match self.poll_any(lanes.take(), task) {
-                Poll::Ready(Next::Piped(number, message)) => {
+                Poll::Ready(Received::Piped(number, message)) => {
                     if let Some(next) = self.piped(number, message) {
                         return Poll::Ready(next);
                     }
                 }
-                Poll::Ready(Next::Expired(count)) => expired(&self.cell.node, count),
+                Poll::Ready(Received::Expired(count)) => expired(&self.cell.node, count),
                 next => return next,
             }
         }
@@ -481,54 +486,55 @@ impl<A: Actor> Context<A> {
 
     fn poll_any(
         &mut self,
-        lanes: Option<Taken<'_, Lanes<A::Msg>>>,
+        lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
         task: &std::task::Context<'_>,
-    ) -> Poll<Next<A::Msg>> {
+    ) -> Poll<Received<A::Msg>> {
         let (mailbox, receiver) = (&self.cell.mailbox, self.receiver.get_mut());
-        let Some(held) = &mut self.held else {
+        let Some(state) = &mut self.state else {
             return receiver.poll_next(mailbox, lanes, task);
         };
-        let timers = held.timers.get_mut();
+        let timers = state.timers.get_mut();
         if timers.is_empty() {
             return receiver.poll_next(mailbox, lanes, task);
         }
-        // Timers are not looked at under the lock.
+        // Timers are not checked under the lock.
         let looks = lanes.is_some();
         drop(lanes);
         let shared = &self.cell.node.shared;
-        if held.since_timers == 0
-            && !mailbox.is_calling()
+        if state.since_timers == 0
+            && !mailbox.needs_lock()
             && let Poll::Ready(message) = timers.poll_due(shared.now(), &shared.alarms, task)
         {
-            mailbox.step_aside();
-            held.since_timers = 1;
-            return Poll::Ready(Next::Message(message));
+            mailbox.note_other_work();
+            state.since_timers = 1;
+            return Poll::Ready(Received::Message(message));
         }
         let lanes = looks.then(|| mailbox.strand().lock());
         let next = receiver.poll_next(mailbox, lanes, task);
         if next.is_ready() {
-            held.since_timers = (held.since_timers + 1) % TIMER_STRIDE;
+            state.since_timers = (state.since_timers + 1) % TIMER_STRIDE;
             return next;
         }
         let due = timers.poll_due(shared.now(), &shared.alarms, task);
-        held.since_timers = u32::from(due.is_ready());
+        state.since_timers = u32::from(due.is_ready());
         if due.is_ready() {
-            mailbox.step_aside();
+            mailbox.note_other_work();
         }
-        due.map(Next::Message)
+        due.map(Received::Message)
     }
 
-    /// Keeps the books; what the actor is told, unless it is out of date.
+    /// Updates the records of monitors, tasks and pipes. Returns the signal for the actor, or
+    /// `None` if there is none to deliver, for example because it is out of date.
     pub(crate) fn signal(&mut self, news: System) -> Option<Signal> {
         match news {
             System::Signal(signal) => match &signal {
-                Signal::Down { id, .. } => self.held.as_mut()?.monitors.remove(id).map(|_| signal),
+                Signal::Down { id, .. } => self.state.as_mut()?.monitors.remove(id).map(|_| signal),
                 Signal::ChildEnded { .. }
                 | Signal::TaskEnded { .. }
                 | Signal::PipePanicked { .. } => Some(signal),
             },
             System::TaskEnded(number) => {
-                let tasks = &mut self.held.as_mut()?.tasks;
+                let tasks = &mut self.state.as_mut()?.tasks;
                 let place = tasks.iter().position(|task| task.number == number)?;
                 let name = tasks.swap_remove(place).name;
                 Some(Signal::TaskEnded { name })
@@ -538,40 +544,40 @@ impl<A: Actor> Context<A> {
         }
     }
 
-    /// Whether there are tasks or pipes to see the end of.
+    /// Returns `true` if there are tasks or pipes that have not ended yet.
     pub(crate) fn has_tasks(&self) -> bool {
-        let held = self.held.as_ref();
-        held.is_some_and(|held| !(held.tasks.is_empty() && held.pipes.is_empty()))
+        let state = self.state.as_ref();
+        state.is_some_and(|state| !(state.tasks.is_empty() && state.pipes.is_empty()))
     }
 
-    /// Aborts the incarnation's tasks and sees their end.
+    /// Aborts the incarnation's tasks and pipes, and waits until they have ended.
     pub(crate) async fn end_tasks(&mut self) {
-        let Some(held) = &mut self.held else { return };
-        for task in &held.tasks {
+        let Some(state) = &mut self.state else { return };
+        for task in &state.tasks {
             task.handle.abort();
         }
-        held.pipes.values().for_each(TaskHandle::abort);
-        for task in held.tasks.drain(..) {
+        state.pipes.values().for_each(TaskHandle::abort);
+        for task in state.tasks.drain(..) {
             task.handle.await;
         }
-        while let Some((_, pipe)) = held.pipes.pop_first() {
+        while let Some((_, pipe)) = state.pipes.pop_first() {
             pipe.await;
         }
     }
 
-    /// Gives back what belongs to the incarnation.
+    /// Releases everything that belongs to the incarnation.
     pub(crate) fn end(&mut self) {
-        if let Some(held) = self.held.take() {
-            for (id, target) in held.monitors {
+        if let Some(state) = self.state.take() {
+            for (id, target) in state.monitors {
                 if let Some(target) = target.upgrade() {
                     target.node().unwatch(id);
                 }
             }
-            held.timers.into_inner().end();
+            state.timers.into_inner().end();
         }
     }
 
-    /// Gives back what the incarnation took out of the mailbox and did not handle.
+    /// Puts back the messages that the incarnation took out of the mailbox and did not handle.
     pub(crate) fn give_back(&mut self) {
         self.receiver.get_mut().end(&self.cell.mailbox);
     }

@@ -1,4 +1,4 @@
-//! Draining: an orderly end that hands back what was not handled.
+//! Draining: an orderly end that hands back the messages that were not handled.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -10,24 +10,26 @@ use crate::exit::{Exit, discard};
 use crate::mailbox::{Drain, System};
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Refuses new messages, lets the actor handle what waits, and stops it; what was not handled
-    /// within the limit is handed back, in order.
+    /// Refuses new messages, lets the actor handle those that wait, and stops it. Messages that
+    /// were not handled within the limit are handed back, in order.
     ///
     /// From the first poll on, messages are refused with
-    /// [`SendError::Draining`](crate::SendError::Draining), those that wait for room too. When
-    /// nothing waits any more, or the limit has passed, the actor stops as with
-    /// [`ActorRef::stop`]: with [`Exit::Shutdown`], once it has handled the message that it is at,
-    /// its children before it. After the limit it has its [`Shutdown`](crate::Shutdown) time for
-    /// that, then it is killed. If it ends on the way, by a panic for example, the drain is over
-    /// too, and what waits is handed back; only the message that it was at is a dead letter.
+    /// [`SendError::Draining`](crate::SendError::Draining), including those whose senders wait for
+    /// room. When no message waits any more, or the limit has passed, the actor stops as with
+    /// [`ActorRef::stop`]: with [`Exit::Shutdown`], once it has handled its current message. Its
+    /// children stop before it. After the limit, it has its [`Shutdown`](crate::Shutdown) time for
+    /// that, and is then killed. If it ends earlier, by a panic for example, the drain is over too,
+    /// and the messages that wait are handed back; only the message that was being handled is a
+    /// dead letter.
     ///
-    /// A supervisor sees an exit like any other: it starts a permanent child again, and the new
-    /// incarnation takes messages again; a transient or temporary one has ended. Answers and
-    /// outputs of pipes that have not come when nothing else waits are not waited for.
+    /// A supervisor sees an exit like any other: it restarts a permanent child, and the new
+    /// incarnation takes messages again; a transient or temporary child has ended. The drain does
+    /// not wait for answers and outputs of pipes that have not arrived when nothing else waits.
     ///
-    /// Of several drains at once, the first that is polled after the end gets what was not
-    /// handled. Dropping this future lets the actor drain on, without a limit; what is left then
-    /// stays for the next incarnation, or is a dead letter.
+    /// If there are several drains at once, the first one that is polled after the end gets the
+    /// messages that were not handled. If this future is dropped, the actor continues to drain,
+    /// without a limit; messages left over then stay for the next incarnation, or become dead
+    /// letters.
     ///
     /// ```
     /// use std::time::Duration;
@@ -55,7 +57,7 @@ impl<M: Send + 'static> ActorRef<M> {
             return left;
         }
         if node.phase() == Phase::Down {
-            // Nobody runs who could handle or stop.
+            // No incarnation runs that could handle messages or stop.
             cell.mailbox.end_drain();
         } else {
             cell.mailbox.system(System::Stop(Exit::Shutdown), None);
@@ -71,7 +73,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-/// One who waits for the end of a drain.
+/// A caller that waits for the end of a drain.
 struct Drainer<'a, M: Send + 'static> {
     cell: &'a Cell<M>,
     drain: Arc<Drain<M>>,

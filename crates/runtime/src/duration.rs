@@ -1,24 +1,25 @@
-//! Times as people write them, in configurations and on command lines.
+//! Durations as people write them in configuration files and on command lines.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// The error returned when a text is not a time.
+/// The error returned when a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "\"{text}\" is not a time: write a number and one of us, ms, s, m and h, such as \"500ms\", \
      \"1.5s\" or \"2m\""
 )]
 pub struct DurationError {
-    /// The text, or the beginning of a long one.
+    /// The text, cut short if it is long.
     text: String,
 }
 
-/// Reads a time: a decimal number and a unit, `us`, `ms`, `s`, `m` (or `min`) or `h`.
+/// Parses a duration: a decimal number followed by a unit, which is `us`, `ms`, `s`, `m` (or `min`)
+/// or `h`.
 ///
-/// A number alone is in seconds. Nothing stands between the two, and nothing before or behind.
-/// What is finer than a nanosecond is cut off.
+/// A number without a unit is in seconds. There must be no space between number and unit, nor
+/// anything before or after them. Fractions of a nanosecond are truncated.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,21 +34,21 @@ pub struct DurationError {
 /// ```
 ///
 /// # Errors
-/// When it is not a time, or one of more than 500 years.
+/// Returns an error if the text is not a duration, or if it is longer than 500 years.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     read(text).ok_or_else(|| DurationError {
         text: text.chars().take(SHOWN).collect(),
     })
 }
 
-/// Characters of a wrong text that are repeated.
+/// Number of characters of a rejected text that are repeated in the error.
 const SHOWN: usize = 40;
 
 fn read(text: &str) -> Option<Duration> {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let (number, unit) =
         text.split_at(text.find(|letter| !is_number(letter)).unwrap_or(text.len()));
-    // Nanoseconds.
+    // In nanoseconds.
     let unit: u64 = match unit {
         "us" => 1_000,
         "ms" => 1_000_000,

@@ -1,4 +1,4 @@
-//! What happens to actors, for those who want to know.
+//! Lifecycle events of actors, for observers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,78 +9,79 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::budget::charged;
+use crate::budget::charge_poll;
 use crate::exit::Exit;
 use crate::metric::{self, Count};
 use crate::path::Path;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
-use crate::trace::Taps;
+use crate::trace::Traces;
 
-/// Something that happened to an actor.
+/// An event in the life of an actor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
     /// An actor started for the first time.
     Started {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
     },
     /// An actor ended for good.
     Stopped {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// Why it ended.
+        /// The exit of the actor.
         exit: Exit,
     },
-    /// An actor is started again.
+    /// An actor is restarted.
     Restarted {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// Why its last incarnation ended.
+        /// The exit of the last incarnation.
         exit: Exit,
     },
-    /// A supervisor gave up.
+    /// A supervisor gave up: too many of its children failed.
     Escalated {
-        /// The supervisor.
+        /// The path of the supervisor.
         path: Path,
-        /// Why its child ended.
+        /// The exit of the child.
         exit: Exit,
     },
-    /// Messages were lost with their actor: the one that it was handling, or all that waited.
+    /// Messages were lost when their actor ended: the one being handled, or all in the mailbox.
     DeadLetter {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// How many messages.
+        /// Number of messages.
         count: u64,
-        /// Why the actor ended.
+        /// The exit of the actor.
         exit: Exit,
     },
     /// Messages were dropped instead of being handled, because their time to live had passed or
-    /// those who asked had stopped waiting.
+    /// their askers had stopped waiting.
     Expired {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// How many messages.
+        /// Number of messages.
         count: u64,
     },
-    /// A hook holds its worker: others wait for it. Told once for each time, while it lasts.
+    /// A hook is holding its worker, so other actors have to wait. Emitted once for each such
+    /// period, while it lasts.
     LongHandler {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// How long it had held its worker when that was seen.
+        /// The time that the hook had held its worker when this was noticed.
         held: Duration,
     },
-    /// Messages were dropped because there was no room.
+    /// Messages were dropped because a mailbox was full.
     Overflow {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// How many messages.
+        /// Number of messages.
         count: u64,
     },
 }
 
 impl Event {
-    /// The actor that the event is about.
+    /// Returns the path of the actor that the event is about.
     #[must_use]
     pub const fn path(&self) -> &Path {
         match self {
@@ -111,23 +112,25 @@ impl fmt::Display for Event {
     }
 }
 
-/// How many events may wait for one subscriber.
+/// Number of events that are queued for each subscriber.
 const CAPACITY: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Events {
-    /// Read before an event is made, so that events nobody wants cost one load. A hint: whoever
-    /// subscribes while an event is made may miss that one, and the queues are behind a lock.
+    /// Checked before an event is built, so that an event without subscribers costs one load. This
+    /// is a hint: a subscriber added at the same moment may miss the event. The queues themselves
+    /// are behind a lock.
     subscribers: AtomicUsize,
-    queues: Mutex<Vec<Arc<Mutex<Queue>>>>,
-    taps: Taps,
-    /// Written before the list is locked to close the queues, read after it was locked to add one.
-    /// So either the close finds the queue in the list, or the lock shows that it came first.
+    queues: Mutex<Vec<Arc<Mutex<EventQueue>>>>,
+    traces: Traces,
+    /// Written before `queues` is locked to close them, and read after `queues` was locked to add
+    /// one. So either closing finds the new queue in the list, or the lock makes this flag visible
+    /// to the new subscriber.
     closed: AtomicBool,
 }
 
 #[derive(Default)]
-struct Queue {
+struct EventQueue {
     events: VecDeque<Event>,
     lost: u64,
     waker: Option<Waker>,
@@ -135,14 +138,14 @@ struct Queue {
 }
 
 impl Events {
-    /// Counts a turn, and tells it to those who want events.
+    /// Counts an occurrence and sends its event to all subscribers.
     pub(crate) fn emit(&self, turn: Count<'_>, make: impl FnOnce() -> Event) {
         metric::count(turn);
         if self.subscribers.load(Ordering::Relaxed) == 0 {
             return;
         }
         let event = make();
-        self.taps.event(&event);
+        self.traces.event(&event);
         let queues = self.queues.lock().clone();
         for queue in queues {
             let mut queue = queue.lock();
@@ -159,40 +162,40 @@ impl Events {
         }
     }
 
-    /// All traces, which want events as well.
-    pub(crate) const fn taps(&self) -> &Taps {
-        &self.taps
+    /// Returns all traces, which receive events too.
+    pub(crate) const fn traces(&self) -> &Traces {
+        &self.traces
     }
 
-    /// Notes that one more wants events.
+    /// Records that there is one more subscriber.
     pub(crate) fn wanted(&self) {
         self.subscribers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that one of them does not any more.
+    /// Records that there is one subscriber less.
     pub(crate) fn unwanted(&self) {
         self.subscribers.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn subscribe(self: &Arc<Self>) -> EventStream {
-        let queue = Arc::new(Mutex::new(Queue::default()));
+        let queue = Arc::new(Mutex::new(EventQueue::default()));
         self.queues.lock().push(Arc::clone(&queue));
-        // Read after it is in the list, so that a close in this moment is not missed: whoever comes
-        // second at the lock of the list sees what the first one did.
+        // Read after the queue was added to the list, so that a concurrent close is not missed:
+        // whichever of the two locks the list second sees what the other one did.
         if self.closed.load(Ordering::Relaxed) {
             queue.lock().closed = true;
         }
         self.wanted();
         EventStream {
             queue,
-            hub: Arc::clone(self),
+            events: Arc::clone(self),
         }
     }
 
-    /// Ends all streams once they are read out.
+    /// Ends all streams after the events that are still queued.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        self.taps.close();
+        self.traces.close();
         let queues = self.queues.lock().clone();
         for queue in queues {
             let mut queue = queue.lock();
@@ -206,17 +209,18 @@ impl Events {
     }
 }
 
-/// A subscription to events. Holds the last 1024 that were not read; older ones are lost, and
-/// counted.
+/// A subscription to events.
+///
+/// It buffers the last 1024 unread events; older ones are dropped and counted as lost.
 pub struct EventStream {
-    queue: Arc<Mutex<Queue>>,
-    hub: Arc<Events>,
+    queue: Arc<Mutex<EventQueue>>,
+    events: Arc<Events>,
 }
 
 impl EventStream {
-    /// Waits for the next event; `None` when the system has shut down.
+    /// Waits for the next event. Returns `None` once the system has shut down.
     pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| charged(cx, |cx| self.poll_next(cx))).await
+        poll_fn(|cx| charge_poll(cx, |cx| self.poll_next(cx))).await
     }
 
     fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Event>> {
@@ -231,12 +235,12 @@ impl EventStream {
         Poll::Pending
     }
 
-    /// The next event, if one waits.
+    /// Returns the next event if one is queued.
     pub fn try_next(&mut self) -> Option<Event> {
         self.queue.lock().events.pop_front()
     }
 
-    /// How many events were lost because they were not read in time.
+    /// Returns the number of events that were lost because they were not read in time.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.queue.lock().lost
@@ -245,11 +249,11 @@ impl EventStream {
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        self.hub
+        self.events
             .queues
             .lock()
             .retain(|queue| !Arc::ptr_eq(queue, &self.queue));
-        self.hub.unwanted();
+        self.events.unwanted();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why an actor ended.
+//! The reasons why actors end.
 
 use std::any::Any;
 use std::error::Error;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use crate::path::Path;
 
-/// An error of any type, as actors return it.
+/// An error of any type, as returned by actors.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The reason for which an incarnation of an actor ended.
+/// The reason why an incarnation of an actor ended.
 ///
 /// Every end has one: a panic in any hook, an error, a kill, the end of a linked actor and an
-/// ordered stop are all exits, and supervisors, monitors and events speak of nothing else.
+/// ordered stop are all exits, and supervisors, monitors and events report nothing else.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Exit {
     /// The actor ended itself.
     Normal,
     /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in
-    /// `pre_start`. No restart follows. What OTP calls `ignore`.
+    /// `pre_start`. No restart follows. OTP calls this `ignore`.
     Ignored,
     /// The actor was asked to stop, by its supervisor, by its parent or from outside.
     Shutdown,
@@ -33,16 +33,16 @@ pub enum Exit {
     Panicked(Arc<str>),
     /// An actor that was linked to this one ended.
     Linked {
-        /// Where the linked actor lives in the tree.
+        /// The path of the linked actor.
         path: Path,
-        /// Why the linked actor ended.
+        /// The exit of the linked actor.
         exit: Arc<Self>,
     },
     /// A supervisor gave up on a child.
     Escalated {
-        /// The child whose exit was one too many.
+        /// The path of the child whose exit was one too many.
         child: Path,
-        /// Why that child ended.
+        /// The exit of that child.
         exit: Arc<Self>,
     },
 }
@@ -55,12 +55,12 @@ impl Exit {
         matches!(self, Self::Normal | Self::Ignored | Self::Shutdown)
     }
 
-    /// Makes an exit from an error that a hook returned.
+    /// Creates an exit from an error that a hook returned.
     pub fn failed(error: impl Into<BoxError>) -> Self {
         Self::Failed(Arc::from(error.into()))
     }
 
-    /// One word for the kind of the exit, for listings and labels.
+    /// Returns one word for the kind of the exit, for listings and labels.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> Arc<str> {
     let text = payload
         .downcast_ref::<&str>()
@@ -99,13 +99,13 @@ pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> Arc<str> {
     Arc::from(text.unwrap_or("a value that is not text"))
 }
 
-/// Drops values of foreign types one by one: a destructor that panics is logged, and takes
-/// neither the rest of them nor the caller along.
+/// Drops values of foreign types one by one. A destructor that panics is logged, and affects
+/// neither the other values nor the caller.
 pub(crate) fn discard<T>(values: impl IntoIterator<Item = T>) {
     values.into_iter().for_each(discard_one);
 }
 
-/// The same for one value.
+/// Does the same for one value.
 #[inline(always)]
 pub(crate) fn discard_one<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {

@@ -11,12 +11,13 @@ use crate::event::Event;
 use crate::metric::Count;
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Sends a message that is only wanted for a while; waits in turn for room, if the mailbox's
-    /// rule is to wait, for as long.
+    /// Sends a message that expires after `ttl`. If the mailbox is full and its rule is to wait,
+    /// waits in turn for room, for as long.
     ///
-    /// A message that the actor has not begun when its time has passed is dropped instead of being
-    /// handled, also after a restart of the actor: reported as [`Event::Expired`] and counted in
-    /// [`ActorInfo::expired`](crate::ActorInfo::expired). Until its turn comes it takes its place.
+    /// A message that the actor has not begun to handle when its time has passed is dropped instead
+    /// of being handled, even after a restart of the actor. It is reported as [`Event::Expired`]
+    /// and counted in [`ActorInfo::expired`](crate::ActorInfo::expired). Until its turn comes, it
+    /// takes up its place.
     ///
     /// ```
     /// use std::time::Duration;
@@ -34,18 +35,17 @@ impl<M: Send + 'static> ActorRef<M> {
     /// ```
     ///
     /// # Errors
-    /// Hands the message back, as [`ActorRef::tell`] does, and with `Expired` when its time passed
-    /// before there was room.
+    /// Hands the message back, as [`ActorRef::tell`] does, and with `Expired` if its time passes
+    /// before there is room.
     pub async fn tell_within<T>(&self, message: T, ttl: Duration) -> Result<(), SendError<T>>
     where
         M: Accepts<T>,
     {
-        let until = clock::later(self.0.node.shared.now(), ttl);
+        let until = clock::saturating_add(self.0.node.shared.now(), ttl);
         self.deliver(message, Some(until)).await.map(drop)
     }
 
-    /// Sends a message that is only wanted for a while, without waiting; see
-    /// [`ActorRef::tell_within`].
+    /// Sends a message that expires after `ttl`, without waiting; see [`ActorRef::tell_within`].
     ///
     /// # Errors
     /// Hands the message back, as [`ActorRef::try_tell`] does.
@@ -53,17 +53,17 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        let until = clock::later(self.0.node.shared.now(), ttl);
+        let until = clock::saturating_add(self.0.node.shared.now(), ttl);
         self.0.send_now(message, Some(until)).map(drop)
     }
 }
 
-/// Until when there is time, for one who waits.
-pub(crate) fn left(until: Instant) -> Duration {
+/// Returns the time that remains until `until`.
+pub(crate) fn remaining(until: Instant) -> Duration {
     until.saturating_duration_since(clock::now())
 }
 
-/// Reports messages that were not wanted any more.
+/// Reports messages that expired.
 #[cold]
 pub(crate) fn expired(node: &Node, count: u64) {
     node.shared

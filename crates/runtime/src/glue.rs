@@ -1,12 +1,12 @@
-//! What [`handlers`](crate::handlers) writes calls to; nobody else does.
+//! Support for the code that [`handlers`](crate::handlers) generates; not for other use.
 
-/// Writes an actor's message type and its `handle` from a block of handlers.
+/// Generates an actor's message type and its `handle` from a block of handlers.
 ///
-/// It saves typing and nothing else: what it writes is what one would write by hand, an enum with
-/// its [`Accepts`](crate::Accepts) and one match.
+/// It saves typing and nothing else: it generates what one would write by hand, an enum with its
+/// [`Accepts`](crate::Accepts) implementations and one match.
 ///
-/// The block is the `impl` of `Actor`. It has the types, constants and hooks that the trait asks
-/// for, without `type Msg` and `handle`, and a handler for each message:
+/// The block is the `impl` of `Actor`. It contains the types, constants and hooks that the trait
+/// requires, without `type Msg` and `handle`, and a handler for each message:
 ///
 /// ```
 /// use strowger::{Actor, ActorRef, ActorSystem, BoxError, Context, Request, handlers};
@@ -47,37 +47,37 @@
 /// # }
 /// ```
 ///
-/// # What a handler looks like
+/// # Handlers
 ///
-/// `async fn name(&mut self, message: Type)`, with `cx: &mut Context<Self>` after the message
-/// where it is needed. What it returns says how its message comes:
+/// A handler is an `async fn name(&mut self, message: Type)`, with `cx: &mut Context<Self>` after
+/// the message if needed. Its return type determines how its message is sent:
 ///
-/// | it returns | its message | what happens |
+/// | return type | message | effect |
 /// |---|---|---|
 /// | nothing, or `Result<(), Error>` | is told | an error ends the incarnation |
 /// | the `Reply` of a `Request` | is asked | the value is the answer |
 /// | `Result<Reply, Error>` | is asked | an error ends it; the asker gets `Dropped` |
 ///
-/// `#[ask]` on a handler says that its message is asked, for requests whose answer is `()` or a
+/// `#[ask]` on a handler marks its message as asked, for requests whose answer is `()` or a
 /// `Result<(), _>`.
 ///
 /// `Error` is the actor's own. To answer later, take the request with its reply:
 /// `async fn get(&mut self, ask: Ask<Get>)`.
 ///
-/// # What is written
+/// # Generated code
 ///
-/// - `enum CounterMessage`, with a case for each handler, called like it (`add`: `Add`) and
-///   documented like it; its `Debug` gives the name of the case. `#[handlers(message = Name)]`
-///   calls it otherwise. It takes those type parameters of the actor that its messages name.
-/// - `Accepts<Add>` and `Accepts<Ask<Get>>` for it.
+/// - `enum CounterMessage`, with a case for each handler, named after it (`add`: `Add`) and with
+///   its documentation; its `Debug` prints the name of the case. `#[handlers(message = Name)]` sets
+///   another name. The enum has those type parameters of the actor that its messages name.
+/// - `Accepts<Add>` and `Accepts<Ask<Get>>` for the enum.
 /// - `type Msg` and `handle`: one match, without a box or a table.
-/// - The handlers as methods of `Counter`; they may call each other. Other methods belong into an
+/// - The handlers as methods of `Counter`, which may call each other. Other methods belong in an
 ///   `impl Counter` of their own.
 ///
-/// `#[handlers(crate = path)]` is for those who use the crate `strowger` under another name.
+/// `#[handlers(crate = path)]` is for code that uses the crate `strowger` under another name.
 pub use strowger_macros::handlers;
 
-/// What a handler that is told may return: nothing, or the actor's own error.
+/// A value that a handler of a told message may return: nothing, or the actor's own error.
 #[diagnostic::on_unimplemented(
     message = "a handler that is told cannot return `{Self}`",
     label = "not `()` and not `Result<(), {E}>`",
@@ -85,7 +85,7 @@ pub use strowger_macros::handlers;
     note = "if this is the answer to a request, mark the handler with `#[ask]`"
 )]
 pub trait Outcome<E> {
-    /// What [`Actor::handle`](crate::Actor::handle) returns.
+    /// Converts the value into what [`Actor::handle`](crate::Actor::handle) returns.
     ///
     /// # Errors
     /// The handler's own.
@@ -104,14 +104,14 @@ impl<E> Outcome<E> for Result<(), E> {
     }
 }
 
-/// What a handler that is asked may return: the answer, or the actor's own error.
+/// A value that a handler of a request may return: the answer, or the actor's own error.
 #[diagnostic::on_unimplemented(
     message = "a handler whose request is answered with `{R}` cannot return `{Self}`",
     label = "not `{R}` and not `Result<{R}, {E}>`",
     note = "return what the `Request` of this message names as its `Reply`"
 )]
 pub trait Answer<R, E> {
-    /// The answer, or why there is none.
+    /// Converts the value into the answer, or the error that prevented it.
     ///
     /// # Errors
     /// The handler's own.

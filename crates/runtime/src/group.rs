@@ -1,7 +1,8 @@
-//! Named groups of actors, as OTP's `pg` has them.
+//! Named groups of actors, modeled on OTP's `pg`.
 //!
-//! A group is a row in a table, and only while it has members or somebody watches it. Nothing is
-//! sent while the table is locked: what is sent may run foreign code, which may use groups.
+//! A group is an entry in a table, which exists only while the group has members or is monitored.
+//! Nothing is sent while the table is locked, because sending may run user code that itself uses
+//! groups.
 
 mod directory;
 
@@ -11,23 +12,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::address::{AnyRef, SendError};
-use crate::choice;
 use crate::exit::{discard_one, panic_text};
 use crate::path::Path;
 use crate::recipient::Recipient;
-use directory::Directory;
+use crate::selection;
+use directory::GroupDirectory;
 
 pub(crate) use directory::Directories;
 
-/// A group of actors that take messages of type `T`, by name.
+/// A named group of actors that handle messages of type `T`.
 ///
-/// A clone is the same group. Get one from [`ActorSystem::group`](crate::ActorSystem::group). The
-/// same name with another type is another group.
+/// Clones refer to the same group. Groups are obtained from
+/// [`ActorSystem::group`](crate::ActorSystem::group). The same name with another type is another
+/// group.
 ///
-/// - An actor may be in many groups, and in each of them once: to join again changes only the
-///   recipient, so that `pre_start` may join for every incarnation.
-/// - Membership is the address's: a restart keeps it, the actor's end for good ends it.
-/// - A group without members and watchers takes no memory.
+/// - An actor may be in many groups, and in each of them once. Joining again only replaces the
+///   recipient, so `pre_start` may join in each incarnation.
+/// - Membership belongs to the address: it survives restarts and ends when the actor ends for good.
+/// - A group without members and monitors takes no memory.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -68,52 +70,53 @@ pub(crate) use directory::Directories;
 /// ```
 pub struct Group<T> {
     name: Arc<str>,
-    directory: Arc<Directory<T>>,
+    directory: Arc<GroupDirectory<T>>,
 }
 
-/// Why an actor was not taken into a group, or not told of changes.
+/// The error returned when an actor cannot join or monitor a group.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
     /// The actor has ended.
     #[error("{path} has ended and cannot be in group {group:?}")]
     Ended {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
-        /// The group.
+        /// The name of the group.
         group: Arc<str>,
     },
 }
 
-/// What happened to a group.
+/// A change of a group's membership.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum GroupEvent {
     /// An actor joined.
     Joined {
-        /// The group.
+        /// The name of the group.
         group: Arc<str>,
-        /// The actor.
+        /// The actor that joined.
         member: AnyRef,
     },
-    /// A member left, or ended.
+    /// A member left or ended.
     Left {
-        /// The group.
+        /// The name of the group.
         group: Arc<str>,
-        /// The actor.
+        /// The actor that left.
         member: AnyRef,
     },
-    /// The watcher had no room for so many events: to know again, read the members.
+    /// The mailbox of the monitoring actor had no room for some events. To catch up, it has to read
+    /// the members again.
     Missed {
-        /// The group.
+        /// The name of the group.
         group: Arc<str>,
-        /// How many events.
+        /// Number of missed events.
         count: u64,
     },
 }
 
 impl GroupEvent {
-    /// The group that the event is about.
+    /// Returns the name of the group that the event is about.
     #[must_use]
     pub const fn group(&self) -> &Arc<str> {
         match self {
@@ -124,94 +127,96 @@ impl GroupEvent {
     }
 }
 
-/// What came of a message to all members.
+/// The outcome of a message to all members.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Broadcast {
-    /// How many members' mailboxes took it, by their own overflow rule.
+    /// Number of members whose mailboxes took the message, by their own overflow rule.
     pub delivered: usize,
-    /// How many members missed it because their conversion panicked.
+    /// Number of members that missed the message because their conversion panicked.
     pub panicked: usize,
-    /// The members that had no room, and whose rule is to wait or to fail.
+    /// The members whose mailboxes were full, and whose rule is to wait or to fail.
     pub full: Vec<AnyRef>,
 }
 
-/// A group that has members.
+/// Information about a group that has members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupInfo {
-    /// Its name.
+    /// The name of the group.
     pub name: Arc<str>,
-    /// The name of its messages' Rust type.
+    /// The name of the Rust type of its messages.
     pub kind: &'static str,
-    /// How many members it has.
+    /// Number of members.
     pub members: usize,
 }
 
 impl<T: Send + 'static> Group<T> {
-    pub(crate) fn new(name: Arc<str>, directory: Arc<Directory<T>>) -> Self {
+    pub(crate) fn new(name: Arc<str>, directory: Arc<GroupDirectory<T>>) -> Self {
         Self { name, directory }
     }
 
-    /// The group's name.
+    /// Returns the name of the group.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Takes an actor in, until it leaves or ends.
+    /// Adds an actor to the group until it leaves or ends.
     ///
     /// # Errors
-    /// When the actor has ended.
+    /// Returns an error if the actor has ended.
     pub fn join(&self, recipient: Recipient<T>) -> Result<(), GroupError> {
         self.directory.join(&self.name, recipient)
     }
 
-    /// Lets an actor go; false when it is no member.
+    /// Removes an actor from the group. Returns `false` if it is not a member.
     pub fn leave(&self, actor: impl Into<AnyRef>) -> bool {
-        self.directory.part(&self.name, actor.into().id())
+        self.directory.leave(&self.name, actor.into().id())
     }
 
-    /// The members, the longest first.
+    /// Returns the members, in the order in which they joined.
     #[must_use]
     pub fn members(&self) -> Vec<Recipient<T>> {
         self.directory.all(&self.name).to_vec()
     }
 
-    /// How many members it has.
+    /// Returns the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.directory.count(&self.name)
     }
 
-    /// Whether it has no members.
+    /// Returns `true` if the group has no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Tells a watcher of every join and leave from now on, in their order, until it ends; returns
-    /// those who are members now.
+    /// Notifies `watcher` of every join and leave from now on, in order, until it ends. Returns the
+    /// current members.
     ///
-    /// Events are delivered without waiting. What finds no room is counted, and the count is
-    /// delivered before the next event that finds room ([`GroupEvent::Missed`]). An actor watches
-    /// a group once: to watch again changes only the recipient.
+    /// Events are delivered without waiting. Events for which the watcher's mailbox has no room are
+    /// counted, and the count is delivered before the next event that fits
+    /// ([`GroupEvent::Missed`]). An actor monitors a group at most once: monitoring it again only
+    /// replaces the recipient.
     ///
     /// # Errors
-    /// When the watcher has ended.
+    /// Returns an error if the watcher has ended.
     pub fn monitor(&self, watcher: Recipient<GroupEvent>) -> Result<Vec<AnyRef>, GroupError> {
         self.directory.watch(&self.name, watcher)
     }
 
-    /// Ends what [`Group::monitor`] began; false when the actor does not watch.
+    /// Ends a subscription made with [`Group::monitor`]. Returns `false` if the actor does not
+    /// monitor the group.
     pub fn demonitor(&self, watcher: impl Into<AnyRef>) -> bool {
         self.directory.unwatch(&self.name, watcher.into().id())
     }
 
     /// Sends a clone of a message to every member, without waiting.
     ///
-    /// Each sender's messages reach each member in their order. For one order over all senders
-    /// there is [`Topic`](crate::Topic).
+    /// The messages of each sender reach each member in order. For one order over all senders, use
+    /// a [`Topic`](crate::Topic).
     pub fn broadcast(&self, message: &T) -> Broadcast
     where
         T: Clone,
@@ -221,7 +226,7 @@ impl<T: Send + 'static> Group<T> {
             let message = message.clone();
             match catch_unwind(AssertUnwindSafe(|| member.try_tell(message))) {
                 Ok(Ok(())) => broadcast.delivered += 1,
-                // One that is drained may come back, as one that is full may.
+                // A draining actor may come back, just as a full mailbox may get room.
                 Ok(Err(SendError::Full(message) | SendError::Draining(message))) => {
                     broadcast.full.push(member.actor());
                     drop(message);
@@ -239,10 +244,11 @@ impl<T: Send + 'static> Group<T> {
         broadcast
     }
 
-    /// Sends a message to one member: to the next in turn that has room.
+    /// Sends a message to one member, in turn: the next one that has room.
     ///
     /// # Errors
-    /// Hands the message back: `Full` when no member has room, `Closed` when there is none.
+    /// Returns the message in the error: `Full` if no member has room, `Closed` if there are no
+    /// members.
     pub fn send_in_turn(&self, message: T) -> Result<(), SendError<T>> {
         let Some((first, mut member)) = self.directory.next(&self.name, None) else {
             return Err(SendError::Closed(message));
@@ -254,7 +260,7 @@ impl<T: Send + 'static> Group<T> {
             message = match member.try_tell(message) {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    full |= matches!(error, SendError::Full(_));
+                    full |= matches!(error, SendError::Full(_) | SendError::Draining(_));
                     error.into_message()
                 }
             };
@@ -266,16 +272,17 @@ impl<T: Send + 'static> Group<T> {
         }
     }
 
-    /// Sends a message to the member to whom its key belongs.
+    /// Sends a message to the member that owns a key.
     ///
-    /// The same key goes to the same member for as long as it is one. When it goes, its keys are
-    /// spread over the others, and no other key moves; when one comes, it takes its share of keys
-    /// from all.
+    /// Messages with the same key go to the same actor for as long as it is a member. When a member
+    /// leaves, its keys are spread over the others and no other key moves; when one joins, it takes
+    /// over its share of the keys of all others.
     ///
     /// # Errors
-    /// Hands the message back: `Full` when that member has no room, `Closed` when there is none.
+    /// Returns the message in the error: `Full` if the owner has no room, `Closed` if there are no
+    /// members.
     pub fn send_by_key(&self, key: impl Hash, message: T) -> Result<(), SendError<T>> {
-        match self.directory.owner(&self.name, choice::digest(key)) {
+        match self.directory.owner(&self.name, selection::digest(key)) {
             Some(member) => member.try_tell(message),
             None => Err(SendError::Closed(message)),
         }

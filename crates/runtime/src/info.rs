@@ -1,4 +1,4 @@
-//! What can be read about an actor while it runs.
+//! Stats of an actor, readable while it runs.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use crate::cell::{ActorId, Phase};
 use crate::exit::Exit;
 use crate::path::Path;
 
-/// Whether figures are kept and actors can be traced: always, except where the compiler was given
-/// `--cfg strowger_uncounted`, which `cargo xtask bench observe` does to measure what they cost.
+/// `true` if stats are kept and actors can be traced. That is always so, unless the compiler is
+/// given `--cfg strowger_uncounted`, which `cargo xtask bench observe` does to measure their cost.
 pub(crate) const COUNTED: bool = !cfg!(strowger_uncounted);
 
-/// Where an actor stands.
+/// The state of an actor in its lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
@@ -51,49 +51,49 @@ impl fmt::Display for State {
     }
 }
 
-/// The figures of one actor at one moment.
+/// Stats of one actor at one moment.
 #[derive(Debug, Clone)]
 pub struct ActorInfo {
-    /// Where it lives.
+    /// Path of the actor.
     pub path: Path,
-    /// Its identifier.
+    /// Identifier of the actor.
     pub id: ActorId,
-    /// The name of its Rust type.
+    /// Name of the actor's Rust type.
     pub kind: &'static str,
-    /// Where it stands.
+    /// State of the actor in its lifecycle.
     pub state: State,
-    /// How many messages wait.
+    /// Number of messages that wait.
     pub depth: usize,
-    /// How many may wait; `None` without a bound.
+    /// Number of messages that may wait; `None` if there is no bound.
     pub capacity: Option<usize>,
-    /// The most that ever waited, to a sixteenth of it.
+    /// Highest number of messages that ever waited, to within a sixteenth.
     pub high_water: usize,
-    /// How many the overflow rule dropped.
+    /// Number of messages that the overflow rule dropped.
     pub dropped: u64,
-    /// How many were dropped because nobody wanted them any more; see [`Event::Expired`].
+    /// Number of messages that were dropped because nobody wanted them any more; see
+    /// [`Event::Expired`].
     ///
     /// [`Event::Expired`]: crate::Event::Expired
     pub expired: u64,
-    /// How many were taken out to be handled.
+    /// Number of messages that were taken out to be handled.
     pub handled: u64,
-    /// How long it was at work, with what its hooks waited for; an estimate from samples while
-    /// its messages are short.
+    /// Time that the actor was at work, including the time that its hooks waited; estimated from
+    /// samples while its messages are short.
     pub busy: Duration,
-    /// How long messages that it took out last can have waited.
+    /// Longest time that the messages taken out last can have waited.
     pub waited: Duration,
-    /// How many octets it takes, estimated: its cell, the task of its incarnation with the value
-    /// in it, and its mailbox by capacity. What the value and the messages hold on the heap is not
-    /// counted.
+    /// Estimated memory in bytes: the cell, the incarnation with the value in it, and the mailbox
+    /// by capacity. What the value and the messages hold on the heap is not counted.
     pub memory: usize,
-    /// How often it was restarted.
+    /// Number of restarts.
     pub restarts: u32,
-    /// Why its last incarnation ended.
+    /// Exit of the last incarnation.
     pub last_exit: Option<Exit>,
-    /// How many children it has.
+    /// Number of children.
     pub children: usize,
 }
 
-/// An actor and all below it.
+/// An actor and everything below it in the tree.
 #[derive(Debug, Clone)]
 pub struct TreeNode {
     /// The actor.

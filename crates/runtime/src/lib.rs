@@ -1,10 +1,11 @@
 //! Supervised actors on tokio.
 //!
-//! An *actor* is a value that handles one message at a time. Others hold its address, never the
-//! value. Each life of an actor is an *incarnation*: it is made from the actor's arguments, and
-//! every end of it (a return, an error, a panic, a kill) is an [`Exit`] with a reason. A
-//! [`Supervisor`] answers to the exits of its running children and starts them again: at the
-//! same address, with fresh state, and with all that waits for them still in order.
+//! An *actor* is a value that handles one message at a time. Other code holds its address, never
+//! the value itself. The actor between one start and the exit that follows is an *incarnation*: it
+//! is built from the actor's arguments, and it always ends (by a return, an error, a panic or a
+//! kill) with an [`Exit`] that states the reason. A [`Supervisor`] reacts to the exits of its
+//! running children and restarts them: at the same address, with fresh state, and with the messages
+//! in their mailboxes still in order.
 //!
 //! ```
 //! use strowger::{Actor, ActorSystem, BoxError, ChildSpec, Context, Strategy, Supervisor};
@@ -41,34 +42,37 @@
 //! # }
 //! ```
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! - **Delivery** is at most once, and in order from each sender. The message that was being
-//!   handled when its actor failed is gone, and reported as a dead letter.
-//! - **Mailboxes** are bounded unless asked otherwise, to the message: what the actor took out but
-//!   has not handled counts. What happens beyond is the actor's choice: [`Overflow`].
-//! - **A refused message comes back** as the caller gave it: [`SendError`].
+//! - **Delivery** is at most once, and in order from each sender. A message that was being handled
+//!   when its actor failed is lost, and reported as a dead letter.
+//! - **Mailboxes** are bounded by default, and the bound is exact: messages that the actor took out
+//!   of the mailbox but has not handled yet count. The actor chooses the behavior beyond the bound:
+//!   [`Overflow`].
+//! - **A refused message comes back** as the caller passed it: [`SendError`].
 //! - **Signals overtake** messages: a stop, a [`Signal::Down`], the end of a child or a task.
 //! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer. An ask inside a hook whose
-//!   answer would wait for the asker fails at once, and names the ring: [`AskError::Ring`].
-//! - **What nobody wants is not handled**: a message whose time to live has passed
+//!   answer would have to wait for the asker fails at once, and names the ring: [`AskError::Ring`].
+//! - **Unwanted messages are not handled**: a message whose time to live has passed
 //!   ([`ActorRef::tell_within`]), a request whose asker has gone.
-//! - **Long work need not hold the actor**: a [pipe](Context::pipe) runs beside it, and its output
-//!   comes as a message.
-//! - **A drained actor loses nothing**: what it did not handle comes back ([`ActorRef::drain`]).
+//! - **Long work does not have to block the actor**: a [pipe](Context::pipe) runs beside it, and
+//!   its output arrives as a message.
+//! - **A drained actor loses nothing**: the messages that it did not handle come back
+//!   ([`ActorRef::drain`]).
 //! - **Incarnations do not overlap**: children end first, then tasks, then `post_stop` runs, and
-//!   only then does the next `pre_start`. What belongs to one (timers, tasks, pipes, monitors,
-//!   links, lanes, streams) never reaches the next.
-//! - **Nothing outlives its owner**: children end with their parent, all with their system.
+//!   only then the next `pre_start`. What belongs to one incarnation (timers, tasks, pipes,
+//!   monitors, links, lanes, streams) never reaches the next.
+//! - **Nothing outlives its owner**: children end with their parent, and all actors with their
+//!   system.
 //!
 //! # One to many
 //!
-//! - A [`Topic`] delivers to those who subscribe to its name or to a pattern, in one order for
-//!   all: to everyone, to one in turn, or to the owner of a key. A slow subscriber follows the
-//!   rule of its own mailbox.
-//! - A [`Group`] knows its members, tells who comes and goes, and sends to them.
-//! - A [`Source`] streams to [`Reader`]s with credit: a slow reader slows its source, misses
-//!   items, or is disconnected.
+//! - A [`Topic`] delivers to the subscribers of its name or of a matching pattern, in one order for
+//!   all: to every subscriber, to one in turn, or to the owner of a key. A slow subscriber is
+//!   treated according to the overflow rule of its own mailbox.
+//! - A [`Group`] knows its members, reports members that join and leave, and sends to them.
+//! - A [`Source`] streams to [`Reader`]s with credit: a slow reader slows its source, misses items,
+//!   or is disconnected.
 //!
 //! # The tree
 //!
@@ -82,24 +86,27 @@
 //! └─ Watcher "watcher"        not restarted: at the top, or a child of an actor
 //! ```
 //!
-//! Any part of it can be read while it runs ([`ActorSystem::tree`], [`ActorInfo`]), and what
-//! happens in it can be subscribed to ([`ActorSystem::events`]).
+//! Any part of the tree can be read while it runs ([`ActorSystem::tree`], [`ActorInfo`]), and its
+//! events can be subscribed to ([`ActorSystem::events`]).
 //!
-//! # From outside
+//! # Access from outside
 //!
-//! With the feature `messages`, an actor is spoken to from another language or process through a
-//! `Door`: names of messages, each turned into a message of the actor's own type. Nothing is
-//! reachable unless it was exposed (`ActorSystem::expose`).
+//! With the feature `messages`, another language or process reaches an actor through a `Door`: a
+//! set of message names, each of which is converted to a message of the actor's own type. Nothing
+//! is reachable unless it was exposed (`ActorSystem::expose`).
 //!
-//! The crate runs inside any tokio program; it starts no runtime of its own. With the feature
+//! The crate runs inside any tokio program and starts no runtime of its own. With the feature
 //! `testing` there are systems on virtual time whose schedule follows from a seed.
 
 mod actor;
 mod address;
-mod branch;
 mod budget;
+mod children;
+// Part of `strowger-wasm`, included only for its models, which need no wasmtime here.
+#[cfg(all(test, strowger_loom))]
+#[path = "../../wasm/src/engine/calls.rs"]
+mod calls;
 mod cell;
-mod choice;
 mod clock;
 mod context;
 mod drain;
@@ -112,34 +119,42 @@ mod expiry;
 pub mod glue;
 mod group;
 mod info;
+mod injection;
 mod mailbox;
+mod membership;
 #[cfg(feature = "messages")]
 mod message;
 mod metric;
 mod monitor;
 mod path;
-mod planted;
 mod recipient;
 mod registry;
 mod reply;
 mod ring;
 mod run;
 mod schedule;
+mod seeded_bug;
+mod selection;
 mod sending;
+mod size;
 mod splitmix;
 mod starting;
 mod stream;
-mod strike;
 mod supervision;
 mod sync;
 mod system;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tie;
 mod timer;
 mod top;
 mod topic;
 mod trace;
+// Like `calls`.
+#[cfg(all(test, strowger_loom))]
+#[path = "../../wasm/src/guest_threads/turns.rs"]
+mod turns;
+#[cfg(feature = "serde")]
+mod written;
 
 pub use actor::Actor;
 pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
@@ -156,13 +171,14 @@ pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{
     Address, Answer, Calls, Code, Content, Door, Entry, Envelope, ExposeError, Exposed, Fault,
-    Items, Pattern, Payload, Put, Ticket,
+    Items, JsonAnswer, Pattern, Payload, Put, Ticket,
 };
 pub use monitor::{MonitorId, Signal};
 pub use path::{Key, Path, PathPattern, PatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};
+pub use size::{Size, SizeError};
 pub use stream::{
     FlowError, Inlet, Lag, Offer, Outlet, ReadError, Reader, Source, SourceError, SourceInfo,
     SourceSpec,
@@ -176,6 +192,8 @@ pub use timer::TimerKey;
 pub use top::{Observer, Rank, Ranked, Top, TopQuery, Totals};
 pub use topic::{Published, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 pub use trace::{TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer};
+#[cfg(feature = "serde")]
+pub use written::{deserialize_duration, deserialize_size};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -1,25 +1,28 @@
-//! What waits for an actor.
+//! The mailbox of an actor.
 //!
 //! One lock guards the three lanes of a mailbox: *system* (stop, down, links), *completion*
-//! (answers for which the actor minted a token) and *user*. The receiver takes the whole user lane
-//! out at once and so locks once for a batch, but the batch still counts:
+//! (answers that the actor asked for through a lane, and outputs of pipes) and *user*. The receiver
+//! takes the whole user lane out at once, and so locks once for a batch, but the batch still
+//! counts:
 //!
-//! - **Capacity is exact.** The receiver publishes what remains of its batch; a sender adds it.
-//! - **Signals overtake.** One relaxed flag, read for each message, sends the receiver back to the
-//!   lock, also in the middle of a batch.
-//! - **Nothing that waits is lost.** The batch outlives a panic and goes back to the front.
-//! - **Only who finds the actor receiving wakes it**, under the same lock.
+//! - **Capacity is exact.** The receiver publishes how many messages of its batch remain, and a
+//!   sender adds that number.
+//! - **Signals overtake.** The receiver reads one relaxed flag for each message. A set flag sends
+//!   it back to the lock, even in the middle of a batch.
+//! - **No waiting message is lost.** The batch survives a panic and goes back to the front of the
+//!   queue.
+//! - **Only the sender that finds the actor receiving wakes it**, under the same lock.
 
 mod batch;
 mod drain;
-mod figures;
+mod expiry;
 mod life;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod rare;
 mod receiver;
 mod spec;
-mod term;
+mod stats;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -31,25 +34,25 @@ use tokio::time::Instant;
 use crate::exit::{Exit, discard};
 use crate::info::COUNTED;
 use crate::monitor::Signal;
-use crate::planted::{Bug, planted};
-use crate::schedule::strand::{Held, Lane, Ready, Strand, Whole};
+use crate::schedule::strand::{MessageQueue, OpaqueMessage, Runnable, Strand, StrandGuard};
+use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use drain::Drain;
 use drain::Gate;
-pub(crate) use figures::Figures;
-use rare::Rare;
+use expiry::Expiry;
+use rare::RareMailboxState;
 use receiver::BUDGET;
-pub(crate) use receiver::{Look, Receiver};
+pub(crate) use receiver::{LookResult, Receiver};
 pub use spec::{MailboxSpec, Overflow};
-use term::Term;
+pub(crate) use stats::MailboxStats;
 
-/// An actor that waits for messages: the right to run it, and where it belongs.
-pub(crate) type Idle = (Ready, u32);
+/// An actor that waits for messages: the right to run it, and the worker that it belongs to.
+pub(crate) type PlacedRunnable = (Runnable, u32);
 
-/// What a sender promises.
+/// The promise of a sender.
 const ONCE: &str = "a message is sent once";
 
-/// What overtakes every message.
+/// A system message, which overtakes every user message.
 #[derive(Debug)]
 pub(crate) enum System {
     Stop(Exit),
@@ -59,99 +62,105 @@ pub(crate) enum System {
     PipePanicked(u64, Arc<str>),
 }
 
-/// Why a message was not taken. It stays with the sender.
+/// The reason why a message was refused. The message stays with its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum Refusal {
     Closed,
     Draining,
     Full,
 }
 
-/// What the receiver takes next.
+/// The next thing that the receiver takes.
 #[derive(Debug)]
-pub(crate) enum Next<M> {
+pub(crate) enum Received<M> {
     /// An order to end with [`Exit::Shutdown`].
     Stop,
     System(Box<System>),
     Message(M),
-    /// What the pipe of this number came to.
+    /// The output of the pipe with this number.
     Piped(u64, M),
-    /// So many messages were not wanted any more, and were dropped.
+    /// This number of messages had expired or were abandoned, and were dropped.
     Expired(u64),
 }
 
 /// A mailbox: the half that senders share.
-// In this order, or what senders write shares lines with what the receiver writes.
+// The order of the fields keeps what senders write and what the receiver writes on different cache
+// lines.
 #[repr(C)]
 pub(crate) struct Mailbox<M> {
-    lanes: Strand<Lanes<M>>,
-    /// How much of its batch the receiver has not handled; written by the receiver only.
-    batched: AtomicUsize,
+    lanes: Strand<MailboxState<M>>,
+    /// Number of messages of its batch that the receiver has not handled; written by the receiver
+    /// only.
+    batch_len: AtomicUsize,
     /// Tells the receiver that a lane other than its batch needs it.
-    attention: AtomicBool,
+    lock_needed: AtomicBool,
     overflow: Overflow,
     capacity: usize,
-    /// Nanoseconds at work, and of the last batch that was measured.
+    /// Total nanoseconds that the actor was at work.
     busy: AtomicU64,
+    /// Nanoseconds that the last measured batch took.
     waited: AtomicU64,
 }
 
-// What is needed for each message comes first.
+// The fields that every message needs come first.
 #[repr(C)]
-pub(crate) struct Lanes<M> {
-    user: Lane<M>,
-    /// How much of its batch the receiver had not handled when that was last looked at.
-    batched: usize,
-    /// With so many in line and in the batch, more is to be done for a message than to put it in.
-    plenty: usize,
-    /// How many messages were ever put in; see `term`.
-    pushed: u64,
+pub(crate) struct MailboxState<M> {
+    user: MessageQueue<M>,
+    /// Number of messages of its batch that the receiver had not handled at the last check; never
+    /// too small.
+    batch_len: usize,
+    /// From this many messages in the queue and the batch together, a push takes the slow path,
+    /// which checks the capacity and records the depth.
+    slow_path_depth: usize,
+    /// Number of messages ever pushed; see `expiry`.
+    push_count: u64,
     gate: Gate,
-    /// Whether the actor waits for something to be put in.
+    /// Set while the actor waits for something to be pushed.
     receiving: bool,
-    /// Whether an order to stop waits in front of the system lane.
+    /// Set while an order to stop waits in front of the system lane.
     stop: bool,
-    /// Whether a sender began to wait since the receiver last gave places away.
-    newcomer: bool,
-    /// Whether what the receiver took last was not a message of the user lane.
-    aside: bool,
-    /// How many things the actor may do before it lets others run; zero where that was said.
+    /// Set if a sender began to wait since the receiver last granted places.
+    has_new_waiter: bool,
+    /// Set unless the receiver's last item was a message of the user lane.
+    other_work: bool,
+    /// A new budget for the receiver: how many items the actor may handle before it lets others
+    /// run. Zero once the receiver has taken it.
     budget: u16,
-    /// Set when a turn begins, until the receiver knows.
-    fresh: bool,
+    /// Set when a turn begins, and cleared when the receiver has noticed.
+    turn_began: bool,
     incarnation: u32,
-    /// The most that ever waited, as far as that fits.
+    /// Highest number of messages that ever waited, saturating.
     high_water: u32,
-    rare: Option<Box<Rare<M>>>,
+    rare: Option<Box<RareMailboxState<M>>>,
 }
 
-/// Where a message was put.
+/// The result of a push.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed {
-    /// Its number; see `term`. Meaningless for one that the overflow rule dropped.
+pub(crate) struct Accepted {
+    /// The message's number; see `expiry`. Meaningless if the overflow rule dropped the message.
     pub(crate) number: u64,
-    /// How many messages were dropped to obey the overflow rule.
+    /// Number of messages that the overflow rule dropped.
     pub(crate) dropped: u64,
 }
 
-/// A message beyond the capacity: an answer, or what a pipe came to.
-struct Completed<M> {
+/// A message beyond the capacity: an answer, or the output of a pipe.
+struct CompletedItem<M> {
     message: M,
     pipe: Option<u64>,
 }
 
-/// What is meant for one incarnation alone.
-type Own<M> = (VecDeque<Completed<M>>, VecDeque<System>);
+/// The completions and system messages that are meant for one incarnation only.
+type IncarnationQueues<M> = (VecDeque<CompletedItem<M>>, VecDeque<System>);
 
-/// Senders that wait for room, oldest first; the first `granted` of them have a place.
+/// Senders that wait for room, oldest first; the first `granted` of them hold a place.
 #[derive(Default)]
-struct Waiting {
+struct SenderQueue {
     senders: VecDeque<(u64, Waker)>,
     granted: usize,
     next_ticket: u64,
 }
 
-impl Waiting {
+impl SenderQueue {
     fn remove(&mut self, ticket: u64) -> Option<bool> {
         let at = self
             .senders
@@ -164,19 +173,20 @@ impl Waiting {
     }
 }
 
-impl<M> Lanes<M> {
+impl<M> MailboxState<M> {
     fn granted(&self) -> usize {
         self.waiting().map_or(0, |waiting| waiting.granted)
     }
 
-    /// The line before the mailbox. Its numbers are of this incarnation, so that those of a line
-    /// that a drain cleared are nobody else's.
-    fn line(&mut self) -> &mut Waiting {
+    /// Returns the queue of senders that wait for room. Its tickets start from the number of the
+    /// incarnation, so that a ticket from a queue that a drain cleared matches no later one.
+    fn sender_queue(&mut self) -> &mut SenderQueue {
         let next_ticket = u64::from(self.incarnation) << 32;
-        self.plenty = 0;
-        self.rare().waiting.get_or_insert_with(|| Waiting {
+        // While senders wait, every push takes the slow path.
+        self.slow_path_depth = 0;
+        self.rare().waiting.get_or_insert_with(|| SenderQueue {
             next_ticket,
-            ..Waiting::default()
+            ..SenderQueue::default()
         })
     }
 
@@ -185,37 +195,38 @@ impl<M> Lanes<M> {
             .is_some_and(|waiting| waiting.granted < waiting.senders.len())
     }
 
-    /// Puts a message in; returns its number.
+    /// Pushes a message; returns its number.
     #[inline(always)]
     fn push(&mut self, message: impl FnOnce() -> M, until: Option<Instant>) -> u64 {
-        // Making it may panic: nothing has changed then.
+        // Building the message may panic; nothing has changed at that point.
         self.user.push(message());
-        let number = self.pushed;
-        self.pushed += 1;
+        let number = self.push_count;
+        self.push_count += 1;
         if let Some(until) = until {
-            self.set_term(number, Term::Until(until));
+            self.set_expiry(number, Expiry::Until(until));
         }
         number
     }
 
-    /// Notes how many wait when one more is put in: beyond what was noted by more than a
-    /// sixteenth, they are counted again.
+    /// Records the depth after one more push, and sets `slow_path_depth`, the depth at which pushes
+    /// take the slow path again: a sixteenth above the high-water mark, at most the capacity, and
+    /// zero while senders wait.
     fn note_depth(&mut self, depth: usize, capacity: usize) {
-        self.plenty = capacity;
+        self.slow_path_depth = capacity;
         if COUNTED {
             let depth = u32::try_from(depth).unwrap_or(u32::MAX);
             self.high_water = self.high_water.max(depth);
             let mark = self.high_water.saturating_add(self.high_water / 16);
-            self.plenty = capacity.min(mark as usize);
+            self.slow_path_depth = capacity.min(mark as usize);
         }
         if self.waiting().is_some() {
-            self.plenty = 0;
+            self.slow_path_depth = 0;
         }
     }
 
-    /// Gives free places to the senders that have waited longest; returns whom to wake.
-    fn grant(&mut self, capacity: usize, batched: usize) -> Vec<Waker> {
-        let used = self.user.len() + batched;
+    /// Grants free places to the senders that have waited longest; returns the wakers to wake.
+    fn grant(&mut self, capacity: usize, batch_len: usize) -> Vec<Waker> {
+        let used = self.user.len() + batch_len;
         let Some(waiting) = self.waiting_mut() else {
             return Vec::new();
         };
@@ -229,19 +240,20 @@ impl<M> Lanes<M> {
     }
 
     fn has_work(&self) -> bool {
-        self.stop || !self.user.is_empty() || self.has_aside()
+        self.stop || !self.user.is_empty() || self.has_other_work()
     }
 
-    fn needs_attention(&self) -> bool {
-        self.calls() || self.has_ungranted()
+    fn needs_lock(&self) -> bool {
+        self.has_signals() || self.has_ungranted()
     }
 
-    /// Whether something else than messages waits for the receiver.
-    fn calls(&self) -> bool {
-        self.stop || self.gate != Gate::Open || self.has_aside()
+    /// Returns `true` if something other than messages needs the receiver.
+    fn has_signals(&self) -> bool {
+        self.stop || self.gate != Gate::Open || self.has_other_work()
     }
 
-    /// Puts news in line. The commonest of them needs no line.
+    /// Queues a system message. The most common one, a plain order to stop, is a flag and needs no
+    /// queue.
     fn push_system(&mut self, system: System) {
         let first = || self.rare.as_ref().is_none_or(|rare| rare.system.is_empty());
         if matches!(system, System::Stop(Exit::Shutdown)) && first() {
@@ -251,26 +263,26 @@ impl<M> Lanes<M> {
         }
     }
 
-    fn pop_system(&mut self) -> Option<Next<M>> {
+    fn pop_system(&mut self) -> Option<Received<M>> {
         if mem::take(&mut self.stop) {
-            return Some(Next::Stop);
+            return Some(Received::Stop);
         }
         let system = self.rare.as_mut()?.system.pop_front()?;
-        Some(Next::System(Box::new(system)))
+        Some(Received::System(Box::new(system)))
     }
 
-    /// Takes the order to stop that waits in front of all else, if it is there.
+    /// Takes the order to stop that waits ahead of everything else, if there is one.
     #[inline]
     pub(crate) fn take_stop(&mut self) -> bool {
         if self.stop {
             self.receiving = false;
-            self.aside = true;
+            self.other_work = true;
         }
         mem::take(&mut self.stop)
     }
 
-    /// Takes out what is meant for one incarnation alone.
-    fn take_own(&mut self) -> Option<Own<M>> {
+    /// Takes out what is meant for one incarnation only.
+    fn take_own(&mut self) -> Option<IncarnationQueues<M>> {
         let rare = self.rare.as_mut()?;
         let none = rare.completions.is_empty() && rare.system.is_empty();
         (!none).then(|| {
@@ -286,24 +298,24 @@ impl<M> Mailbox<M> {
     #[inline(always)]
     pub(crate) fn new(spec: MailboxSpec) -> Self {
         Self {
-            lanes: Strand::new(Lanes {
-                user: Lane::new(),
-                batched: 0,
-                plenty: 0,
-                pushed: 0,
+            lanes: Strand::new(MailboxState {
+                user: MessageQueue::new(),
+                batch_len: 0,
+                slow_path_depth: 0,
+                push_count: 0,
                 gate: Gate::Open,
                 receiving: false,
                 stop: false,
-                newcomer: false,
-                aside: true,
+                has_new_waiter: false,
+                other_work: true,
                 budget: BUDGET,
-                fresh: false,
+                turn_began: false,
                 incarnation: 0,
                 high_water: 0,
                 rare: None,
             }),
-            batched: AtomicUsize::new(0),
-            attention: AtomicBool::new(false),
+            batch_len: AtomicUsize::new(0),
+            lock_needed: AtomicBool::new(false),
             overflow: spec.overflow,
             capacity: spec.capacity,
             busy: AtomicU64::new(0),
@@ -311,7 +323,7 @@ impl<M> Mailbox<M> {
         }
     }
 
-    pub(crate) const fn strand(&self) -> &Strand<Lanes<M>> {
+    pub(crate) const fn strand(&self) -> &Strand<MailboxState<M>> {
         &self.lanes
     }
 
@@ -323,40 +335,40 @@ impl<M> Mailbox<M> {
         }
     }
 
-    fn batched(&self) -> usize {
-        if planted(Bug::CapacityForgetsBatch) {
+    fn batch_len(&self) -> usize {
+        if seeded(Bug::CapacityForgetsBatch) {
             return 0;
         }
-        // A value that is too old is too large: a sender may then see a place late, never early.
-        self.batched.load(Ordering::Relaxed)
+        // A stale value is too large, never too small: a sender may see a place late, never early.
+        self.batch_len.load(Ordering::Relaxed)
     }
 
-    /// Puts a message in if there is room; it is taken and wrapped only then, under the lock.
+    /// Pushes a message if there is room. Only then is it taken and wrapped, under the lock.
     #[inline(always)]
     pub(crate) fn push<T>(
         &self,
-        message: &mut Option<Whole<T>>,
+        message: &mut Option<OpaqueMessage<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Placed, Refused> {
+    ) -> Result<Accepted, Refusal> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
             return Err(lanes.gate.refusal());
         }
-        if lanes.user.len() + lanes.batched >= lanes.plenty && self.is_full(&mut lanes) {
+        if lanes.user.len() + lanes.batch_len >= lanes.slow_path_depth && self.is_full(&mut lanes) {
             return self.push_over(lanes, message, until, wrap);
         }
         let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
-        rouse(lanes);
-        Ok(Placed { number, dropped: 0 })
+        wake_receiver(lanes);
+        Ok(Accepted { number, dropped: 0 })
     }
 
-    /// Whether there is no place for one more message, which is noted if there is.
+    /// Returns `true` if there is no room for one more message; otherwise records the new depth.
     #[cold]
-    fn is_full(&self, lanes: &mut Lanes<M>) -> bool {
-        // What senders know of the batch is too large, if anything; now they know more.
-        lanes.batched = self.batched();
-        let used = lanes.user.len() + lanes.batched;
+    fn is_full(&self, lanes: &mut MailboxState<M>) -> bool {
+        // The cached count of the batch may be too large; refresh it.
+        lanes.batch_len = self.batch_len();
+        let used = lanes.user.len() + lanes.batch_len;
         let full = lanes.has_ungranted() || used + lanes.granted() >= self.capacity;
         if !full {
             lanes.note_depth(used + 1, self.capacity);
@@ -367,19 +379,20 @@ impl<M> Mailbox<M> {
     #[cold]
     fn push_over<T>(
         &self,
-        mut lanes: Held<'_, Lanes<M>>,
-        message: &mut Option<Whole<T>>,
+        mut lanes: StrandGuard<'_, MailboxState<M>>,
+        message: &mut Option<OpaqueMessage<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Placed, Refused> {
-        // What is displaced is dropped after the lock: its destructor is foreign code.
+    ) -> Result<Accepted, Refusal> {
+        // Displaced messages are dropped after the lock is released: their destructors are foreign
+        // code.
         let displaced = match self.overflow {
-            Overflow::Wait | Overflow::Fail => return Err(Refused::Full),
+            Overflow::Wait | Overflow::Fail => return Err(Refusal::Full),
             Overflow::DropNewest => {
                 lanes.rare().dropped += 1;
                 drop(lanes);
                 drop(message.take());
-                return Ok(Placed {
+                return Ok(Accepted {
                     number: u64::MAX,
                     dropped: 1,
                 });
@@ -388,36 +401,36 @@ impl<M> Mailbox<M> {
             Overflow::KeepLatest => mem::take(&mut lanes.user),
         };
         lanes.note_gone(displaced.len() as u64);
-        let missed = u64::from(planted(Bug::OverflowMiscounted));
+        let missed = u64::from(seeded(Bug::OverflowMiscounted));
         let count = (displaced.len() as u64).saturating_sub(missed);
         lanes.rare().dropped += count;
-        let front = lanes.front(self.batched());
-        lanes.forget_terms(front);
+        let front = lanes.front(self.batch_len());
+        lanes.forget_expiries(front);
         let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
-        rouse(lanes);
+        wake_receiver(lanes);
         discard(displaced.into_values());
-        Ok(Placed {
+        Ok(Accepted {
             number,
             dropped: count,
         })
     }
 
-    /// Waits for a place. Ready with `true` when `ticket` holds one, with `false` when messages
-    /// are refused.
+    /// Waits for a place. Ready with `true` once `ticket` holds one, or with `false` if the mailbox
+    /// refuses messages.
     pub(crate) fn poll_reserve(&self, ticket: &mut Option<u64>, waker: &Waker) -> Poll<bool> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
             return Poll::Ready(false);
         }
-        let used = lanes.user.len() + self.batched() + lanes.granted();
+        let used = lanes.user.len() + self.batch_len() + lanes.granted();
         let room = used < self.capacity && !lanes.has_ungranted();
-        let waiting = lanes.line();
+        let waiting = lanes.sender_queue();
         if let Some(ticket) = *ticket {
             let at = waiting
                 .senders
                 .binary_search_by_key(&ticket, |(ticket, _)| *ticket);
             let Ok(at) = at else {
-                // A drain cleared the line, and the next incarnation is there already.
+                // A drain cleared the queue, and the next incarnation has already begun.
                 return Poll::Ready(false);
             };
             if at < waiting.granted {
@@ -435,13 +448,14 @@ impl<M> Mailbox<M> {
             waiting.granted += 1;
             return Poll::Ready(true);
         }
-        lanes.newcomer = true;
-        self.attention.store(true, Ordering::Relaxed);
+        lanes.has_new_waiter = true;
+        self.lock_needed.store(true, Ordering::Relaxed);
         Poll::Pending
     }
 
-    /// A place now, if there is one; `Ok(None)` where the rule always makes room.
-    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refused> {
+    /// Reserves a place if there is one now. Returns `Ok(None)` if the overflow rule always makes
+    /// room.
+    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refusal> {
         let mut lanes = self.lanes.lock();
         if lanes.gate != Gate::Open {
             return Err(lanes.gate.refusal());
@@ -449,11 +463,11 @@ impl<M> Mailbox<M> {
         if !self.spec().batches() {
             return Ok(None);
         }
-        let used = lanes.user.len() + self.batched() + lanes.granted();
+        let used = lanes.user.len() + self.batch_len() + lanes.granted();
         if used >= self.capacity || lanes.has_ungranted() {
-            return Err(Refused::Full);
+            return Err(Refusal::Full);
         }
-        let waiting = lanes.line();
+        let waiting = lanes.sender_queue();
         let ticket = waiting.next_ticket;
         waiting.next_ticket += 1;
         waiting.senders.push_back((ticket, Waker::noop().clone()));
@@ -461,8 +475,8 @@ impl<M> Mailbox<M> {
         Ok(Some(ticket))
     }
 
-    /// Puts a message in the place that `ticket` holds. A mailbox that has closed since drops it,
-    /// as it drops all that waits when its actor ends.
+    /// Puts a message in the place that `ticket` holds. If the mailbox has closed since, drops the
+    /// message, as it drops all that wait when the actor ends, and returns `None`.
     pub(crate) fn fill(&self, ticket: u64, message: M, until: Option<Instant>) -> Option<u64> {
         let mut lanes = self.lanes.lock();
         if lanes.gate == Gate::Closed {
@@ -475,14 +489,14 @@ impl<M> Mailbox<M> {
                 lanes.take_waiting();
             }
         }
-        let depth = lanes.user.len() + self.batched() + 1;
+        let depth = lanes.user.len() + self.batch_len() + 1;
         lanes.note_depth(depth, self.capacity);
         let number = lanes.push(|| message, until);
-        rouse(lanes);
+        wake_receiver(lanes);
         Some(number)
     }
 
-    /// Gives a place, or a turn, back.
+    /// Gives up a place, or a turn in the queue for one.
     #[cold]
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut lanes = self.lanes.lock();
@@ -494,35 +508,35 @@ impl<M> Mailbox<M> {
             lanes.take_waiting();
             return;
         }
-        let wakers = lanes.grant(self.capacity, self.batched());
+        let wakers = lanes.grant(self.capacity, self.batch_len());
         drop(lanes);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Delivers an answer, or the output of a pipe, beyond the capacity, unless the incarnation
-    /// that asked for it is gone.
+    /// Delivers an answer, or the output of a pipe, beyond the capacity. Returns `false` if the
+    /// incarnation that asked for it is gone.
     pub(crate) fn complete(&self, incarnation: u32, message: M, pipe: Option<u64>) -> bool {
         let mut lanes = self.lanes.lock();
         if lanes.gate == Gate::Closed || lanes.incarnation != incarnation {
             drop(lanes);
             return false;
         }
-        let completed = Completed { message, pipe };
+        let completed = CompletedItem { message, pipe };
         lanes.rare().completions.push_back(completed);
-        self.call(lanes);
+        self.notify(lanes);
         true
     }
 
-    /// Whether something else than a message waits for the receiver.
+    /// Returns `true` if something other than a message needs the receiver.
     #[inline(always)]
-    pub(crate) fn is_calling(&self) -> bool {
-        self.attention.load(Ordering::Relaxed)
+    pub(crate) fn needs_lock(&self) -> bool {
+        self.lock_needed.load(Ordering::Relaxed)
     }
 }
 
-/// Gives the lanes back, and the actor a turn if it waits for what was put in.
+/// Releases the lock, and wakes the actor if it was waiting for what was pushed.
 #[inline(always)]
-fn rouse<M>(mut lanes: Held<'_, Lanes<M>>) {
+fn wake_receiver<M>(mut lanes: StrandGuard<'_, MailboxState<M>>) {
     if lanes.receiving {
         lanes.receiving = false;
         lanes.wake();

@@ -1,4 +1,4 @@
-//! Messages as those outside the process see them: addresses, names and octets.
+//! Messages from and to callers outside the process: addresses, names and bytes.
 //!
 //! ```text
 //! outside        address + name + payload          answer, items or fault
@@ -8,10 +8,11 @@
 //! the actor      M: Accepts<T> or Accepts<Ask<T>>   Reply<T::Reply>
 //! ```
 //!
-//! An actor's own messages stay typed. A [`Door`] says which of them have a name, and how their
-//! octets are read and written; [`ActorSystem::expose`](crate::ActorSystem::expose) opens it at an
-//! address. What arrives over a connection goes through an [`Entry`], one for each address and
-//! name. No task waits for an answer: it ends in [`Calls`], a sink that the connection owns.
+//! An actor's own messages stay typed. A [`Door`] gives names to some of them and defines how their
+//! bytes are decoded and encoded; [`ActorSystem::expose`](crate::ActorSystem::expose) makes it
+//! reachable at an address. A message that arrives over a connection goes through an [`Entry`], the
+//! route for one address and one message name. No task waits for the answer: it is passed to
+//! [`Calls`], a sink that the connection owns.
 
 mod address;
 mod directory;
@@ -22,9 +23,9 @@ mod fault;
 mod payload;
 
 pub use address::Address;
-pub(crate) use directory::Directory;
+pub(crate) use directory::ExposedActors;
 pub use directory::{ExposeError, Exposed};
-pub use door::Door;
+pub use door::{Door, JsonAnswer};
 pub use entry::{Answer, Calls, Entry, Items, Pattern, Put, Ticket};
 pub use envelope::Envelope;
 pub use fault::{Code, Fault};

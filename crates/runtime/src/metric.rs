@@ -1,4 +1,4 @@
-//! What is counted for the `metrics` facade: turns in the lives of actors, never single messages.
+//! Counters for the `metrics` facade: lifecycle events of actors, never single messages.
 
 use metrics::{
     Gauge, Key, Label, Level, Metadata, describe_counter, describe_gauge, with_recorder,
@@ -6,7 +6,7 @@ use metrics::{
 
 use crate::exit::Exit;
 
-/// Something that is counted.
+/// A countable occurrence.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Count<'a> {
     Started,
@@ -32,7 +32,8 @@ const LONG_HANDLERS: &str = "strowger_long_handlers_total";
 static METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
-/// Counts it. Without a recorder this costs a look for one: keys are put together beforehand.
+/// Counts an occurrence. Without a recorder this costs only the check for one, as all keys are
+/// static.
 pub(crate) fn count(turn: Count<'_>) {
     macro_rules! key {
         ($name:ident $(, $exit:literal)?) => {{
@@ -70,7 +71,7 @@ pub(crate) fn count(turn: Count<'_>) {
     }
 }
 
-/// Counts a start or an end, and those that live.
+/// Counts a start or an end, and adjusts the number of living actors.
 fn turn_of_life(counter: &'static Key, gauge: &'static Key, change: impl FnOnce(Gauge)) {
     with_recorder(|recorder| {
         recorder.register_counter(counter, &METADATA).increment(1);
@@ -82,7 +83,7 @@ fn add(key: &'static Key, by: u64) {
     with_recorder(|recorder| recorder.register_counter(key, &METADATA)).increment(by);
 }
 
-/// Tells the recorder what the names mean.
+/// Registers the descriptions of all metrics with the recorder.
 pub(crate) fn describe() {
     describe_gauge!(ACTORS, "Actors that live, supervisors included.");
     describe_counter!(
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn every_name_is_in_the_document_and_no_other() {
         let document = include_str!("../../../docs/metrics.md");
-        // The rest of the page is about a node, which has a test of its own.
+        // The rest of the page describes a node, which has a test of its own.
         let ours = document.split("## The runtime").nth(1);
         let ours = ours.and_then(|ours| ours.split("\n## ").next());
         let named: Vec<&str> = ours

@@ -1,4 +1,4 @@
-//! What an actor is told about others: downs, ends of children and of tasks.
+//! Signals that an actor receives: the end of monitored actors, of children and of tasks.
 
 use std::sync::Arc;
 
@@ -7,46 +7,46 @@ use crate::context::PipeId;
 use crate::exit::Exit;
 use crate::path::Path;
 
-/// Names a monitor; unique in its system.
+/// Identifies a monitor; unique within its system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonitorId(pub(crate) u64);
 
-/// News that overtakes every message; see [`Actor::signal`](crate::Actor::signal).
+/// A notification that overtakes all messages; see [`Actor::signal`](crate::Actor::signal).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Signal {
-    /// A monitored actor ended. Comes exactly once for each monitor.
+    /// A monitored actor ended. Sent exactly once for each monitor.
     ///
-    /// A restart is not an end: the address is still valid.
+    /// A restart is not an end: the address remains valid.
     Down {
-        /// The monitor.
+        /// The identifier of the monitor.
         id: MonitorId,
         /// The actor that ended.
         actor: ActorId,
-        /// Where it lived.
+        /// The path of the actor.
         path: Path,
-        /// Why it ended.
+        /// The exit of the actor.
         exit: Exit,
     },
     /// A child of this actor ended.
     ChildEnded {
-        /// The child.
+        /// The identifier of the child.
         actor: ActorId,
-        /// The key under which it was started.
+        /// The key of the child.
         key: Arc<str>,
-        /// Why it ended.
+        /// The exit of the child.
         exit: Exit,
     },
     /// A task of this actor returned.
     TaskEnded {
-        /// The name with which the task was started.
+        /// The name that was given to the task.
         name: Arc<str>,
     },
-    /// A pipe of this actor panicked; no message comes from it.
+    /// A pipe of this actor panicked. It sends no message.
     PipePanicked {
-        /// The pipe.
+        /// The identifier of the pipe.
         pipe: PipeId,
-        /// The message of the panic.
+        /// The panic message.
         panic: Arc<str>,
     },
 }

@@ -1,4 +1,4 @@
-//! Where an actor lives in the tree.
+//! Paths of actors in the tree.
 
 mod key;
 mod pattern;
@@ -9,38 +9,39 @@ use std::sync::Arc;
 pub use key::Key;
 pub use pattern::{PathPattern, PatternError};
 
-/// The place of an actor in the tree: the keys from the root to it, as in `/n4/smf-1/0x2a`.
+/// The path of an actor in the tree: the keys from the root to the actor, as in `/n4/smf-1/0x2a`.
 ///
-/// An actor does not store its path; it is built from its parent and its key when it is asked for.
+/// An actor does not store its path. It is built from the keys of the actor and its ancestors on
+/// request.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Arc<str>);
 
 impl Path {
-    /// The path of the root, `/`.
+    /// Returns the path of the root, `/`.
     #[must_use]
     pub fn root() -> Self {
         Self(Arc::from("/"))
     }
 
-    /// The path of the actor inside whose hook this is called, for those that log and measure.
-    /// `None` in tasks, pipes and whatever else is not a hook.
+    /// Returns the path of the actor whose hook is running on the current thread, for logging and
+    /// measurements. Returns `None` in tasks, pipes and anything else that is not a hook.
     #[must_use]
     pub fn current() -> Option<Self> {
         crate::ring::path()
     }
 
-    /// The path as text.
+    /// Returns the path as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The keys from the root down.
+    /// Returns the keys, starting at the root.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|key| !key.is_empty())
     }
 
-    /// The last key, or the empty string for the root.
+    /// Returns the last key, or an empty string for the root.
     #[must_use]
     pub fn key(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
@@ -59,7 +60,7 @@ impl Path {
         Self(text.into())
     }
 
-    /// The path of a child.
+    /// Returns the path of a child.
     pub(crate) fn below(&self, key: &Key) -> Self {
         let parent = self.0.trim_end_matches('/');
         Self(format!("{parent}/{key}").into())
@@ -67,7 +68,7 @@ impl Path {
 }
 
 impl From<&str> for Path {
-    /// Takes a path with or without the leading slash.
+    /// Accepts a path with or without the leading slash.
     fn from(text: &str) -> Self {
         let mut path = String::with_capacity(text.len() + 1);
         for key in text.split('/').filter(|key| !key.is_empty()) {

@@ -1,4 +1,4 @@
-//! Addresses by what is sent, not by who takes it.
+//! Addresses by the type of message instead of the type of actor.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::address::{Accepts, AnyRef, SendError};
-use crate::budget::pay;
+use crate::budget::charge_ready;
 use crate::cell::Cell;
 use crate::clock;
-use crate::expiry::left;
-use crate::mailbox::Refused;
+use crate::expiry::remaining;
+use crate::mailbox::Refusal;
 
 /// The address of any actor that takes messages of type `T`, whatever else it takes.
-pub struct Recipient<T>(Arc<dyn Tell<T>>);
+pub struct Recipient<T>(Arc<dyn TellTarget<T>>);
 
 impl<T> Clone for Recipient<T> {
     fn clone(&self) -> Self {
@@ -38,13 +38,13 @@ impl<T: Send + 'static> Recipient<T> {
     /// Sends a message without waiting.
     ///
     /// # Errors
-    /// Hands the message back: `Full` without room, `Draining` while the actor is drained, `Closed`
-    /// after its end.
+    /// Hands the message back: `Full` if there is no room, `Draining` while the actor is drained,
+    /// `Closed` after its end.
     pub fn try_tell(&self, message: T) -> Result<(), SendError<T>> {
         self.0.try_tell(message, None)
     }
 
-    /// Sends a message that is only wanted for a while, without waiting; see
+    /// Sends a message that expires after `ttl`, without waiting; see
     /// [`ActorRef::tell_within`](crate::ActorRef::tell_within).
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl<T: Send + 'static> Recipient<T> {
         self.0.try_tell(message, Some(self.until(ttl)))
     }
 
-    /// Sends a message; waits in turn for room if the mailbox's rule is to wait.
+    /// Sends a message. If the mailbox is full and its rule is to wait, waits in turn for room.
     ///
     /// # Errors
     /// Hands the message back: `Full` if the rule is to fail, `Draining` while the actor is
@@ -62,12 +62,13 @@ impl<T: Send + 'static> Recipient<T> {
         self.deliver(message, None).await
     }
 
-    /// Sends a message that is only wanted for a while; waits in turn for room, if the mailbox's
-    /// rule is to wait, for as long; see [`ActorRef::tell_within`](crate::ActorRef::tell_within).
+    /// Sends a message that expires after `ttl`. If the mailbox is full and its rule is to wait,
+    /// waits in turn for room, for as long; see
+    /// [`ActorRef::tell_within`](crate::ActorRef::tell_within).
     ///
     /// # Errors
-    /// Hands the message back, as [`Recipient::tell`] does, and with `Expired` when its time
-    /// passed before there was room.
+    /// Hands the message back, as [`Recipient::tell`] does, and with `Expired` if its time passes
+    /// before there is room.
     pub async fn tell_within(&self, message: T, ttl: Duration) -> Result<(), SendError<T>> {
         let until = self.until(ttl);
         self.deliver(message, Some(until)).await
@@ -75,43 +76,43 @@ impl<T: Send + 'static> Recipient<T> {
 
     fn until(&self, ttl: Duration) -> Instant {
         let AnyRef(cell) = self.actor();
-        clock::later(cell.node().shared.now(), ttl)
+        clock::saturating_add(cell.node().shared.now(), ttl)
     }
 
     async fn deliver(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         match self.0.try_tell(message, until) {
             Err(SendError::Full(message)) if self.0.waits() => {
-                let mut turn = Turn {
-                    line: self.0.line(),
+                let mut reservation = Reservation {
+                    sender_queue: self.0.sender_queue(),
                     ticket: None,
                 };
                 let placed = match until {
-                    None => Some(turn.reserve().await),
+                    None => Some(reservation.reserve().await),
                     Some(until) => {
                         let AnyRef(cell) = self.actor();
                         let alarms = &cell.node().shared.alarms;
-                        alarms.within(left(until), turn.reserve()).await
+                        alarms.within(remaining(until), reservation.reserve()).await
                     }
                 };
                 match placed {
                     None => Err(SendError::Expired(message)),
                     Some(false) => Err(self.0.refusal().hand_back(message)),
                     Some(true) => {
-                        self.0.fill(turn.take(), message, until);
+                        self.0.fill(reservation.take(), message, until);
                         Ok(())
                     }
                 }
             }
             Ok(()) => Ok(()),
             refused => {
-                pay().await;
+                charge_ready().await;
                 refused
             }
         }
     }
 
-    /// A recipient of other messages, each converted into one of these. So an adapter needs no
-    /// actor of its own.
+    /// Returns a recipient of other messages, each of which is converted into one of these. An
+    /// adapter thus needs no actor of its own.
     #[must_use]
     pub fn contramap<S: Send + 'static>(
         &self,
@@ -123,30 +124,30 @@ impl<T: Send + 'static> Recipient<T> {
         }))
     }
 
-    /// The actor behind it.
+    /// Returns the address of the actor that receives the messages.
     #[must_use]
     pub fn actor(&self) -> AnyRef {
         Arc::clone(&self.0).any()
     }
 }
 
-/// The line before a mailbox, without its message type.
-pub(crate) trait Line: Send + Sync {
+/// The queue of senders that wait for room in a mailbox, without its message type.
+pub(crate) trait ReservePlace: Send + Sync {
     fn waits(&self) -> bool;
-    /// A place now: `Ok(None)` where the rule always makes room.
-    fn try_reserve(&self) -> Result<Option<u64>, Refused>;
+    /// Reserves a place if there is one now; `Ok(None)` if the overflow rule always makes room.
+    fn try_reserve(&self) -> Result<Option<u64>, Refusal>;
     fn poll_reserve(&self, ticket: &mut Option<u64>, cx: &Context<'_>) -> Poll<bool>;
     fn give_up(&self, ticket: u64);
-    /// Why there is no room any more.
-    fn refusal(&self) -> Refused;
+    /// Returns the reason why the mailbox takes no message any more.
+    fn refusal(&self) -> Refusal;
 }
 
-impl<M: Send + 'static> Line for Cell<M> {
+impl<M: Send + 'static> ReservePlace for Cell<M> {
     fn waits(&self) -> bool {
         self.mailbox.spec().waits()
     }
 
-    fn try_reserve(&self) -> Result<Option<u64>, Refused> {
+    fn try_reserve(&self) -> Result<Option<u64>, Refusal> {
         self.mailbox.try_reserve()
     }
 
@@ -158,39 +159,42 @@ impl<M: Send + 'static> Line for Cell<M> {
         self.mailbox.give_up(ticket);
     }
 
-    fn refusal(&self) -> Refused {
+    fn refusal(&self) -> Refusal {
         self.mailbox.refusal()
     }
 }
 
-/// A sender's place in the line before a full mailbox, given up when dropped.
-pub(crate) struct Turn<'a, L: Line + ?Sized> {
-    line: &'a L,
+/// A sender's place in the queue for a full mailbox, given up when dropped.
+pub(crate) struct Reservation<'a, L: ReservePlace + ?Sized> {
+    sender_queue: &'a L,
     ticket: Option<u64>,
 }
 
-impl<'a, L: Line + ?Sized> Turn<'a, L> {
-    pub(crate) const fn new(line: &'a L) -> Self {
-        Self { line, ticket: None }
+impl<'a, L: ReservePlace + ?Sized> Reservation<'a, L> {
+    pub(crate) const fn new(sender_queue: &'a L) -> Self {
+        Self {
+            sender_queue,
+            ticket: None,
+        }
     }
 
-    /// Waits for a place; false when the actor has ended.
+    /// Waits for a place; returns `false` if the mailbox refuses messages.
     pub(crate) async fn reserve(&mut self) -> bool {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// As `reserve`.
+    /// Like `reserve`.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
-        self.line.poll_reserve(&mut self.ticket, cx)
+        self.sender_queue.poll_reserve(&mut self.ticket, cx)
     }
 
-    /// Whether there is one in line.
+    /// Returns `true` if the sender is in the queue.
     pub(crate) const fn waits(&self) -> bool {
         self.ticket.is_some()
     }
 
-    pub(crate) const fn line(&self) -> &'a L {
-        self.line
+    pub(crate) const fn sender_queue(&self) -> &'a L {
+        self.sender_queue
     }
 
     /// Takes the place, to be filled at once.
@@ -201,23 +205,23 @@ impl<'a, L: Line + ?Sized> Turn<'a, L> {
     }
 }
 
-impl<L: Line + ?Sized> Drop for Turn<'_, L> {
+impl<L: ReservePlace + ?Sized> Drop for Reservation<'_, L> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.line.give_up(ticket);
+            self.sender_queue.give_up(ticket);
         }
     }
 }
 
-/// What a recipient holds: a cell that takes `T`, or one behind a conversion.
-trait Tell<T>: Line {
+/// The target of a recipient: a cell that takes `T`, or one behind a conversion.
+trait TellTarget<T>: ReservePlace {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>>;
     fn fill(&self, ticket: u64, message: T, until: Option<Instant>);
-    fn line(&self) -> &dyn Line;
+    fn sender_queue(&self) -> &dyn ReservePlace;
     fn any(self: Arc<Self>) -> AnyRef;
 }
 
-impl<M, T> Tell<T> for Cell<M>
+impl<M, T> TellTarget<T> for Cell<M>
 where
     M: Accepts<T>,
     T: Send + 'static,
@@ -230,7 +234,7 @@ where
         Self::fill(self, ticket, M::wrap(message), until);
     }
 
-    fn line(&self) -> &dyn Line {
+    fn sender_queue(&self) -> &dyn ReservePlace {
         self
     }
 
@@ -240,16 +244,16 @@ where
 }
 
 struct Mapped<T, U> {
-    inner: Arc<dyn Tell<U>>,
+    inner: Arc<dyn TellTarget<U>>,
     convert: Box<dyn Fn(T) -> U + Send + Sync>,
 }
 
-impl<T, U> Line for Mapped<T, U> {
+impl<T, U> ReservePlace for Mapped<T, U> {
     fn waits(&self) -> bool {
         self.inner.waits()
     }
 
-    fn try_reserve(&self) -> Result<Option<u64>, Refused> {
+    fn try_reserve(&self) -> Result<Option<u64>, Refusal> {
         self.inner.try_reserve()
     }
 
@@ -261,43 +265,44 @@ impl<T, U> Line for Mapped<T, U> {
         self.inner.give_up(ticket);
     }
 
-    fn refusal(&self) -> Refused {
+    fn refusal(&self) -> Refusal {
         self.inner.refusal()
     }
 }
 
-impl<T: Send + 'static, U: Send + 'static> Tell<T> for Mapped<T, U> {
+impl<T: Send + 'static, U: Send + 'static> TellTarget<T> for Mapped<T, U> {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         // The place comes first: once converted, the message could not be handed back.
         match self.inner.try_reserve() {
             Err(refused) => Err(refused.hand_back(message)),
             Ok(None) => {
-                // Only an end in this moment refuses it; it is lost as all that waits then.
+                // The message is refused only if the actor ends at this moment; it is lost then,
+                // like all that wait.
                 let _lost = self.inner.try_tell((self.convert)(message), until);
                 Ok(())
             }
             Ok(Some(ticket)) => {
-                let mut turn = Turn {
-                    line: self.inner.line(),
+                let mut reservation = Reservation {
+                    sender_queue: self.inner.sender_queue(),
                     ticket: Some(ticket),
                 };
                 let converted = (self.convert)(message);
-                self.inner.fill(turn.take(), converted, until);
+                self.inner.fill(reservation.take(), converted, until);
                 Ok(())
             }
         }
     }
 
     fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
-        let mut turn = Turn {
-            line: self.inner.line(),
+        let mut reservation = Reservation {
+            sender_queue: self.inner.sender_queue(),
             ticket: Some(ticket),
         };
         let converted = (self.convert)(message);
-        self.inner.fill(turn.take(), converted, until);
+        self.inner.fill(reservation.take(), converted, until);
     }
 
-    fn line(&self) -> &dyn Line {
+    fn sender_queue(&self) -> &dyn ReservePlace {
         self
     }
 

@@ -1,4 +1,4 @@
-//! Names of actors.
+//! The registry of named actors.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use crate::address::AnyRef;
 use crate::cell::ActorId;
 
-/// Why a name was not given.
+/// The error returned when an actor cannot be registered under a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// Another actor has the name.
     #[error("the name {name:?} is taken")]
     Taken {
-        /// The name.
+        /// The taken name.
         name: Arc<str>,
     },
     /// The actor has ended.
@@ -26,7 +26,7 @@ pub enum RegisterError {
     },
 }
 
-/// Names and whom they name. A name is free again when its actor has ended.
+/// The registered actors by name. A name is free again once its actor has ended.
 #[derive(Default)]
 pub(crate) struct Registry(Mutex<FxHashMap<Arc<str>, AnyRef>>);
 
@@ -36,7 +36,8 @@ impl Registry {
         if names.contains_key(&name) {
             return Err(RegisterError::Taken { name });
         }
-        // An actor ends by noting so first and freeing its names then, so none is left behind.
+        // An ending actor first marks itself as ended and then frees its names, so either this call
+        // fails or the actor's end frees the name.
         if !actor.0.node().named(Arc::clone(&name)) {
             return Err(RegisterError::Ended { name });
         }

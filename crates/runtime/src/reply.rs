@@ -1,12 +1,16 @@
-//! Answers: to one who waits, or back into the mailbox of an actor.
+//! Replies: to a task that waits for the answer, or back into the mailbox of an actor.
+
+#[cfg(all(test, strowger_loom))]
+mod loom;
 
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::schedule::strand::{self, Fresh, Giver, Taker};
+use crate::schedule::strand::{self, Giver, RecentAsks, Taker};
 use crate::schedule::wake::wake;
+use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{AtomicBool, Ordering};
 
 /// A message that is answered.
@@ -24,20 +28,20 @@ use crate::sync::{AtomicBool, Ordering};
     note = "a handler whose message is told returns nothing, or `Result<(), Error>`"
 )]
 pub trait Request: Send + 'static {
-    /// What the answer carries.
+    /// The type of the answer.
     type Reply: Send + 'static;
 }
 
 /// A request on its way to an actor, with the means to answer it.
 #[derive(Debug)]
 pub struct Ask<R: Request> {
-    /// What is asked.
+    /// The request.
     pub request: R,
-    /// Where the answer goes.
+    /// The reply, which takes the answer.
     pub reply: Reply<R::Reply>,
 }
 
-/// Why a request stayed without an answer.
+/// The reason why a request was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unanswered {
@@ -52,7 +56,7 @@ pub enum Unanswered {
 /// An answer, or the lack of one, for a [`Lane`].
 #[derive(Debug)]
 pub struct Completion<T> {
-    /// The number that the lane's owner gave to [`Lane::reply`].
+    /// The number that the owner of the lane passed to [`Lane::reply`].
     pub token: u64,
     /// The answer.
     pub result: Result<T, Unanswered>,
@@ -60,75 +64,75 @@ pub struct Completion<T> {
 
 /// The right to answer once. Dropping it is an answer too: [`Unanswered`].
 ///
-/// A reply is a sink: it ends in the slot of one who waits in `ask`, or in the mailbox of an
-/// actor ([`Lane`]). It may be sent on to others; no task waits for it.
+/// A reply is a sink: the answer goes to the task that waits in `ask`, or into the mailbox of an
+/// actor ([`Lane`]). A reply may be passed on to other actors; no task is needed to wait for it.
 #[must_use = "dropping a reply answers that there is no answer"]
-pub struct Reply<T>(Target<T>);
+pub struct Reply<T>(ReplyTarget<T>);
 
-enum Target<T> {
-    Slot(Giver<Result<T, Unanswered>, Arc<Open>>),
+enum ReplyTarget<T> {
+    Slot(Giver<Result<T, Unanswered>, Arc<AnswerPending>>),
     Lane {
-        sink: Arc<dyn Sink<T>>,
+        sink: Arc<dyn CompletionSink<T>>,
         token: u64,
     },
     #[cfg(feature = "messages")]
-    Outside(Box<dyn Outside<T>>),
+    External(Box<dyn ExternalReply<T>>),
     Done,
 }
 
-/// Takes an answer in that leaves the process.
+/// A sink for an answer that leaves the process.
 #[cfg(feature = "messages")]
-pub(crate) trait Outside<T>: Send + Sync {
+pub(crate) trait ExternalReply<T>: Send + Sync {
     fn settle(self: Box<Self>, result: Result<T, Unanswered>);
     fn is_wanted(&self) -> bool;
 }
 
-/// Takes completions in; implemented by the cells of actors.
-pub(crate) trait Sink<T>: Send + Sync {
+/// A sink for completions; implemented by the cells of actors.
+pub(crate) trait CompletionSink<T>: Send + Sync {
     fn complete(&self, completion: Completion<T>);
 }
 
 impl<T> Reply<T> {
-    /// Answers.
+    /// Sends the answer.
     #[inline]
     pub fn send(mut self, answer: T) {
         self.settle(Ok(answer));
     }
 
-    /// A reply to nobody, for a request that is made without interest in its answer.
+    /// Creates a reply whose answer is discarded, for a request whose answer is of no interest.
     pub const fn ignored() -> Self {
-        Self(Target::Done)
+        Self(ReplyTarget::Done)
     }
 
-    /// A reply that leaves the process.
+    /// Creates a reply whose answer leaves the process.
     #[cfg(feature = "messages")]
-    pub(crate) fn outside(outside: Box<dyn Outside<T>>) -> Self {
-        Self(Target::Outside(outside))
+    pub(crate) fn external(external: Box<dyn ExternalReply<T>>) -> Self {
+        Self(ReplyTarget::External(external))
     }
 
-    /// Takes the right back, so that dropping it is no answer.
+    /// Withdraws the right, so that dropping it is no answer.
     #[cfg(feature = "messages")]
     pub(crate) fn withdraw(mut self) {
-        self.0 = Target::Done;
+        self.0 = ReplyTarget::Done;
     }
 
-    /// Whether the one who asked still waits: neither gave up nor ran out of time. A handler that
-    /// works for long may look now and then, and leave off. A lane always waits.
+    /// Returns `true` if the asker still waits: it has neither given up nor run out of time. A
+    /// handler that works for long can check this now and then, and stop. A lane always waits.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         match &self.0 {
             #[cfg(feature = "messages")]
-            Target::Outside(outside) => outside.is_wanted(),
-            Target::Slot(slot) => !slot.is_left(),
-            Target::Lane { .. } => true,
-            Target::Done => false,
+            ReplyTarget::External(external) => external.is_wanted(),
+            ReplyTarget::Slot(slot) => !slot.is_left(),
+            ReplyTarget::Lane { .. } => true,
+            ReplyTarget::Done => false,
         }
     }
 
     #[inline(always)]
     fn settle(&mut self, result: Result<T, Unanswered>) {
-        match mem::replace(&mut self.0, Target::Done) {
-            Target::Slot(slot) => {
+        match mem::replace(&mut self.0, ReplyTarget::Done) {
+            ReplyTarget::Slot(slot) => {
                 if let Some(waker) = slot.put(result, |open| open.close()) {
                     wake(waker);
                 }
@@ -138,13 +142,13 @@ impl<T> Reply<T> {
     }
 }
 
-impl<T> Target<T> {
-    /// Answers one who does not wait in `ask`.
+impl<T> ReplyTarget<T> {
+    /// Answers an asker that does not wait in `ask`.
     fn settle(self, result: Result<T, Unanswered>) {
         match self {
             Self::Lane { sink, token } => sink.complete(Completion { token, result }),
             #[cfg(feature = "messages")]
-            Self::Outside(outside) => outside.settle(result),
+            Self::External(external) => external.settle(result),
             Self::Slot(_) | Self::Done => {}
         }
     }
@@ -152,7 +156,7 @@ impl<T> Target<T> {
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if !matches!(self.0, Target::Done) {
+        if !matches!(self.0, ReplyTarget::Done) {
             let panicking = std::thread::panicking();
             let why = if panicking {
                 Unanswered::Panicked
@@ -170,23 +174,23 @@ impl<T> fmt::Debug for Reply<T> {
     }
 }
 
-/// A source of replies whose answers come back as messages of the actor that made it.
+/// A source of replies whose answers come back as messages of the actor that created it.
 ///
-/// The owner mints a token for each request; answers come as [`Completion`]s beyond the capacity
+/// The owner mints a token for each request. Answers arrive as [`Completion`]s beyond the capacity
 /// of the mailbox, so a full mailbox never blocks an answer. Answers for an incarnation that has
 /// ended are dropped.
 pub struct Lane<T> {
-    sink: Arc<dyn Sink<T>>,
+    sink: Arc<dyn CompletionSink<T>>,
 }
 
 impl<T> Lane<T> {
-    pub(crate) fn new(sink: Arc<dyn Sink<T>>) -> Self {
+    pub(crate) fn new(sink: Arc<dyn CompletionSink<T>>) -> Self {
         Self { sink }
     }
 
-    /// Makes a reply whose answer carries this token.
+    /// Creates a reply whose answer carries this token.
     pub fn reply(&self, token: u64) -> Reply<T> {
-        Reply(Target::Lane {
+        Reply(ReplyTarget::Lane {
             sink: Arc::clone(&self.sink),
             token,
         })
@@ -207,16 +211,16 @@ impl<T> fmt::Debug for Lane<T> {
     }
 }
 
-/// Whether an answer is still to come, without its type.
+/// A flag that is set while an answer is still to come, without the type of the answer.
 ///
-/// Has no model, as no order depends on it. It is read under the lock of the waits, by one who
-/// looks for a ring. Of a ring that is complete, whoever answered has waited itself since: it took
-/// that lock between its answer and the look, which then sees the answer. In any other case an
-/// answer may come in the same moment, and both readings are true.
+/// There is no loom model of this, because no order depends on it. An asker that looks for a ring
+/// reads it under the lock of the waits. If a ring is complete, every actor in it that answered has
+/// waited itself since: it took that lock between its answer and the look, which therefore sees the
+/// answer. In any other case, an answer may arrive at the same moment, and both readings are true.
 #[derive(Debug)]
-pub(crate) struct Open(AtomicBool);
+pub(crate) struct AnswerPending(AtomicBool);
 
-impl Open {
+impl AnswerPending {
     pub(crate) fn is_open(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -227,25 +231,37 @@ impl Open {
 }
 
 /// The waiting side of a reply. Dropping it discards the answer.
-pub(crate) struct Answer<T> {
-    slot: Taker<Result<T, Unanswered>, Arc<Open>>,
-    open: Option<Arc<Open>>,
+pub(crate) struct PendingReply<T> {
+    slot: Taker<Result<T, Unanswered>, Arc<AnswerPending>>,
+    open: Option<Arc<AnswerPending>>,
 }
 
-/// Makes a reply and the place where its answer arrives.
+/// Creates a reply and the place where its answer arrives.
 #[inline]
-pub(crate) fn slot<T>() -> (Reply<T>, Answer<T>) {
+pub(crate) fn slot<T>() -> (Reply<T>, PendingReply<T>) {
     let (giver, slot) = strand::slot();
-    (Reply(Target::Slot(giver)), Answer { slot, open: None })
+    (
+        Reply(ReplyTarget::Slot(giver)),
+        PendingReply { slot, open: None },
+    )
 }
 
-impl<T> Answer<T> {
-    /// Says whether the answer is still to come, from now on.
-    pub(crate) fn open(&mut self) -> Arc<Open> {
+/// An answer that can be [watched](Self::watch) while its asker waits.
+pub(crate) struct UnwatchedAnswer<'a, T>(&'a mut PendingReply<T>);
+
+impl<T> UnwatchedAnswer<'_, T> {
+    /// Returns a flag that shows, from now on, whether the answer is still to come.
+    pub(crate) fn watch(self) -> Arc<AnswerPending> {
+        self.0.open()
+    }
+}
+
+impl<T> PendingReply<T> {
+    fn open(&mut self) -> Arc<AnswerPending> {
         if let Some(open) = &self.open {
             return Arc::clone(open);
         }
-        let open = Arc::new(Open(AtomicBool::new(true)));
+        let open = Arc::new(AnswerPending(AtomicBool::new(true)));
         if !self.slot.watch(Arc::clone(&open)) {
             open.close();
         }
@@ -253,22 +269,42 @@ impl<T> Answer<T> {
         open
     }
 
-    /// Returns `true` if the answer came.
+    /// Returns `true` if the answer has arrived.
     #[inline]
     pub(crate) fn is_there(&self) -> bool {
         self.slot.is_full()
     }
 
-    /// Puts the question, which waits, among those that were asked a moment ago.
+    /// Puts the ask, which waits, in a list of recent asks.
     #[inline]
-    pub(crate) fn list(&mut self, list: &'static Fresh) {
+    pub(crate) fn list(&mut self, list: &'static RecentAsks) {
         self.slot.list(list);
     }
 
-    /// Returns `true` while the question is among those that were asked a moment ago.
+    /// Returns `true` while the ask is in a list of recent asks.
     #[inline]
     pub(crate) fn is_listed(&self) -> bool {
         self.slot.is_listed()
+    }
+
+    /// Lets `note` record the wait, and checks for the answer once more.
+    ///
+    /// To become watched, the slot gives up its waker for a moment: an answer that arrives then
+    /// wakes nothing. There is no other way to watch an answer, so none goes without this check.
+    ///
+    /// # Errors
+    /// The error of `note`.
+    #[inline]
+    pub(crate) fn wait_noted<E>(
+        &mut self,
+        cx: &Context<'_>,
+        note: impl FnOnce(UnwatchedAnswer<'_, T>) -> Result<(), E>,
+    ) -> Result<Poll<Result<T, Unanswered>>, E> {
+        note(UnwatchedAnswer(self))?;
+        if !self.is_there() || seeded(Bug::AnswerDuringWatchIsLost) {
+            return Ok(Poll::Pending);
+        }
+        Ok(self.poll(cx))
     }
 
     #[inline]
@@ -286,14 +322,14 @@ mod tests {
 
     use super::*;
 
-    fn poll<T>(answer: &mut Answer<T>) -> Poll<Result<T, Unanswered>> {
+    fn poll<T>(answer: &mut PendingReply<T>) -> Poll<Result<T, Unanswered>> {
         answer.poll(&Context::from_waker(Waker::noop()))
     }
 
     #[derive(Default)]
     struct Taken(Mutex<Vec<(u64, Result<u32, Unanswered>)>>);
 
-    impl Sink<u32> for Taken {
+    impl CompletionSink<u32> for Taken {
         fn complete(&self, completion: Completion<u32>) {
             self.0.lock().push((completion.token, completion.result));
         }
@@ -347,8 +383,8 @@ mod tests {
     fn who_watches_knows_of_the_answer_before_it_is_there() {
         let (reply, mut answer) = slot();
         assert_eq!(poll(&mut answer), Poll::Pending);
-        let open = answer.open();
-        assert!(open.is_open() && Arc::ptr_eq(&open, &answer.open()));
+        let open = UnwatchedAnswer(&mut answer).watch();
+        assert!(open.is_open() && Arc::ptr_eq(&open, &UnwatchedAnswer(&mut answer).watch()));
         assert_eq!(poll(&mut answer), Poll::Pending);
         reply.send(7);
         assert!(!open.is_open());

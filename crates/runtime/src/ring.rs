@@ -1,16 +1,17 @@
-//! Rings of asks: an actor that waits, inside a hook, for an answer that cannot come.
+//! Detection of ask rings: an actor waits, inside a hook, for an answer that cannot come.
 //!
-//! While a hook waits for an answer, its actor begins no other message. So an ask from inside a
-//! hook is a *wait*, kept from when it is noted until it is done or dropped. Actor A waits
+//! While a hook waits for an answer, its actor begins no other message. An ask from inside a hook
+//! is therefore a *wait*, which is recorded until the ask completes or is dropped. Actor A waits
 //! for itself if a chain of waits leads from A back to A in which each actor *owes* the answer to
-//! the one before: the request is the one that it is at, or it has not begun it. A request whose
-//! message was handled before is not owed: its reply may be anywhere.
+//! the one before: it is handling the request at the moment, or has not begun it. A request whose
+//! message has already been handled is not owed, because its reply may be held anywhere.
 //!
-//! Asks from outside of hooks (tasks, pipes, other programs) hold no actor and are not kept. All
-//! waits of a system are judged under one lock, so of the asks that make a ring exactly one fails,
-//! the one that is noted last, and the others go on. That need not be the ask that was made last:
-//! on a runtime with several threads an ask is noted once it has waited for a look of the monitor,
-//! about a millisecond. A ring through two systems is found by its deadline only.
+//! Asks from outside of hooks (tasks, pipes, other programs) hold no actor and are not recorded.
+//! All waits of a system are checked under one lock, so of the asks that form a ring exactly one
+//! fails, the one that is recorded last, and the others go on. That need not be the ask that was
+//! made last: on a multi-threaded runtime an ask is recorded only if it is still waiting when the
+//! monitor looks, after about a millisecond. A ring through two systems is not detected; its asks
+//! end at their deadlines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,55 +22,56 @@ use rustc_hash::FxHashMap;
 use crate::address::AskError;
 use crate::cell::{ActorId, Node};
 use crate::path::Path;
-use crate::planted::{Bug, planted};
-use crate::reply::Open;
+use crate::reply::AnswerPending;
 use crate::schedule::strand::Current;
-use crate::system::Shared;
+use crate::seeded_bug::{Bug, seeded};
+use crate::system::SystemState;
 
 thread_local! {
-    /// The actor inside whose hook this thread is.
+    /// The actor whose hook is running on this thread.
     static INSIDE: Current<Node> = const { Current::none() };
 }
 
-/// Does a part of a hook's work.
+/// Runs a part of a hook.
 #[inline(always)]
 pub(crate) fn inside<R>(node: &Node, work: impl FnOnce() -> R) -> R {
     Current::enter(&INSIDE, node, work)
 }
 
-/// The path of the actor inside whose hook this thread is.
+/// Returns the path of the actor whose hook is running on this thread.
 pub(crate) fn path() -> Option<Path> {
     Current::with(&INSIDE, |node| node.map(Node::path))
 }
 
 /// The waits of all actors of a system.
 #[derive(Default)]
-pub(crate) struct Waits(Mutex<FxHashMap<ActorId, Vec<Wait>>>);
+pub(crate) struct WaitGraph(Mutex<FxHashMap<ActorId, Vec<Wait>>>);
 
 struct Wait {
     on: ActorId,
     /// The number of the request in the mailbox of `on`.
     number: u64,
-    /// What the actor that waits had begun when the wait began.
-    floor: u64,
-    answer: Arc<Open>,
+    /// The `first_unanswered` of the waiting actor when the wait began: the number of the first
+    /// request that it owes.
+    first_unanswered: u64,
+    answer: Arc<AnswerPending>,
 }
 
-impl fmt::Debug for Waits {
+impl fmt::Debug for WaitGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waits")
+        f.debug_struct("WaitGraph")
             .field("actors", &self.0.lock().len())
             .finish_non_exhaustive()
     }
 }
 
-/// An ask that may be a wait; it is none any more when dropped.
+/// An ask that may be recorded as a wait. Dropping it removes the wait.
 pub(crate) struct Asking<'a> {
     on: &'a Node,
-    state: State,
+    state: AskState,
 }
 
-enum State {
+enum AskState {
     Free,
     Waiting { from: ActorId, number: u64 },
 }
@@ -78,16 +80,16 @@ impl<'a> Asking<'a> {
     pub(crate) const fn new(on: &'a Node) -> Self {
         Self {
             on,
-            state: State::Free,
+            state: AskState::Free,
         }
     }
 
-    /// Takes note that the ask is pending; an error if its answer waits for the asker.
+    /// Records that the ask is pending. Returns an error if the ask is part of a ring.
     #[inline]
     pub(crate) fn pending(
         &mut self,
         number: u64,
-        answer: impl FnOnce() -> Arc<Open>,
+        answer: impl FnOnce() -> Arc<AnswerPending>,
     ) -> Result<(), AskError> {
         let shared = &self.on.shared;
         let from = Current::with(&INSIDE, |node| {
@@ -95,9 +97,9 @@ impl<'a> Asking<'a> {
             node.map(|node| node.id)
         });
         match (&self.state, from) {
-            (State::Free, None) => Ok(()),
+            (AskState::Free, None) => Ok(()),
             (
-                State::Waiting {
+                AskState::Waiting {
                     from,
                     number: before,
                 },
@@ -112,25 +114,27 @@ impl<'a> Asking<'a> {
         &mut self,
         from: Option<ActorId>,
         number: u64,
-        answer: impl FnOnce() -> Arc<Open>,
+        answer: impl FnOnce() -> Arc<AnswerPending>,
     ) -> Result<(), AskError> {
         self.forget();
         let shared = &self.on.shared;
-        let Some((from, floor)) = from.and_then(|id| Some((id, floor(shared, id)?))) else {
+        let Some((from, first_unanswered)) =
+            from.and_then(|id| Some((id, first_unanswered(shared, id)?)))
+        else {
             return Ok(());
         };
         let answer = answer();
         let wait = Wait {
             on: self.on.id,
             number,
-            floor,
+            first_unanswered,
             answer,
         };
         let mut waits = shared.waits.0.lock();
         waits.entry(from).or_default().push(wait);
-        let ring = ring(&waits, shared, from).filter(|_| !planted(Bug::RingUnnoticed));
+        let ring = ring(&waits, shared, from).filter(|_| !seeded(Bug::RingUnnoticed));
         drop(waits);
-        self.state = State::Waiting { from, number };
+        self.state = AskState::Waiting { from, number };
         match ring {
             None => Ok(()),
             Some(ring) => {
@@ -144,7 +148,7 @@ impl<'a> Asking<'a> {
     }
 
     fn forget(&mut self) {
-        let State::Waiting { from, number } = std::mem::replace(&mut self.state, State::Free)
+        let AskState::Waiting { from, number } = std::mem::replace(&mut self.state, AskState::Free)
         else {
             return;
         };
@@ -171,34 +175,37 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// A ring, as text.
+/// Formats a ring.
 pub(crate) fn show(path: &[Path]) -> String {
     let names: Vec<&str> = path.iter().map(Path::as_str).collect();
     names.join(" -> ")
 }
 
-/// The number of the first request that an actor owes, if it is inside a hook.
-fn floor(shared: &Shared, id: ActorId) -> Option<u64> {
-    shared.get(id)?.floor()
+/// Returns the number of the first request that an actor owes, if the actor is inside a hook.
+fn first_unanswered(shared: &SystemState, id: ActorId) -> Option<u64> {
+    shared.get(id)?.first_unanswered()
 }
 
-/// The actors from `start` back to `start`, if a chain of waits leads there.
+/// Returns the actors from `start` back to `start`, if a chain of waits leads there.
 fn ring(
     waits: &FxHashMap<ActorId, Vec<Wait>>,
-    shared: &Shared,
+    shared: &SystemState,
     start: ActorId,
 ) -> Option<Vec<ActorId>> {
     let mut seen = vec![start];
-    // Each with the way to it: the place in `seen` from where it was reached.
+    // For each actor in `seen`, the index in `seen` of the actor from which it was reached.
     let mut from = vec![0];
     let mut at = 0;
     while at < seen.len() {
         let actor = seen[at];
-        let floor_here = floor(shared, actor);
+        let floor_here = first_unanswered(shared, actor);
         for wait in waits.get(&actor).into_iter().flatten() {
-            // A wait of a hook that has ended, or with an answer, is one no more.
-            let waits = Some(wait.floor) == floor_here && wait.answer.is_open();
-            let owed = || floor(shared, wait.on).is_some_and(|floor| wait.number >= floor);
+            // A wait is obsolete if its hook has ended or its answer has arrived.
+            let waits = Some(wait.first_unanswered) == floor_here && wait.answer.is_open();
+            let owed = || {
+                first_unanswered(shared, wait.on)
+                    .is_some_and(|first_unanswered| wait.number >= first_unanswered)
+            };
             if !waits || !owed() {
                 continue;
             }

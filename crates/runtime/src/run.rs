@@ -11,19 +11,21 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 use crate::actor::Actor;
-use crate::cell::{self, AnyCell, Cell, Kind, Node, Owner, Phase};
+use crate::cell::{self, ActorKind, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::{BoxError, Exit, discard_one, panic_text};
-use crate::mailbox::{Idle, Lanes, Look, Next, System};
+use crate::injection::{Hook, Injection, any_planned, planned};
+use crate::mailbox::{LookResult, MailboxState, PlacedRunnable, Received, System};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::Path;
-use crate::planted::{Bug, planted};
 use crate::ring;
-use crate::schedule::strand::{self, Held, Host, Life, Mark, Ready, Step, Strand, Whole};
-use crate::strike::{Hook, Strike, strike, strikes};
-use crate::supervision::{Answer, Overseer};
+use crate::schedule::strand::{
+    self, ActorMark, Behavior, Host, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard,
+};
+use crate::seeded_bug::{Bug, seeded};
+use crate::supervision::{ExitOutcome, Overseer};
 use crate::trace;
 use stop::{ask_to_stop, end_children};
 pub(crate) use stop::{down_child, end_child, end_top};
@@ -35,17 +37,17 @@ pub(crate) fn launch<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
     }
 }
 
-/// Starts an incarnation that its spawner is likely to wait for: its first turn comes near the
+/// Starts an incarnation that its spawner is likely to wait for: its first turn runs near the
 /// caller.
-pub(crate) fn launch_near<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
+pub(crate) fn launch_local<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) {
     if let Some((ready, place)) = prepare::<A>(cell, args) {
-        cell.node.shared.scheduler.push_near(ready, place);
+        cell.node.shared.scheduler.push_local(ready, place);
     }
 }
 
-/// Makes an incarnation ready to run; whoever has it queues it.
-pub(crate) fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<Idle> {
-    let restarts = cell.node.rise()?;
+/// Prepares an incarnation to run; the caller queues it.
+pub(crate) fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Option<PlacedRunnable> {
+    let restarts = cell.node.begin_incarnation()?;
     cell.node.open_span();
     let scheduler = &cell.node.shared.scheduler;
     let place = if A::BLOCKING {
@@ -58,9 +60,9 @@ pub(crate) fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Opti
     let ready = strand::start(
         cell,
         place,
-        Lanes::begin,
+        MailboxState::begin_incarnation,
         |incarnation, cell| Incarnation::<A> {
-            stage: Stage::Fresh(args),
+            stage: Stage::Args(args),
             cx: Context::new(cell, incarnation),
         },
     )?;
@@ -68,13 +70,13 @@ pub(crate) fn prepare<A: Actor>(cell: &Arc<Cell<A::Msg>>, args: A::Args) -> Opti
 }
 
 impl<M: Send + 'static> Host for Cell<M> {
-    type Data = Lanes<M>;
+    type Data = MailboxState<M>;
 
-    fn strand(&self) -> &Strand<Lanes<M>> {
+    fn strand(&self) -> &Strand<MailboxState<M>> {
         self.mailbox.strand()
     }
 
-    fn queue(&self, ready: Ready, place: u32) {
+    fn queue(&self, ready: Runnable, place: u32) {
         self.node.shared.scheduler.push(ready, place);
     }
 
@@ -98,58 +100,58 @@ impl<M: Send + 'static> Host for Cell<M> {
         self.node.path()
     }
 
-    fn mark(&self) -> Mark {
-        Mark {
+    fn mark(&self) -> ActorMark {
+        ActorMark {
             system: Arc::as_ptr(&self.node.shared).addr(),
             actor: self.node.id.to_bits(),
         }
     }
 
-    fn ended(&self, lanes: Held<'_, Lanes<M>>) -> Option<u64> {
+    fn ended(&self, lanes: StrandGuard<'_, MailboxState<M>>) -> Option<u64> {
         let last = !matches!(self.node.owner, Owner::Supervisor { .. });
-        self.mailbox.ended(lanes, last)
+        self.mailbox.end_incarnation(lanes, last)
     }
 
     fn over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32) {
         let any: Arc<dyn AnyCell> = self;
         match exit {
-            Some(exit) => settle(&any, exit, lost),
-            // Its tokio runtime is going down.
+            Some(exit) => report_exit(&any, exit, lost),
+            // Its tokio runtime is shutting down.
             None => cell::finish(&any, &Exit::Killed, lost),
         }
         any.node().shared.scheduler.release(place);
     }
 }
 
-/// What is the same for all actors of this type.
-pub(crate) fn kind<A: Actor>() -> Kind {
-    Kind {
+/// Returns the properties that all actors of this type share.
+pub(crate) fn kind<A: Actor>() -> ActorKind {
+    ActorKind {
         name: std::any::type_name::<A>(),
-        apart: strand::apart::<Incarnation<A>>(),
+        heap_bytes: strand::heap_bytes::<Incarnation<A>>(),
     }
 }
 
-/// What an incarnation keeps between two turns.
+/// The state that an incarnation keeps between two turns.
 struct Incarnation<A: Actor> {
     stage: Stage<A>,
     cx: Context<A>,
 }
 
 enum Stage<A: Actor> {
-    Fresh(A::Args),
-    Grown(A),
+    Args(A::Args),
+    Actor(A),
     Gone,
 }
 
-/// What an incarnation does besides handling messages.
+/// Work of an incarnation besides plain message handling.
 enum Errand<A: Actor> {
-    /// Tells the actor its news.
+    /// Passes a signal to the actor.
     Hear(Signal),
-    /// Handles a message while somebody traces the actor, or a test lets it fail.
-    Watched(A::Msg, Strike),
+    /// Handles a message while the actor is traced, or while a test injects a fault.
+    Watched(A::Msg, Injection),
 }
 
-impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
+impl<A: Actor> Behavior<Cell<A::Msg>> for Incarnation<A> {
     type Message = A::Msg;
     type Errand = Errand<A>;
     type Failure = A::Error;
@@ -163,32 +165,35 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     fn next(
         &mut self,
         cell: &Cell<A::Msg>,
-        lanes: Option<Held<'_, Lanes<A::Msg>>>,
+        lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
         task: &task::Context<'_>,
-        message: &mut Option<Whole<A::Msg>>,
+        message: &mut Option<OpaqueMessage<A::Msg>>,
         exit: &mut Option<Exit>,
-    ) -> Step<Errand<A>> {
-        // The last one was.
+    ) -> NextStep<Errand<A>> {
+        // The last message has been handled.
         self.cx.handling = false;
         let mut more = lanes;
         if !self.is_special(cell) {
             match self.stage {
-                // What the last incarnation left.
-                Stage::Grown(_) if more.is_none() && self.cx.is_ready() => return Step::Message,
-                Stage::Grown(_) => match self.cx.look(more, message) {
-                    Look::Message => {
+                // Messages that the last incarnation took out and left.
+                Stage::Actor(_) if more.is_none() && self.cx.is_ready() => {
+                    return NextStep::Message;
+                }
+                Stage::Actor(_) => match self.cx.look(more, message) {
+                    LookResult::Message => {
                         self.cx.handling = true;
-                        return Step::Message;
+                        return NextStep::Message;
                     }
-                    Look::Rest => return Step::Rest,
-                    Look::More(lanes) => more = lanes,
+                    LookResult::Idle => return NextStep::Idle,
+                    LookResult::More(lanes) => more = lanes,
                 },
-                Stage::Fresh(_) => return Step::Grow,
+                Stage::Args(_) => return NextStep::Start,
                 Stage::Gone => {}
             }
         }
         let step = self.decide(cell, more, task, message, exit);
-        self.cx.handling = message.is_some() || matches!(step, Step::Errand(Errand::Watched(..)));
+        self.cx.handling =
+            message.is_some() || matches!(step, NextStep::Errand(Errand::Watched(..)));
         step
     }
 
@@ -196,9 +201,9 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     fn handle<'a>(
         &'a mut self,
         _: &'a Cell<A::Msg>,
-        message: &mut Option<Whole<A::Msg>>,
+        message: &mut Option<OpaqueMessage<A::Msg>>,
     ) -> Option<impl Future<Output = Result<(), A::Error>> + Send + use<'a, A>> {
-        let Stage::Grown(actor) = &mut self.stage else {
+        let Stage::Actor(actor) = &mut self.stage else {
             return None;
         };
         let message = match message.take() {
@@ -215,13 +220,13 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
         Exit::failed(error)
     }
 
-    async fn grow(&mut self, _: &Cell<A::Msg>) -> Result<(), Exit> {
+    async fn start(&mut self, _: &Cell<A::Msg>) -> Result<(), Exit> {
         let Self { stage, cx } = self;
-        if let Stage::Fresh(args) = mem::replace(stage, Stage::Gone) {
-            *stage = Stage::Grown(grow(args, cx).await?);
-            // One that chose not to run goes from its start to its end, and so nobody takes it for
-            // one that ran.
-            if cx.left().is_none() {
+        if let Stage::Args(args) = mem::replace(stage, Stage::Gone) {
+            *stage = Stage::Actor(build(args, cx).await?);
+            // An actor that chose not to run goes from its start straight to its end, so that
+            // nothing takes it for one that ran.
+            if cx.requested_exit().is_none() {
                 cx.node().enter(Phase::Running);
             }
         }
@@ -231,11 +236,11 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
     async fn run(&mut self, _: &Cell<A::Msg>, errand: Errand<A>) -> Result<(), Exit> {
         let Self { stage, cx } = self;
         match (errand, stage) {
-            (Errand::Hear(signal), Stage::Grown(actor)) => {
+            (Errand::Hear(signal), Stage::Actor(actor)) => {
                 hear(actor, signal, cx).await.map_err(Exit::failed)
             }
-            (Errand::Watched(message, strike), Stage::Grown(actor)) => {
-                strike.suffer(cx.node()).await.map_err(Exit::failed)?;
+            (Errand::Watched(message, injection), Stage::Actor(actor)) => {
+                injection.carry_out(cx.node()).await.map_err(Exit::failed)?;
                 let traced = match cx.node().is_traced() {
                     true => trace::begin::<A>(cx.cell_ref(), &message),
                     false => None,
@@ -246,20 +251,20 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
                 }
                 result.map_err(Exit::failed)
             }
-            (_, Stage::Fresh(_) | Stage::Gone) => Err(Exit::Killed),
+            (_, Stage::Args(_) | Stage::Gone) => Err(Exit::Killed),
         }
     }
 
     fn begin_end(&mut self, cell: &Cell<A::Msg>, exit: &Exit) -> bool {
         let (cx, node) = (&self.cx, &cell.node);
-        cx.explain(exit);
-        // One that never ran is starting until it is down: whoever waits for its start would take
-        // it for one that ran.
+        cx.set_exit_reason(exit);
+        // An actor that never ran stays in its start until it is down: a task that waits for its
+        // start would otherwise take it for one that ran.
         if node.phase() == Phase::Running {
             node.enter(Phase::Stopping);
         }
         let count = if cx.handling { cx.at_stake() } else { 0 };
-        if count > 0 && !planted(Bug::DeadLetterUnreported) {
+        if count > 0 && !seeded(Bug::DeadLetterUnreported) {
             let shared = &node.shared;
             shared
                 .events
@@ -269,27 +274,27 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
                     exit: exit.clone(),
                 });
         }
-        !node.children.shut_if_none() || cx.has_tasks()
+        !node.children.close_if_empty() || cx.has_tasks()
     }
 
     async fn end(&mut self, cell: &Cell<A::Msg>, exit: Exit) -> Result<(), Exit> {
         end_children(&cell.node).await;
         self.cx.end_tasks().await;
-        self.last(cell, exit).await
+        self.end_now(cell, exit).await
     }
 
-    async fn last(&mut self, cell: &Cell<A::Msg>, mut exit: Exit) -> Result<(), Exit> {
+    async fn end_now(&mut self, cell: &Cell<A::Msg>, mut exit: Exit) -> Result<(), Exit> {
         let (Self { stage, cx }, node) = (self, &cell.node);
-        if matches!(stage, Stage::Grown(_)) && !is_shown::<A>(node, &exit).await {
+        if matches!(stage, Stage::Actor(_)) && !is_shown::<A>(node, &exit).await {
             discard_one(mem::replace(stage, Stage::Gone));
         }
-        if let Stage::Grown(value) = mem::replace(stage, Stage::Gone) {
+        if let Stage::Actor(value) = mem::replace(stage, Stage::Gone) {
             {
-                // Made where it is worked on: the value is copied once.
+                // Built where it is polled: the value is copied once.
                 let hook = pin!(Some(value.post_stop(&exit, cx)));
                 is_whole(node, &guard(node, hook).await);
             }
-            // It may have started some.
+            // The hook may have started tasks.
             if cx.has_tasks() {
                 Box::pin(cx.end_tasks()).await;
             }
@@ -306,26 +311,26 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
 
     fn renew(&mut self, cell: &Cell<A::Msg>, exit: &mut Option<Exit>, may: bool) -> bool {
         let known = exit.as_ref().filter(|_| may);
-        // Those who count and log are foreign code.
+        // Subscribers that count and log are foreign code.
         let will = known.map(|exit| catch_unwind(AssertUnwindSafe(|| self.inherit(cell, exit))));
         let Some(Ok(Some((args, overseer)))) = will else {
             self.cx.give_back();
             return false;
         };
-        self.stage = Stage::Fresh(args);
+        self.stage = Stage::Args(args);
         let node = &cell.node;
-        // What it is told from here on is meant for the next one.
+        // An order from here on is meant for the next incarnation.
         let stopped = self.cx.renew();
-        let unwanted = stopped && !overseer.keeps(node) && !planted(Bug::StopLostInRestart);
-        let links = node.succeed(exit.take().unwrap_or(Exit::Killed), overseer);
+        let unwanted = stopped && !overseer.is_wanted(node) && !seeded(Bug::StopLostInRestart);
+        let links = node.restart_in_place(exit.take().unwrap_or(Exit::Killed), overseer);
         if !links.is_empty() {
             let exit = node.last_exit().unwrap_or(Exit::Killed);
-            cell::part(node, links, &exit);
+            cell::notify_links(node, links, &exit);
         }
-        // It may have been asked to stop just before it was there again: with all its siblings, or
-        // alone, for good.
+        // The actor may have been asked to stop just before it existed again: with all its
+        // siblings, or alone, for good.
         if let Owner::Supervisor { cell: parent, .. } = &node.owner
-            && (unwanted || parent.node().children.is_shut())
+            && (unwanted || parent.node().children.is_closed())
         {
             ask_to_stop(cell, parent.node().is_killed());
         }
@@ -334,8 +339,8 @@ impl<A: Actor> Life<Cell<A::Msg>> for Incarnation<A> {
 }
 
 impl<A: Actor> Incarnation<A> {
-    /// What another incarnation that follows at once is made from, and who said so; none if there
-    /// is none.
+    /// Returns the arguments for another incarnation that follows at once, and the overseer that
+    /// decided so; `None` if no incarnation follows at once.
     fn inherit(&self, cell: &Cell<A::Msg>, exit: &Exit) -> Option<(A::Args, Arc<dyn Overseer>)> {
         let node = &cell.node;
         let Owner::Supervisor { cell: parent, .. } = &node.owner else {
@@ -353,115 +358,122 @@ impl<A: Actor> Incarnation<A> {
             args.is_some()
         };
         let overseer = node.overseen_by(parent.node())?;
-        let again = overseer.succeeds(parent.node(), node, exit, &mut take);
+        let again = overseer.restarts_in_place(parent.node(), node, exit, &mut take);
         args.filter(|_| again).map(|args| (args, overseer))
     }
 
-    /// Whether something else than its mailbox says what is to be done.
+    /// Returns `true` if something other than the mailbox determines what to do.
     #[inline(always)]
     fn is_special(&self, cell: &Cell<A::Msg>) -> bool {
-        self.cx.is_special() || cell.node.is_marked() || strikes(&cell.node)
+        self.cx.is_special() || cell.node.has_flag() || any_planned(&cell.node)
     }
 
-    /// Decides what is to be done, whatever may be.
+    /// Decides what to do next, with everything taken into account.
     #[cold]
     fn decide(
         &mut self,
         cell: &Cell<A::Msg>,
-        mut lanes: Option<Held<'_, Lanes<A::Msg>>>,
+        mut lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
         task: &task::Context<'_>,
-        to: &mut Option<Whole<A::Msg>>,
+        to: &mut Option<OpaqueMessage<A::Msg>>,
         exit: &mut Option<Exit>,
-    ) -> Step<Errand<A>> {
+    ) -> NextStep<Errand<A>> {
         let mut end = |why| {
             *exit = Some(why);
-            Step::End
+            NextStep::End
         };
         if cell.node.is_killed() {
             return end(Exit::Killed);
         }
         match self.stage {
-            Stage::Grown(_) => {}
-            Stage::Fresh(_) => return Step::Grow,
+            Stage::Actor(_) => {}
+            Stage::Args(_) => return NextStep::Start,
             Stage::Gone => return end(Exit::Killed),
         }
         loop {
-            if let Some(why) = self.cx.left() {
+            if let Some(why) = self.cx.requested_exit() {
                 return end(why);
             }
             if lanes.as_mut().is_some_and(|lanes| lanes.take_stop()) {
                 return end(Exit::Shutdown);
             }
             let message = match self.cx.poll_next(lanes.take(), task) {
-                Poll::Pending => return Step::Rest,
-                Poll::Ready(Next::Message(message) | Next::Piped(_, message)) => message,
-                Poll::Ready(Next::Expired(_)) => continue,
-                Poll::Ready(Next::Stop) => return end(Exit::Shutdown),
-                Poll::Ready(Next::System(news)) => match *news {
+                Poll::Pending => return NextStep::Idle,
+                Poll::Ready(Received::Message(message) | Received::Piped(_, message)) => message,
+                Poll::Ready(Received::Expired(_)) => continue,
+                Poll::Ready(Received::Stop) => return end(Exit::Shutdown),
+                Poll::Ready(Received::System(news)) => match *news {
                     System::Stop(why) => return end(why),
-                    // Past the panic hook: an ordered panic is no news.
+                    // Bypasses the panic hook: an ordered panic is no news.
                     System::Panic(message) => resume_unwind(Box::new(String::from(&*message))),
                     news => match self.cx.signal(news) {
-                        Some(signal) => return Step::Errand(Errand::Hear(signal)),
+                        Some(signal) => return NextStep::Errand(Errand::Hear(signal)),
                         None => continue,
                     },
                 },
             };
-            let strike = strike(&cell.node, Hook::Handle);
-            if cell.node.is_traced() || strike.is_due() {
-                return Step::Errand(Errand::Watched(message, strike));
+            let injection = planned(&cell.node, Hook::Handle);
+            if cell.node.is_traced() || injection.is_due() {
+                return NextStep::Errand(Errand::Watched(message, injection));
             }
-            *to = Some(Whole::new(message));
-            return Step::Message;
+            *to = Some(OpaqueMessage::new(message));
+            return NextStep::Message;
         }
     }
 }
 
-/// Makes the value.
-async fn grow<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
-    let struck = strike(cx.node(), Hook::PreStart).suffer(cx.node()).await;
-    struck.map_err(Exit::failed)?;
+/// Builds the value of the actor.
+async fn build<A: Actor>(args: A::Args, cx: &mut Context<A>) -> Result<A, Exit> {
+    let injected = planned(cx.node(), Hook::PreStart)
+        .carry_out(cx.node())
+        .await;
+    injected.map_err(Exit::failed)?;
     match A::pre_start(args, cx).await {
         Ok(actor) => {
-            if matches!(cx.left(), Some(Exit::Normal)) && !planted(Bug::IgnoredStartIsAnEnd) {
-                cx.leave(&Exit::Ignored);
+            if matches!(cx.requested_exit(), Some(Exit::Normal))
+                && !seeded(Bug::IgnoredStartIsAnEnd)
+            {
+                cx.request_exit(&Exit::Ignored);
             }
             Ok(actor)
         }
-        // A supervisor that was stopped before all children had started did not fail.
-        Err(_) if matches!(cx.left(), Some(Exit::Shutdown)) => Err(Exit::Shutdown),
+        // A supervisor that was stopped before all its children had started did not fail.
+        Err(_) if matches!(cx.requested_exit(), Some(Exit::Shutdown)) => Err(Exit::Shutdown),
         Err(error) => Err(Exit::failed(error)),
     }
 }
 
-/// Tells the actor its news.
+/// Passes a signal to the actor.
 async fn hear<A: Actor>(
     actor: &mut A,
     signal: Signal,
     cx: &mut Context<A>,
 ) -> Result<(), BoxError> {
-    strike(cx.node(), Hook::Signal).suffer(cx.node()).await?;
+    planned(cx.node(), Hook::Signal)
+        .carry_out(cx.node())
+        .await?;
     if cx.node().is_traced() {
         trace::signal(cx.node(), &signal);
     }
     actor.signal(signal, cx).await.map_err(Into::into)
 }
 
-/// Whether `post_stop` gets the value: not after a kill, and after a panic if the actor says so.
+/// Returns `true` if `post_stop` gets the value: not after a kill, and after a panic only if the
+/// actor allows it.
 async fn is_shown<A: Actor>(node: &Node, exit: &Exit) -> bool {
     let lost = matches!(exit, Exit::Panicked(_)) && !A::SURVIVES_PANIC;
     if lost || node.is_killed() {
         return false;
     }
-    let strike = strike(node, Hook::PostStop);
-    if !strike.is_due() {
+    let injection = planned(node, Hook::PostStop);
+    if !injection.is_due() {
         return true;
     }
-    let struck = pin!(Some(strike.suffer(node)));
-    is_whole(node, &guard(node, struck).await)
+    let injected = pin!(Some(injection.carry_out(node)));
+    is_whole(node, &guard(node, injected).await)
 }
 
-/// Whether the last hook came to its end. A panic is logged.
+/// Returns `true` if the last hook completed. A panic is logged.
 fn is_whole<T>(node: &Node, done: &Result<T, Exit>) -> bool {
     if let Err(Exit::Panicked(message)) = done {
         tracing::error!(path = %node.path(), panic = %message, "panic in post_stop");
@@ -471,7 +483,7 @@ fn is_whole<T>(node: &Node, done: &Result<T, Exit>) -> bool {
 
 /// Drives the last hook: a panic becomes an exit, and a kill ends it at its next await.
 ///
-/// The future stays where its owner pinned it, or there would be room for it twice.
+/// The future stays where its owner pinned it; otherwise there would be room for it twice.
 async fn guard<F: Future>(node: &Node, mut slot: Pin<&mut Option<F>>) -> Result<F::Output, Exit> {
     let result = poll_fn(|cx| {
         if node.is_killed() {
@@ -496,8 +508,9 @@ async fn guard<F: Future>(node: &Node, mut slot: Pin<&mut Option<F>>) -> Result<
     result
 }
 
-/// Tells the owner of the end of an incarnation, or ends the actor if the owner has no say.
-pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
+/// Tells the owner about the end of an incarnation, or ends the actor for good if the owner has no
+/// say.
+pub(crate) fn report_exit(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
     let node = cell.node();
     let ended = || Signal::ChildEnded {
         actor: node.id,
@@ -505,7 +518,7 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
         exit: exit.clone(),
     };
     match &node.owner {
-        Owner::System | Owner::Keeper { .. } => cell::finish(cell, exit, lost),
+        Owner::System | Owner::Dynamic { .. } => cell::finish(cell, exit, lost),
         Owner::Parent {
             cell: parent,
             incarnation,
@@ -517,24 +530,25 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
             cell: parent,
             incarnation,
         } => {
-            cell::part(node, node.fall(exit), exit);
+            cell::notify_links(node, node.record_exit(exit), exit);
             node.enter(Phase::Down);
             let overseer = parent.node().overseer();
             let answer = overseer.map(|one| one.child_down(parent.node(), cell, exit));
             match answer {
-                Some(Answer::Again((ready, place))) => {
-                    // On a turn of its own: one that fails again and again must not hold its
+                Some(ExitOutcome::Restart((ready, place))) => {
+                    // In a turn of its own: an actor that fails again and again must not occupy its
                     // worker.
                     node.shared.scheduler.push(ready, place);
-                    // It may have been asked to stop just before it was there again.
-                    if parent.node().children.is_shut() {
+                    // The actor may have been asked to stop just before it existed again.
+                    if parent.node().children.is_closed() {
                         ask_to_stop(&**cell, parent.node().is_killed());
                     }
                 }
-                Some(Answer::Done) => {}
-                Some(Answer::Tell) | None => {
-                    // One that ends its children starts none again: nobody is to wait for it.
-                    let over = parent.node().children.is_shut();
+                Some(ExitOutcome::Handled) => {}
+                Some(ExitOutcome::NotifySupervisor) | None => {
+                    // A supervisor that is ending its children restarts none, so nothing must wait
+                    // for a restart.
+                    let over = parent.node().children.is_closed();
                     if over || !parent.system(System::Signal(ended()), Some(*incarnation)) {
                         cell::finish(cell, exit, None);
                     }
@@ -544,7 +558,7 @@ pub(crate) fn settle(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
     }
 }
 
-/// Runs a future; a panic comes back as its message.
+/// Runs a future; returns the message of a panic.
 pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Arc<str>> {
     let mut future = pin!(future);
     poll_fn(

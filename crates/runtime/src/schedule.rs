@@ -1,14 +1,14 @@
-//! How actors are run: the only door to an executor.
+//! Scheduling of actors: the only interface to an executor.
 //!
 //! An actor is a [strand](strand), not a task. On tokio, dispatchers run strands ([`pool`]); under
-//! the test kit a run queue does whose order follows from a seed (`seeded`). Futures beside actors
-//! are tokio's own tasks, or entries in that same queue.
+//! the test kit, a run queue whose order follows from a seed runs them (`seeded`). Futures beside
+//! actors are tokio tasks, or entries in the same run queue.
 
-mod eager;
+pub(crate) mod beat;
 pub(crate) mod pool;
-pub(crate) mod pulse;
 #[cfg(feature = "testing")]
 pub(crate) mod seeded;
+mod spin;
 pub(crate) mod strand;
 pub(crate) mod wake;
 
@@ -23,13 +23,13 @@ use tokio::time::Instant;
 
 use crate::clock;
 use crate::path::Path;
-use crate::reply::Answer;
-use pool::{Pool, Residents};
+use crate::reply::PendingReply;
+use pool::{Pool, PoolOwner};
 #[cfg(feature = "testing")]
 use seeded::{RunQueue, Task};
-use strand::Ready;
+use strand::Runnable;
 
-/// Runs actors, and futures beside them.
+/// The scheduler of a system: runs actors, and futures beside them.
 #[derive(Debug, Clone)]
 pub(crate) enum Scheduler {
     Pool(Arc<Pool>),
@@ -38,12 +38,12 @@ pub(crate) enum Scheduler {
 }
 
 impl Scheduler {
-    /// Runs actors on the tokio runtime that the caller is in.
+    /// Creates a scheduler on the tokio runtime of the caller; `None` outside of one.
     pub(crate) fn current() -> Option<Self> {
         Handle::try_current().ok().map(Pool::new).map(Self::Pool)
     }
 
-    /// The time, for all that runs here.
+    /// Returns the current time for everything that runs here.
     #[inline]
     pub(crate) fn now(&self) -> Instant {
         match self {
@@ -53,16 +53,16 @@ impl Scheduler {
         }
     }
 
-    /// Begins to run those who live here.
-    pub(crate) fn open(&self, residents: Weak<dyn Residents>) {
+    /// Begins to run the actors of a system.
+    pub(crate) fn open(&self, owner: Weak<dyn PoolOwner>) {
         match self {
-            Self::Pool(pool) => pool.open(residents),
+            Self::Pool(pool) => pool.open(owner),
             #[cfg(feature = "testing")]
-            Self::Seeded(queue) => queue.open(residents),
+            Self::Seeded(queue) => queue.open(owner),
         }
     }
 
-    /// Ends when nothing lives any more.
+    /// Lets the scheduler end once no incarnation is left.
     pub(crate) fn close(&self) {
         match self {
             Self::Pool(pool) => pool.close(),
@@ -71,7 +71,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes note of a new incarnation, and gives it a place.
+    /// Records a new incarnation, and assigns it a place.
     pub(crate) fn admit(&self) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit(),
@@ -80,8 +80,8 @@ impl Scheduler {
         }
     }
 
-    /// As `admit`, for an incarnation that follows one at this place. It stays there: another
-    /// worker would be woken, and would not know it.
+    /// Like `admit`, for an incarnation that follows another one at this place. It stays there:
+    /// another worker would have to be woken, and would have nothing of it in its caches.
     pub(crate) fn admit_again(&self, place: u32) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_again(place),
@@ -90,7 +90,7 @@ impl Scheduler {
         }
     }
 
-    /// As `admit`, for an incarnation that gets a thread of its own.
+    /// Like `admit`, for an incarnation that gets a thread of its own.
     pub(crate) fn admit_blocking(&self, path: impl FnOnce() -> Path) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_blocking(&path()),
@@ -99,10 +99,10 @@ impl Scheduler {
         }
     }
 
-    /// Lists a question that begins to wait, so that it is called if it waits for long; returns
-    /// whether it will be.
+    /// Lists an ask that begins to wait, so that its asker is called if it waits for long. Returns
+    /// `true` if the asker will be called.
     #[inline]
-    pub(crate) fn list<T>(&self, answer: &mut Answer<T>) -> bool {
+    pub(crate) fn list<T>(&self, answer: &mut PendingReply<T>) -> bool {
         match self {
             Self::Pool(pool) => pool.list(answer),
             #[cfg(feature = "testing")]
@@ -110,7 +110,7 @@ impl Scheduler {
         }
     }
 
-    /// Looks for the answer to a question that was just sent, where it is worth it.
+    /// Polls for the answer to an ask that was just sent, where that pays off.
     #[inline]
     pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
         match self {
@@ -120,7 +120,7 @@ impl Scheduler {
         }
     }
 
-    /// Returns `true` if turns are bounded in time. Under the test kit handlers take none.
+    /// Returns `true` if turns are bounded in time. Under the test kit, handlers take no time.
     pub(crate) const fn is_timed(&self) -> bool {
         match self {
             Self::Pool(_) => true,
@@ -129,8 +129,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns `true` if an actor whose restart follows at once may begin anew in the same turn.
-    /// Under the test kit that is drawn.
+    /// Returns `true` if an actor that is restarted at once may begin its next incarnation in the
+    /// same turn. Under the test kit, this is drawn from the seed.
     #[inline]
     pub(crate) fn may_renew(&self) -> bool {
         match self {
@@ -140,7 +140,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes note that an incarnation is over.
+    /// Records that an incarnation is over.
     pub(crate) fn release(&self, place: u32) {
         match self {
             Self::Pool(pool) => pool.release(place),
@@ -151,7 +151,7 @@ impl Scheduler {
 
     /// Queues an actor that has something to do.
     #[inline]
-    pub(crate) fn push(&self, ready: Ready, place: u32) {
+    pub(crate) fn push(&self, ready: Runnable, place: u32) {
         match self {
             Self::Pool(pool) => pool.push(ready, place),
             #[cfg(feature = "testing")]
@@ -160,15 +160,15 @@ impl Scheduler {
     }
 
     /// Queues an actor that has little to do, near the caller.
-    pub(crate) fn push_near(&self, ready: Ready, place: u32) {
+    pub(crate) fn push_local(&self, ready: Runnable, place: u32) {
         match self {
-            Self::Pool(pool) => pool.push_near(ready, place),
+            Self::Pool(pool) => pool.push_local(ready, place),
             #[cfg(feature = "testing")]
             Self::Seeded(queue) => queue.push(ready, place),
         }
     }
 
-    /// Whether nothing runs any more.
+    /// Returns `true` if nothing runs any more.
     pub(crate) fn is_down(&self) -> bool {
         match self {
             Self::Pool(pool) => pool.is_down(),
@@ -185,17 +185,17 @@ impl Scheduler {
     ) -> TaskHandle {
         match self {
             Self::Pool(pool) => {
-                // Only traces name tasks.
+                // Only traces show the path of a task.
                 drop(path);
-                TaskHandle(Inner::Tokio(pool.handle().spawn(future)))
+                TaskHandle(TaskInner::Tokio(pool.handle().spawn(future)))
             }
             #[cfg(feature = "testing")]
-            Self::Seeded(queue) => TaskHandle(Inner::Seeded(queue.spawn(path(), future))),
+            Self::Seeded(queue) => TaskHandle(TaskInner::Seeded(queue.spawn(path(), future))),
         }
     }
 }
 
-/// How a task ended.
+/// The way in which a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     Finished,
@@ -204,24 +204,24 @@ pub(crate) enum Ended {
     Panicked(Arc<str>),
 }
 
-/// A task; ready when it has ended, however it did. Dropping the handle does not end the task.
+/// A task, which is ready when it has ended in any way. Dropping the handle does not end the task.
 #[derive(Debug)]
-pub(crate) struct TaskHandle(Inner);
+pub(crate) struct TaskHandle(TaskInner);
 
 #[derive(Debug)]
-enum Inner {
+enum TaskInner {
     Tokio(JoinHandle<()>),
     #[cfg(feature = "testing")]
     Seeded(Arc<Task>),
 }
 
 impl TaskHandle {
-    /// Ends the task at its next turn: its future is dropped, not driven on.
+    /// Ends the task at its next turn: its future is dropped instead of polled.
     pub(crate) fn abort(&self) {
         match &self.0 {
-            Inner::Tokio(handle) => handle.abort(),
+            TaskInner::Tokio(handle) => handle.abort(),
             #[cfg(feature = "testing")]
-            Inner::Seeded(task) => task.abort(),
+            TaskInner::Seeded(task) => task.abort(),
         }
     }
 }
@@ -231,14 +231,14 @@ impl Future for TaskHandle {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
         match &mut self.0 {
-            Inner::Tokio(handle) => Pin::new(handle).poll(cx).map(|joined| match joined {
+            TaskInner::Tokio(handle) => Pin::new(handle).poll(cx).map(|joined| match joined {
                 Ok(()) => Ended::Finished,
                 Err(error) => error.try_into_panic().map_or(Ended::Aborted, |payload| {
                     Ended::Panicked(crate::exit::panic_text(payload.as_ref()))
                 }),
             }),
             #[cfg(feature = "testing")]
-            Inner::Seeded(task) => task.poll_ended(cx),
+            TaskInner::Seeded(task) => task.poll_ended(cx),
         }
     }
 }

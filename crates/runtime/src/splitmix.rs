@@ -1,6 +1,6 @@
-//! A small generator of numbers that look random and follow from a seed.
+//! A small pseudorandom number generator with a seed.
 
-/// Sebastiano Vigna's `SplitMix64`: one word of state, every seed is a good one.
+/// Sebastiano Vigna's `SplitMix64`: one word of state, and every seed is a good one.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitMix64(u64);
 
@@ -16,18 +16,18 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which must not be zero.
+    /// Returns a number below `bound`, which must not be zero.
     #[cfg(feature = "testing")]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the remainder is below a usize"
     )]
     pub(crate) const fn below(&mut self, bound: usize) -> usize {
-        // The bias of a remainder is too small for any queue here.
+        // The modulo bias is negligible for the small bounds used here.
         (self.next() % bound as u64) as usize
     }
 
-    /// A number from zero up to, but not including, one.
+    /// Returns a number from zero up to, but not including, one.
     pub(crate) fn fraction(&mut self) -> f64 {
         const STEPS: u64 = 1 << 53;
         (self.next() >> 11) as f64 / STEPS as f64
@@ -46,7 +46,6 @@ mod tests {
         assert_eq!(numbers.next(), 9_817_491_932_198_370_423);
     }
 
-    #[cfg(feature = "testing")]
     #[cfg(feature = "testing")]
     #[test]
     fn numbers_below_a_bound_reach_all_and_only_those() {

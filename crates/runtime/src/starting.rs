@@ -8,10 +8,10 @@ use crate::exit::Exit;
 use crate::system::StartError;
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Waits until the actor runs, over all restarts: until a `pre_start` has come to a value.
+    /// Waits until the actor runs, over all restarts: until a `pre_start` has returned a value.
     ///
-    /// Whoever starts an actor need not wait for it, as messages wait; this is for those who want
-    /// to know that it started, or why not.
+    /// The code that starts an actor need not wait for this, because messages wait. It is for code
+    /// that has to know that the actor started, or why it did not.
     ///
     /// ```
     /// use strowger::{Actor, ActorSystem, BoxError, Context, StartError};
@@ -47,8 +47,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// ```
     ///
     /// # Errors
-    /// [`StartError::Ignored`] when the actor chose not to run, [`StartError::Failed`] when it has
-    /// ended otherwise. An actor that its supervisor is going to start again has not ended.
+    /// [`StartError::Ignored`] if the actor chose not to run, [`StartError::Failed`] if it has
+    /// ended otherwise. An actor that its supervisor is going to restart has not ended.
     pub async fn started(&self) -> Result<(), StartError> {
         self.erase().started().await
     }

@@ -1,14 +1,15 @@
-//! Streams from one actor to many readers, with credit.
+//! Streams from one actor to many readers, with credit-based flow control.
 //!
 //! ```text
 //! Source ── items ──▶ Reader      a queue of at most the reader's window
 //!        ◀── credit ──            refilled at half of it
 //! ```
 //!
-//! A reader grants credit, a source sends no more than that. So a reader that stops reading stops
-//! its source, or misses items, or is disconnected, as the source's rule says; and memory is
-//! bounded by readers and windows, whatever they do. The books of both sides are pure values
-//! ([`Outlet`], [`Inlet`]); here they sit in one process, with a queue between them.
+//! A reader grants credit, and the source sends no more than that. A reader that stops reading
+//! therefore blocks its source, misses items, or is disconnected, as the source's [`Lag`] rule
+//! says. Memory is bounded by the number of readers and their windows in any case. The flow control
+//! of either side is a pure value ([`Outlet`], [`Inlet`]); here both are in one process, with a
+//! queue between them.
 
 mod flow;
 mod link;
@@ -23,17 +24,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::address::SendError;
-use crate::budget::charged;
+use crate::budget::charge_poll;
 use crate::cell::AnyCell;
 use crate::exit::{BoxError, Exit, discard};
 use crate::reply::Reply;
-use link::{Delivered, Hub, Link};
+use link::{Delivered, ReaderLink, ReaderSet};
 
 pub use flow::{FlowError, Inlet, Lag, Offer, Outlet};
 pub(crate) use owned::OwnedSources;
 pub use reader::{ReadError, Reader};
 
-/// How a source treats its readers.
+/// Settings of a source: how it treats its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceSpec {
     lag: Lag,
@@ -44,8 +45,8 @@ pub struct SourceSpec {
 }
 
 impl SourceSpec {
-    /// Waits for the slowest; windows of 64 items, and up to 4096 where readers ask for it; up to
-    /// 1024 readers; no replay.
+    /// The default settings: the source waits for the slowest reader; windows of 64 items, and up
+    /// to 4096 if readers ask for it; up to 1024 readers; no replay.
     pub const DEFAULT: Self = Self {
         lag: Lag::Wait,
         window: 64,
@@ -54,14 +55,14 @@ impl SourceSpec {
         replay: 0,
     };
 
-    /// Says what happens to a reader that is too slow.
+    /// Sets what happens to a reader that is too slow.
     #[must_use]
     pub const fn lag(mut self, lag: Lag) -> Self {
         self.lag = lag;
         self
     }
 
-    /// Sets how many items wait for a reader that asks for no other window; at least one.
+    /// Sets the window of readers that do not ask for another; at least one item.
     #[must_use]
     pub const fn window(mut self, items: u32) -> Self {
         self.window = if items == 0 { 1 } else { items };
@@ -71,7 +72,7 @@ impl SourceSpec {
         self
     }
 
-    /// Sets the largest window that a reader may ask for; at least one.
+    /// Sets the largest window that a reader may ask for; at least one item.
     #[must_use]
     pub const fn max_window(mut self, items: u32) -> Self {
         self.max_window = if items == 0 { 1 } else { items };
@@ -81,14 +82,14 @@ impl SourceSpec {
         self
     }
 
-    /// Sets how many readers there may be at once.
+    /// Sets the maximum number of readers at the same time.
     #[must_use]
     pub const fn readers(mut self, readers: usize) -> Self {
         self.readers = readers;
         self
     }
 
-    /// Gives each new reader the last so many items, as far as its first window holds them.
+    /// Replays the last `items` items to each new reader, as far as its initial window holds them.
     #[must_use]
     pub const fn replay(mut self, items: usize) -> Self {
         self.replay = items;
@@ -102,44 +103,44 @@ impl Default for SourceSpec {
     }
 }
 
-/// Why a source gave no reader away.
+/// The error returned when a source cannot create a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// It has as many readers as it may.
+    /// The limit on readers is reached.
     #[error("the source has its {limit} readers")]
     TooManyReaders {
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
-    /// The incarnation to which it belongs has ended.
+    /// The incarnation that owns the source has ended.
     #[error("the actor of the source has ended")]
     Ended,
 }
 
-/// The figures of a source at one moment.
+/// The stats of a source at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceInfo {
-    /// How many readers it has.
+    /// Number of connected readers.
     pub readers: usize,
-    /// How many items it sent, to however many readers.
+    /// Number of items sent. An item counts once, however many readers get it.
     pub sent: u64,
-    /// How many times a reader missed an item.
+    /// Number of times a reader missed an item.
     pub missed: u64,
-    /// How many readers were disconnected because they were too slow.
+    /// Number of readers that were disconnected because they were too slow.
     pub disconnected: u64,
 }
 
-/// The sending end of a stream; made with [`Context::source`](crate::Context::source).
+/// The sending end of a stream, created with [`Context::source`](crate::Context::source).
 ///
-/// It belongs to an incarnation: when that ends, readers get what was sent before, and then
-/// [`ReadError::Ended`] with the reason. Before that, [`Source::finish`] says that all was sent,
-/// and [`Source::fail`] that something went wrong.
+/// A source belongs to an incarnation. When the incarnation ends, readers get the items sent before
+/// and then [`ReadError::Ended`] with the exit. To end the stream earlier, call [`Source::finish`]
+/// when all items have been sent, or [`Source::fail`] on an error.
 ///
 /// # In a handler
-/// [`Source::try_send`] never waits. Where a reader blocks it, [`Source::when_ready`] brings a
-/// message when credit has come back, so that the actor is free meanwhile.
+/// [`Source::try_send`] never waits. If a reader blocks it, [`Source::when_ready`] sends the actor
+/// a message as soon as there is credit again, and the actor can handle other messages meanwhile.
 ///
 /// ```
 /// use strowger::testing::TestSystem;
@@ -217,7 +218,7 @@ pub struct SourceInfo {
 /// });
 /// ```
 pub struct Source<T: Clone + Send + 'static> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SourceState<T>>,
     spec: SourceSpec,
     replay: VecDeque<T>,
     sent: u64,
@@ -225,32 +226,32 @@ pub struct Source<T: Clone + Send + 'static> {
     disconnected: u64,
 }
 
-/// What a source shares with its incarnation, which ends it.
-struct Shared<T> {
-    links: Mutex<Links<T>>,
-    hub: Arc<Hub>,
+/// The part of a source that is shared with its incarnation, which ends it.
+struct SourceState<T> {
+    links: Mutex<ReaderLinks<T>>,
+    reader_set: Arc<ReaderSet>,
     owner: Arc<dyn AnyCell>,
 }
 
-struct Links<T> {
-    readers: Vec<Arc<Link<T>>>,
+struct ReaderLinks<T> {
+    readers: Vec<Arc<ReaderLink<T>>>,
     ended: bool,
-    /// Why the incarnation is ending, once that is known.
+    /// The exit of the incarnation, once it is known.
     cause: Option<Exit>,
 }
 
 impl<T: Clone + Send + 'static> Source<T> {
     pub(crate) fn new(spec: SourceSpec, owner: Arc<dyn AnyCell>, owned: &mut OwnedSources) -> Self {
-        let shared = Arc::new(Shared {
-            links: Mutex::new(Links {
+        let shared = Arc::new(SourceState {
+            links: Mutex::new(ReaderLinks {
                 readers: Vec::new(),
                 ended: false,
                 cause: None,
             }),
-            hub: Arc::default(),
+            reader_set: Arc::default(),
             owner,
         });
-        owned.add(Arc::<Shared<T>>::clone(&shared));
+        owned.add(Arc::<SourceState<T>>::clone(&shared));
         Self {
             shared,
             spec,
@@ -261,23 +262,25 @@ impl<T: Clone + Send + 'static> Source<T> {
         }
     }
 
-    /// Makes a reader, to be handed to whoever reads: in a reply, or in a message.
+    /// Creates a reader, to be passed to its user in a reply or a message.
     ///
-    /// It gets what is sent from now on, and the last items before where the source replays.
+    /// The reader gets the items sent from now on, and before them the last items if the source
+    /// replays.
     ///
     /// # Errors
-    /// When there are as many readers as there may be, or the source has ended.
+    /// Returns an error if the limit on readers is reached or the source has ended.
     pub fn reader(&mut self) -> Result<Reader<T>, SourceError> {
         let mut links = self.shared.links.lock();
         if links.ended {
             return Err(SourceError::Ended);
         }
-        if self.shared.hub.connected() >= self.spec.readers {
+        if self.shared.reader_set.connected() >= self.spec.readers {
             let limit = self.spec.readers;
             return Err(SourceError::TooManyReaders { limit });
         }
-        // Of those that went, no more are kept than of those that stay.
-        if links.readers.len() > 2 * self.shared.hub.connected() {
+        // Keeps the number of closed links below the number of open ones, at a constant cost on
+        // average.
+        if links.readers.len() > 2 * self.shared.reader_set.connected() {
             links.readers.retain(|link| !link.is_over());
         }
         let SourceSpec {
@@ -286,7 +289,12 @@ impl<T: Clone + Send + 'static> Source<T> {
             max_window,
             ..
         } = self.spec;
-        let link = Arc::new(Link::new(&self.shared.hub, lag, window, max_window));
+        let link = Arc::new(ReaderLink::new(
+            &self.shared.reader_set,
+            lag,
+            window,
+            max_window,
+        ));
         let held = usize::try_from(window).unwrap_or(usize::MAX);
         let skip = self.replay.len().saturating_sub(held);
         for item in self.replay.iter().skip(skip) {
@@ -296,19 +304,19 @@ impl<T: Clone + Send + 'static> Source<T> {
         Ok(Reader::new(link, max_window))
     }
 
-    /// Sends an item to all readers without waiting; to how many it went. Without readers, it goes
-    /// to none, and is kept for the replay only.
+    /// Sends an item to all readers without waiting, and returns the number of readers it was sent
+    /// to. Without readers, the item is only kept for the replay.
     ///
     /// # Errors
-    /// Hands the item back: `Full` while a reader has granted no credit and the rule is to wait,
-    /// `Closed` after the end of the incarnation.
+    /// Returns the item in the error: `Full` if a reader has granted no credit and the rule is to
+    /// wait, `Closed` if the incarnation has ended.
     pub fn try_send(&mut self, item: T) -> Result<usize, SendError<T>> {
         let mut links = self.shared.links.lock();
         if links.ended {
             drop(links);
             return Err(SendError::Closed(item));
         }
-        if self.spec.lag == Lag::Wait && self.shared.hub.is_blocked() {
+        if self.spec.lag == Lag::Wait && self.shared.reader_set.is_blocked() {
             drop(links);
             return Err(SendError::Full(item));
         }
@@ -345,12 +353,12 @@ impl<T: Clone + Send + 'static> Source<T> {
         Ok(reached)
     }
 
-    /// Sends an item to all readers; waits for the slowest if the rule is to wait.
+    /// Sends an item to all readers, waiting for the slowest if the rule is to wait.
     ///
-    /// Dropping the future before it is done sends nothing.
+    /// If the future is dropped before it completes, the item is not sent.
     ///
     /// # Errors
-    /// Hands the item back after the end of the incarnation.
+    /// Returns the item in the error if the incarnation has ended.
     pub async fn send(&mut self, item: T) -> Result<usize, SendError<T>> {
         if self.spec.lag == Lag::Wait {
             self.ready().await;
@@ -358,27 +366,27 @@ impl<T: Clone + Send + 'static> Source<T> {
         self.try_send(item)
     }
 
-    /// Waits until every reader has granted credit, or the source has ended.
+    /// Waits until every reader has granted credit or the source has ended.
     pub async fn ready(&self) {
-        let hub = &self.shared.hub;
-        poll_fn(|cx| charged(cx, |cx| hub.poll_ready(cx.waker()))).await;
+        let reader_set = &self.shared.reader_set;
+        poll_fn(|cx| charge_poll(cx, |cx| reader_set.poll_ready(cx.waker()))).await;
     }
 
-    /// Answers once every reader has granted credit: with a reply of
+    /// Sends `reply` once every reader has granted credit. With a reply from
     /// [`Context::lane`](crate::Context::lane), that is a message to the actor. A second reply
-    /// takes the place of the first, which is dropped.
+    /// replaces the first, which is dropped.
     pub fn when_ready(&self, reply: Reply<()>) {
-        self.shared.hub.when_ready(reply);
+        self.shared.reader_set.when_ready(reply);
     }
 
-    /// Answers once no reader is left: all dropped theirs, or were disconnected. A second reply
-    /// takes the place of the first, which is dropped.
+    /// Sends `reply` once there are no readers left: all were dropped or disconnected. A second
+    /// reply replaces the first, which is dropped.
     pub fn when_idle(&self, reply: Reply<()>) {
-        self.shared.hub.when_idle(reply);
+        self.shared.reader_set.when_idle(reply);
     }
 
-    /// Disconnects the readers that have granted no credit, as [`Lag::Disconnect`] does by
-    /// itself; how many.
+    /// Disconnects the readers that have granted no credit, as [`Lag::Disconnect`] does
+    /// automatically. Returns their number.
     pub fn disconnect_laggards(&mut self) -> usize {
         let mut links = self.shared.links.lock();
         let mut count = 0;
@@ -391,23 +399,23 @@ impl<T: Clone + Send + 'static> Source<T> {
         count
     }
 
-    /// The source's figures at this moment.
+    /// Returns the stats of the source at this moment.
     #[must_use]
     pub fn info(&self) -> SourceInfo {
         SourceInfo {
-            readers: self.shared.hub.connected(),
+            readers: self.shared.reader_set.connected(),
             sent: self.sent,
             missed: self.missed,
             disconnected: self.disconnected,
         }
     }
 
-    /// Ends the stream in order: readers get what was sent, and then the end.
+    /// Ends the stream: readers get the items sent before, and then `None`.
     pub fn finish(self) {
         self.shared.end(None);
     }
 
-    /// Ends the stream with an error: readers get what was sent, and then
+    /// Ends the stream with an error: readers get the items sent before, and then
     /// [`ReadError::Failed`].
     pub fn fail(self, error: impl Into<BoxError>) {
         let error = Arc::from(error.into());
@@ -423,20 +431,21 @@ impl<T: Clone + Send + 'static> Drop for Source<T> {
         } else if !std::thread::panicking() && !self.shared.owner.node().is_killed() {
             self.shared.end(Some(&ReadError::Dropped));
         }
-        // Else the incarnation is ending, and ends this with the reason as soon as it is known.
+        // Otherwise the incarnation is ending, and it ends this source as soon as the exit is
+        // known.
     }
 }
 
 impl<T: Clone + Send + 'static> fmt::Debug for Source<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
-            .field("readers", &self.shared.hub.connected())
+            .field("readers", &self.shared.reader_set.connected())
             .field("sent", &self.sent)
             .finish_non_exhaustive()
     }
 }
 
-impl<T> Shared<T> {
+impl<T> SourceState<T> {
     fn why(&self, exit: Exit) -> ReadError {
         ReadError::Ended {
             path: self.owner.node().path(),
@@ -452,6 +461,6 @@ impl<T> Shared<T> {
         for link in &readers {
             link.end(why.cloned());
         }
-        self.hub.close();
+        self.reader_set.close();
     }
 }

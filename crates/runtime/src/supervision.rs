@@ -3,21 +3,21 @@
 mod address;
 mod backoff;
 mod child;
+mod child_table;
 mod dynamic;
 mod fair;
 mod intensity;
-mod roster;
+mod slab;
 mod spec;
 mod strategy;
 mod supervisor;
-mod ward;
 
 pub use address::{ChildError, ChildInfo, SupervisorRef};
 pub use backoff::Backoff;
 pub use child::ChildSpec;
+pub(crate) use child_table::{ExitOutcome, Overseer};
 pub use dynamic::{Dynamic, DynamicRef};
-pub(crate) use roster::{Answer, Overseer};
-pub(crate) use spec::Limit;
+pub(crate) use spec::ShutdownLimit;
 pub use spec::{Restart, Shutdown, Strategy};
 pub use supervisor::Supervisor;
 pub(crate) use supervisor::SupervisorActor;

@@ -1,4 +1,4 @@
-//! Atomics and cells, as the standard library has them or as loom checks them.
+//! Atomics and cells, from the standard library or as loom checks them.
 
 #[cfg(not(strowger_loom))]
 pub(crate) use plain::*;
@@ -14,13 +14,13 @@ mod plain {
 
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
-    /// Gives a lock back until the bell rings.
+    /// Releases a lock until the bell rings.
     pub(crate) fn wait<'a, T>(bell: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         bell.wait(&mut guard);
         guard
     }
 
-    /// Gives way to other threads in a loop that waits for one of them.
+    /// Spins, or yields to other threads, in a loop that waits for one of them.
     pub(crate) fn relax(round: u32) {
         if round < 8 {
             for _ in 0..16 << round.min(4) {
@@ -46,7 +46,7 @@ mod plain {
         }
     }
 
-    /// A pointer into a cell; loom's own notes how long it lives.
+    /// A pointer into a cell; loom's own records how long it lives.
     #[derive(Debug)]
     pub(crate) struct MutPtr<T>(*mut T);
 
@@ -63,11 +63,12 @@ mod checked {
     use std::ops::Deref;
 
     pub(crate) use loom::cell::{MutPtr, UnsafeCell};
-    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
+    pub(crate) use loom::sync::atomic::Ordering;
     pub(crate) use loom::sync::{Condvar, MutexGuard};
 
-    /// Loom's atomic. Dropping it is an access that needs it alone: whoever frees it must have seen
-    /// the end of every other access, loads among them, which loom would not notice by itself.
+    /// Loom's atomic. Dropping it is an access that requires exclusive access: the thread that
+    /// frees it must have seen the end of every other access, loads included, which loom does not
+    /// check by itself.
     macro_rules! atomic {
         ($($name:ident: $value:ty),+) => {$(
             #[derive(Debug, Default)]
@@ -89,7 +90,7 @@ mod checked {
 
             impl Drop for $name {
                 fn drop(&mut self) {
-                    // A model that failed is over; a second panic would hide why.
+                    // A model that failed is over; a second panic would hide the reason.
                     if !std::thread::panicking() {
                         self.0.with_mut(|_| ());
                     }
@@ -99,6 +100,50 @@ mod checked {
     }
 
     atomic!(AtomicU8: u8, AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize);
+
+    /// Loom's own does not notice either when it is dropped too early, nor can it be made to.
+    #[derive(Debug, Default)]
+    pub(crate) struct AtomicBool(AtomicU8);
+
+    impl AtomicBool {
+        pub(crate) fn new(value: bool) -> Self {
+            Self(AtomicU8::new(value.into()))
+        }
+
+        #[track_caller]
+        pub(crate) fn load(&self, order: Ordering) -> bool {
+            self.0.load(order) != 0
+        }
+
+        #[track_caller]
+        pub(crate) fn store(&self, value: bool, order: Ordering) {
+            self.0.store(value.into(), order);
+        }
+
+        #[track_caller]
+        pub(crate) fn swap(&self, value: bool, order: Ordering) -> bool {
+            self.0.swap(value.into(), order) != 0
+        }
+
+        #[track_caller]
+        pub(crate) fn fetch_or(&self, value: bool, order: Ordering) -> bool {
+            self.0.fetch_or(value.into(), order) != 0
+        }
+
+        #[track_caller]
+        pub(crate) fn compare_exchange(
+            &self,
+            now: bool,
+            next: bool,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<bool, bool> {
+            let before = self
+                .0
+                .compare_exchange(now.into(), next.into(), success, failure);
+            before.map(|bit| bit != 0).map_err(|bit| bit != 0)
+        }
+    }
 
     /// Loom's lock behind the interface of `parking_lot`.
     #[derive(Debug, Default)]

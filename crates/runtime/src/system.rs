@@ -1,7 +1,7 @@
-//! The system: the root of the tree and what all actors share.
+//! The actor system: the root of the tree, and the state that all actors share.
 
 mod cells;
-mod shared;
+mod state;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -17,34 +17,34 @@ use crate::event::EventStream;
 use crate::group::{Directories, Group, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
 #[cfg(feature = "messages")]
-use crate::message::Directory;
+use crate::message::ExposedActors;
 use crate::metric;
 use crate::path::{Key, Path, PathPattern};
 use crate::recipient::Recipient;
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
-use crate::schedule::pool::Residents;
+use crate::schedule::pool::PoolOwner;
 use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::top::{Observer, pass_on};
 use crate::topic::{Exchanges, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 use crate::trace::{TraceLimits, Tracer};
 pub(crate) use cells::Cells;
-pub use shared::StartError;
-pub(crate) use shared::{CellSettings, Shared};
+pub use state::StartError;
+pub(crate) use state::{CellSettings, SystemState};
 
-/// Why a system was not built.
+/// The error returned when a system cannot be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Actors need a running tokio runtime.
+    /// There is no running tokio runtime.
     #[error("an actor system must be built inside a tokio runtime")]
     NoRuntime,
-    /// The program aborts on panic, so nothing could be restarted.
+    /// The program aborts on panic, so a supervisor could not restart anything.
     #[error("the program is built with panic = \"abort\": supervision needs panic = \"unwind\"")]
     PanicAborts,
 }
 
-/// Settings of a system, from [`ActorSystem::builder`].
+/// Settings of a system, created by [`ActorSystem::builder`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
@@ -56,40 +56,41 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// How long [`ActorRef::ask`] waits; five seconds unless set.
+    /// Sets how long [`ActorRef::ask`] waits for an answer. The default is five seconds.
     pub const fn ask_deadline(mut self, deadline: Duration) -> Self {
         self.ask_deadline = deadline;
         self
     }
 
-    /// How long a hook may hold its worker before [`Event::LongHandler`](crate::Event::LongHandler)
-    /// tells of it; 50 milliseconds unless set.
+    /// Sets how long a hook may hold its worker before
+    /// [`Event::LongHandler`](crate::Event::LongHandler) is emitted. The default is 50
+    /// milliseconds.
     ///
-    /// What counts is the time without an await that has to wait. Actors that have a thread of
-    /// their own ([`Actor::BLOCKING`]) have no limit.
+    /// Only the time between two awaits that are pending counts. Actors with a thread of their own
+    /// ([`Actor::BLOCKING`]) have no limit.
     pub const fn handler_limit(mut self, limit: Duration) -> Self {
         self.handler_limit = limit;
         self
     }
 
-    /// Where random choices (the jitter of backoffs) start from; different for each system unless
-    /// set.
+    /// Sets the seed of random choices (the jitter of backoffs). By default each system has a seed
+    /// of its own.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// How long and deep names of topics may be, and how many topics and subscriptions there may
-    /// be.
+    /// Sets the limits on topics: the length and depth of their names, the number of topics, and
+    /// the number of subscriptions.
     pub const fn topic_limits(mut self, limits: TopicLimits) -> Self {
         self.topic_limits = limits;
         self
     }
 
-    /// Builds the system on the tokio runtime that the caller is in.
+    /// Builds the system on the tokio runtime of the caller.
     ///
     /// # Errors
-    /// Outside of a runtime, and in a program that aborts on panic.
+    /// Returns an error outside of a tokio runtime, and in a program that aborts on panic.
     pub fn build(self) -> Result<ActorSystem, BuildError> {
         can_unwind(cfg!(panic = "unwind"))?;
         let scheduler = Scheduler::current().ok_or(BuildError::NoRuntime)?;
@@ -97,22 +98,22 @@ impl Builder {
     }
 }
 
-/// A system of actors: the root of one tree.
+/// An actor system: the root of one tree of actors.
 ///
-/// A clone is the same system. When the last clone is dropped without
+/// Clones refer to the same system. If the last clone is dropped without a call of
 /// [`ActorSystem::shutdown`], all actors are killed: no task outlives its system.
 #[derive(Clone)]
 pub struct ActorSystem {
-    shared: Arc<Shared>,
-    /// Absent in handles that actors made, which do not keep the system up.
+    shared: Arc<SystemState>,
+    /// `None` in handles that actors obtained from their context; those do not keep the system up.
     _up: Option<Arc<Up>>,
 }
 
-struct Up(Arc<Shared>);
+struct Up(Arc<SystemState>);
 
 impl Drop for Up {
     fn drop(&mut self) {
-        for cell in self.0.root.shut(&self.0.cells) {
+        for cell in self.0.root.close(&self.0.cells) {
             cell.kill();
         }
         self.0.alarms.close();
@@ -121,26 +122,26 @@ impl Drop for Up {
     }
 }
 
-/// What an ordered end of a system came to.
+/// The outcome of [`ActorSystem::shutdown`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// How many actors ended.
+    /// Number of actors that ended.
     pub stopped: usize,
-    /// Those that had not ended within the limit.
+    /// The actors that had not ended within the limit.
     pub not_stopped: Vec<Path>,
 }
 
 impl ActorSystem {
-    /// Builds a system with default settings on the tokio runtime that the caller is in.
+    /// Builds a system with default settings on the tokio runtime of the caller.
     ///
     /// # Errors
-    /// Outside of a runtime, and in a program that aborts on panic.
+    /// Returns an error outside of a tokio runtime, and in a program that aborts on panic.
     pub fn new(name: impl Into<Arc<str>>) -> Result<Self, BuildError> {
         Self::builder(name).build()
     }
 
-    /// Starts from default settings.
+    /// Returns a builder with default settings.
     pub fn builder(name: impl Into<Arc<str>>) -> Builder {
         Builder {
             name: name.into(),
@@ -153,40 +154,42 @@ impl ActorSystem {
 
     pub(crate) fn with_scheduler(settings: Builder, scheduler: Scheduler) -> Self {
         metric::describe();
-        let shared = Arc::new(Shared::new(settings, scheduler));
+        let shared = Arc::new(SystemState::new(settings, scheduler));
         shared
             .scheduler
-            .open(Arc::downgrade(&shared) as Weak<dyn Residents>);
+            .open(Arc::downgrade(&shared) as Weak<dyn PoolOwner>);
         Self {
             _up: Some(Arc::new(Up(Arc::clone(&shared)))),
             shared,
         }
     }
 
-    pub(crate) fn from_shared(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn from_shared(shared: &Arc<SystemState>) -> Self {
         Self {
             shared: Arc::clone(shared),
             _up: None,
         }
     }
 
-    /// The system's name.
+    /// Returns the name of the system.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// The time of the system's clock.
+    /// Returns the current time of the system's clock.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.shared.now()
     }
 
-    /// Starts an actor at the top of the tree. It is not restarted; for that, give it a
-    /// supervisor. Messages that are sent before it has started wait.
+    /// Starts an actor at the top of the tree. Messages that are sent to it before it has started
+    /// wait in its mailbox.
+    ///
+    /// The actor is not restarted; to have it restarted, start it under a supervisor.
     ///
     /// # Errors
-    /// When the key is taken, or the system is shutting down.
+    /// Returns an error if the key is invalid or taken, or if the system is shutting down.
     pub fn spawn<A: Actor>(
         &self,
         key: impl Into<Key>,
@@ -198,7 +201,8 @@ impl ActorSystem {
     /// Starts a supervisor at the top of the tree and waits until its children have started.
     ///
     /// # Errors
-    /// When the key is taken, the system is shutting down, or a child ends while it starts.
+    /// Returns an error if the key is invalid or taken, the system is shutting down, or a child
+    /// ends while it starts.
     pub async fn supervise(
         &self,
         key: impl Into<Key>,
@@ -209,10 +213,10 @@ impl ActorSystem {
             .await
     }
 
-    /// Starts a supervisor of many children of one kind at the top of the tree.
+    /// Starts a dynamic supervisor at the top of the tree.
     ///
     /// # Errors
-    /// When the key is taken, or the system is shutting down.
+    /// Returns an error if the key is invalid or taken, or if the system is shutting down.
     pub fn dynamic<A: Actor>(
         &self,
         key: impl Into<Key>,
@@ -221,10 +225,10 @@ impl ActorSystem {
         DynamicRef::start(&self.shared, Owner::System, &key.into(), dynamic)
     }
 
-    /// Gives an actor a name in the registry, until the actor ends.
+    /// Registers an actor under a name until the actor ends.
     ///
     /// # Errors
-    /// When the name is taken, or the actor has ended.
+    /// Returns an error if the name is taken or the actor has ended.
     pub fn register(
         &self,
         name: impl Into<Arc<str>>,
@@ -233,25 +237,25 @@ impl ActorSystem {
         self.shared.registry.register(name.into(), actor.into())
     }
 
-    /// Frees a name; whether it was taken.
+    /// Frees a registered name. Returns `true` if the name was taken.
     #[must_use]
     pub fn unregister(&self, name: &str) -> bool {
         self.shared.registry.unregister(name)
     }
 
-    /// The actor that has this name, if its messages are of type `M`.
+    /// Returns the actor registered under this name, if it handles messages of type `M`.
     #[must_use]
     pub fn whereis<M: Send + 'static>(&self, name: &str) -> Option<ActorRef<M>> {
         self.shared.registry.get(name)?.downcast()
     }
 
-    /// All names that are taken, in order.
+    /// Returns all registered names, sorted.
     #[must_use]
     pub fn registered(&self) -> Vec<Arc<str>> {
         self.shared.registry.names()
     }
 
-    /// The actor at this path.
+    /// Returns the actor at this path.
     #[must_use]
     pub fn find(&self, path: impl Into<Path>) -> Option<AnyRef> {
         let path = path.into();
@@ -264,13 +268,14 @@ impl ActorSystem {
         Some(AnyRef(cell))
     }
 
-    /// The actor with this identifier.
+    /// Returns the actor with this identifier.
     #[must_use]
     pub fn get(&self, id: ActorId) -> Option<AnyRef> {
         self.shared.get(id).map(AnyRef)
     }
 
-    /// The figures of all actors: each parent before its children, siblings as they started.
+    /// Returns information about all actors: each parent before its children, siblings in start
+    /// order.
     #[must_use]
     pub fn actors(&self) -> Vec<ActorInfo> {
         let mut list = Vec::new();
@@ -283,29 +288,30 @@ impl ActorSystem {
         list
     }
 
-    /// The tree of all actors.
+    /// Returns the tree of all actors.
     #[must_use]
     pub fn tree(&self) -> Vec<TreeNode> {
         let all = self.shared.root.all(&self.shared.cells);
-        all.into_iter().map(branch).collect()
+        all.into_iter().map(tree_node).collect()
     }
 
-    /// The topic of this name for messages of type `T`; it is made when first asked for. The
-    /// same name with another type is another topic. One that nobody holds and nobody subscribes
-    /// to may be forgotten, with its figures.
+    /// Returns the topic with this name for messages of type `T`, and creates it on first use.
+    ///
+    /// The same name with another type is another topic. A topic that has neither handles nor
+    /// subscribers may be dropped, together with its counters.
     ///
     /// # Errors
-    /// When the name is none, or there are as many topics as there may be.
+    /// Returns an error if the name is not valid or the limit on topics is reached.
     pub fn topic<T: Send + Sync + 'static>(&self, name: &str) -> Result<Topic<T>, TopicError> {
         self.shared.exchange::<T>().open(name)
     }
 
-    /// Subscribes to all topics whose names match a pattern: `*` stands for one segment, `**` for
-    /// any number of them, also none. Also to those of which nobody has heard yet.
+    /// Subscribes to all topics whose names match a pattern, those that do not exist yet included.
+    /// `*` matches one segment, `**` any number of segments, including none.
     ///
     /// # Errors
-    /// When the pattern is none, the actor has ended, or there are as many subscriptions as there
-    /// may be.
+    /// Returns an error if the pattern is not valid, the actor has ended, or the limit on
+    /// subscriptions is reached.
     pub fn subscribe<T: Send + Sync + 'static>(
         &self,
         pattern: &str,
@@ -315,11 +321,11 @@ impl ActorSystem {
         exchange.subscribe(pattern, recipient, None)
     }
 
-    /// Subscribes to the messages that a filter accepts, in all topics whose names match a
-    /// pattern. The filter runs in the publisher's turn.
+    /// Subscribes to the messages that a filter accepts, in all topics whose names match a pattern.
+    /// The filter runs in the publisher's turn.
     ///
     /// # Errors
-    /// As [`ActorSystem::subscribe`].
+    /// The same as [`ActorSystem::subscribe`].
     pub fn subscribe_where<T: Send + Sync + 'static>(
         &self,
         pattern: &str,
@@ -330,31 +336,32 @@ impl ActorSystem {
         exchange.subscribe(pattern, recipient, Some(Arc::new(filter)))
     }
 
-    /// The figures of all topics, by name and type.
+    /// Returns the stats of all topics, sorted by name and type.
     #[must_use]
     pub fn topics(&self) -> Vec<TopicInfo> {
         self.shared.extension::<Exchanges>().infos()
     }
 
-    /// The group of this name for messages of type `T`. It needs no making and no ending.
+    /// Returns the group with this name for messages of type `T`. Groups need not be created or
+    /// deleted.
     #[must_use]
     pub fn group<T: Send + 'static>(&self, name: impl Into<Arc<str>>) -> Group<T> {
         self.shared.extension::<Directories>().group(name.into())
     }
 
-    /// The groups that have members, by name and type.
+    /// Returns the groups that have members, sorted by name and type.
     #[must_use]
     pub fn groups(&self) -> Vec<GroupInfo> {
         self.shared.extension::<Directories>().infos()
     }
 
     #[cfg(feature = "messages")]
-    pub(crate) fn directory(&self) -> Arc<Directory> {
+    pub(crate) fn directory(&self) -> Arc<ExposedActors> {
         self.shared.extension()
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn downgrade(&self) -> Weak<Shared> {
+    pub(crate) fn downgrade(&self) -> Weak<SystemState> {
         Arc::downgrade(&self.shared)
     }
 
@@ -363,20 +370,20 @@ impl ActorSystem {
         &self.shared.faults
     }
 
-    /// Makes an observer of all actors: for the busiest of them, and for rates.
+    /// Creates an observer of all actors, which finds the busiest of them and computes rates.
     #[must_use]
     pub fn observer(&self) -> Observer {
         Observer::new(Arc::clone(&self.shared))
     }
 
-    /// Whether [`ActorSystem::shutdown`] was called, or all handles were dropped.
+    /// Returns `true` if [`ActorSystem::shutdown`] was called or all handles were dropped.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
-        self.shared.root.is_shut()
+        self.shared.root.is_closed()
     }
 
-    /// Writes down what the actors do whose path matches, those that start later among them, until
-    /// a limit is reached or the tracer is dropped.
+    /// Records what the actors with matching paths do, including actors that start later, until a
+    /// limit is reached or the tracer is dropped.
     pub async fn trace(&self, pattern: PathPattern, limits: TraceLimits) -> Tracer {
         let shared = &self.shared;
         let tracer = Tracer::attach(&shared.events, pattern, limits, shared.now());
@@ -396,23 +403,25 @@ impl ActorSystem {
         self.shared.events.subscribe()
     }
 
-    /// Ends all actors: the last started first, each within its own limit, all within this one.
-    /// What has not ended then is killed; what does not even end so, within a second, because it
-    /// blocks its thread, is named in the report.
+    /// Ends all actors, the last started first, each within its own shutdown limit and all within
+    /// `limit`.
+    ///
+    /// Actors that have not ended by then are killed. An actor that does not end within another
+    /// second, because it blocks its thread, is named in the report.
     pub async fn shutdown(&self, limit: Duration) -> ShutdownReport {
         self.shared.shutdown(limit).await
     }
 }
 
-fn branch(cell: Arc<dyn AnyCell>) -> TreeNode {
-    let children = cell.node().children().into_iter().map(branch).collect();
+fn tree_node(cell: Arc<dyn AnyCell>) -> TreeNode {
+    let children = cell.node().children().into_iter().map(tree_node).collect();
     TreeNode {
         info: AnyRef(cell).info(),
         children,
     }
 }
 
-/// Refuses a program in which a panic is the end of all actors: nothing could be restarted.
+/// Rejects a program in which a panic aborts the process: no actor could be restarted.
 const fn can_unwind(unwinds: bool) -> Result<(), BuildError> {
     if unwinds {
         Ok(())

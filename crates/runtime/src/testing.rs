@@ -1,9 +1,9 @@
-//! A test kit: systems on virtual time whose schedule follows from a seed.
+//! A test kit: systems on virtual time with a schedule determined by a seed.
 //!
 //! A [`TestSystem`] is a real [`ActorSystem`] on one thread. Time stands still while anything can
-//! run and jumps to the next timer when nothing can, so no test sleeps. Which actor runs next is
-//! drawn from the seed: one seed gives the same run each time, another seed another interleaving.
-//! A test that fails prints its seed.
+//! run, and jumps to the next timer when nothing can, so tests never sleep. The actor that runs
+//! next is drawn with a random generator: the same seed gives the same run each time, another seed
+//! another interleaving. A failing test prints its seed.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -69,24 +69,24 @@ pub use fault::{Fault, Hook};
 pub use probe::{Probe, ProbeMsg};
 pub use puppet::{Chapter, Order, Puppet, Story};
 
-/// A system of actors on virtual time, whose schedule follows from a seed.
+/// An actor system on virtual time, with a schedule determined by a seed.
 ///
-/// Its methods drive it from a plain `#[test]`; they must not be called from async code. Timers
-/// have a granularity of one millisecond.
+/// Its methods drive the system from a plain `#[test]` and must not be called from async code.
+/// Timers have a granularity of one millisecond.
 pub struct TestSystem {
     driver: Arc<Driver>,
     /// Dropped before the driver.
     system: Option<ActorSystem>,
 }
 
-/// Virtual time within which whatever a test waits for must happen.
+/// The virtual time within which anything that a test waits for must happen.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Turns without any progress of time after which a run is given up.
+/// The number of turns without any progress of time after which a run is aborted.
 const TURNS: u64 = 5_000_000;
 
 impl TestSystem {
-    /// Makes an empty system.
+    /// Creates an empty system.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -114,8 +114,8 @@ impl TestSystem {
         }
     }
 
-    /// Runs a scenario with each of these seeds. When it panics, the seed is printed; set the
-    /// variable `STROWGER_SEED` to run with that seed alone.
+    /// Runs a scenario once for each seed. If it panics, the seed is printed. To run with a single
+    /// seed, set the environment variable `STROWGER_SEED`.
     pub fn check(seeds: impl IntoIterator<Item = u64>, scenario: impl Fn(&Self)) {
         let only = std::env::var("STROWGER_SEED").ok();
         let only = only.map(|seed| seed.parse().expect("STROWGER_SEED must be a number"));
@@ -127,13 +127,13 @@ impl TestSystem {
         }
     }
 
-    /// The seed.
+    /// Returns the seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.driver.seed
     }
 
-    /// The system under test.
+    /// Returns the system under test.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         self.system
@@ -141,17 +141,17 @@ impl TestSystem {
             .expect("it is taken out only when this is dropped")
     }
 
-    /// Virtual time since the start.
+    /// Returns the virtual time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         let _inside = self.driver.runtime.enter();
         self.driver.start.elapsed()
     }
 
-    /// Starts an actor at the top of the tree, as [`ActorSystem::spawn`] does.
+    /// Starts an actor at the top of the tree, like [`ActorSystem::spawn`].
     ///
     /// # Panics
-    /// When the key is taken or not a key.
+    /// Panics if the key is taken or invalid.
     pub fn spawn<A: Actor>(&self, key: impl Into<Key>, args: A::Args) -> ActorRef<A::Msg> {
         match self.system().spawn::<A>(key, args) {
             Ok(actor) => actor,
@@ -159,11 +159,11 @@ impl TestSystem {
         }
     }
 
-    /// Starts a supervisor at the top of the tree and runs the system until it and its children
+    /// Starts a supervisor at the top of the tree, and runs the system until it and its children
     /// have started.
     ///
     /// # Panics
-    /// When the key is taken or not a key, or a child fails to start.
+    /// Panics if the key is taken or invalid, or if a child fails to start.
     pub fn supervise(&self, key: impl Into<Key>, supervisor: Supervisor) -> SupervisorRef {
         match self.run(self.system().supervise(key, supervisor)) {
             Ok(supervisor) => supervisor,
@@ -171,10 +171,10 @@ impl TestSystem {
         }
     }
 
-    /// Starts a supervisor of many children of one kind at the top of the tree.
+    /// Starts a dynamic supervisor at the top of the tree.
     ///
     /// # Panics
-    /// When the key is taken or not a key.
+    /// Panics if the key is taken or invalid.
     pub fn dynamic<A: Actor>(&self, key: impl Into<Key>, dynamic: Dynamic<A>) -> DynamicRef<A> {
         match self.system().dynamic(key, dynamic) {
             Ok(dynamic) => dynamic,
@@ -182,41 +182,41 @@ impl TestSystem {
         }
     }
 
-    /// Starts an actor that records what it is sent.
+    /// Starts an actor that records the messages it receives.
     #[must_use]
     pub fn probe<T: Send + 'static>(&self) -> Probe<T> {
         Probe::start(&self.driver, self.system())
     }
 
-    /// Subscribes to the system's events from now on.
+    /// Subscribes to the events of the system from now on.
     #[must_use]
     pub fn events(&self) -> EventStream {
         self.system().events()
     }
 
-    /// Runs until nothing can run without a timer. Time does not move.
+    /// Runs until nothing can run without a timer. Time does not advance.
     ///
-    /// Tasks that actors spawned on tokio themselves get their turns, but are not waited for.
+    /// Tasks that actors spawned on tokio directly get some turns, but are not waited for.
     ///
     /// # Panics
-    /// When there is no end to it: after five million turns.
+    /// Panics if the run does not end within five million turns.
     pub fn run_until_idle(&self) {
         self.driver.settle();
     }
 
-    /// Moves time forward, stopping at each timer on the way, and then runs until idle.
+    /// Advances time, stopping at each timer on the way, and then runs until idle.
     ///
     /// # Panics
-    /// When actors run without end and without a timer: after five million turns.
+    /// Panics if actors run for five million turns without waiting for a timer.
     pub fn advance(&self, by: Duration) {
         self.driver.drive(async { tokio::time::sleep(by).await });
         self.driver.settle();
     }
 
-    /// Runs the system until a future is done. Time moves when only timers are left.
+    /// Runs the system until a future completes. Time advances when only timers are left.
     ///
     /// # Panics
-    /// When the future is not done within an hour of virtual time.
+    /// Panics if the future does not complete within an hour of virtual time.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         let Some(output) = self.driver.drive_within(LIMIT, future) else {
             panic!("not done within {LIMIT:?} of virtual time");
@@ -224,19 +224,19 @@ impl TestSystem {
         output
     }
 
-    /// Lets an actor fail: the `nth` time, counted from now and over its restarts, that the hook
-    /// of the actor at `path` is about to run. The first time is 1.
+    /// Injects a fault into an actor: the hook of the actor at `path` fails when it is about to run
+    /// for the `nth` time, counted from now and across restarts. The first time is 1.
     pub fn inject(&self, path: impl Into<Path>, hook: Hook, nth: u64, fault: Fault) {
         self.system().faults().add(path.into(), hook, nth, fault);
     }
 
-    /// Takes out which injected faults have struck, in order.
+    /// Takes the injected faults that have occurred, in order.
     #[must_use]
     pub fn take_struck(&self) -> Vec<(Hook, Fault)> {
-        self.system().faults().take_struck()
+        self.system().faults().take_injected()
     }
 
-    /// Ends all actors in order; see [`ActorSystem::shutdown`].
+    /// Stops all actors in order; see [`ActorSystem::shutdown`].
     #[expect(
         clippy::must_use_candidate,
         reason = "most tests do not read the report"
@@ -247,10 +247,10 @@ impl TestSystem {
         report
     }
 
-    /// Drops the system; whether nothing of it is left.
+    /// Drops the system, and returns `true` if nothing of it remains in memory.
     ///
-    /// Something is left while an address or anything else that leads to its actors is held: by
-    /// the caller, or in a ring by actors that hold each other.
+    /// Something remains if an address, or anything else with a reference to one of its actors, is
+    /// still held: by the caller, or by actors that hold each other's addresses in a cycle.
     #[must_use]
     pub fn leaves_nothing(self) -> bool {
         let shared = self.system().downgrade();
@@ -258,7 +258,8 @@ impl TestSystem {
         shared.strong_count() == 0
     }
 
-    /// Which actor ran when, up to now. The same for the same seed and the same calls.
+    /// Returns a record of the actors that ran so far, in order. It is the same for the same seed
+    /// and the same calls.
     #[must_use]
     pub fn trace(&self) -> Trace {
         self.driver.queue.trace()
@@ -287,7 +288,7 @@ impl fmt::Debug for TestSystem {
     }
 }
 
-/// Drives the run queue inside a tokio runtime whose clock is paused.
+/// Drives the run queue inside a tokio runtime with a paused clock.
 struct Driver {
     runtime: Runtime,
     queue: Arc<RunQueue>,
@@ -296,9 +297,9 @@ struct Driver {
 }
 
 impl Driver {
-    /// Runs until the future is done. It is looked at only when no actor can run.
+    /// Runs until a future completes. The future is polled only when no actor can run.
     ///
-    /// When nothing can run, tokio parks; with a paused clock, that moves time to the next timer.
+    /// If nothing can run, tokio parks; with a paused clock, that advances time to the next timer.
     fn drive<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(async {
             let mut future = pin!(future);
@@ -320,7 +321,8 @@ impl Driver {
                     }
                 }
             });
-            // All actors run inside this one future: tokio's budget for a task is not for them.
+            // All actors run inside this one future, so tokio's budget for a single task must not
+            // apply.
             tokio::task::coop::unconstrained(driving).await
         })
     }
@@ -341,7 +343,7 @@ impl Driver {
 
     fn settle(&self) {
         self.drive(async {
-            // Each round gives those tasks a turn that are tokio's own.
+            // Each round gives tasks that were spawned on tokio directly a turn.
             for _ in 0..4 {
                 tokio::task::yield_now().await;
             }

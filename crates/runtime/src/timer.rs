@@ -1,12 +1,13 @@
 //! Timers of an actor.
 //!
-//! A timer is an entry in its actor's own heap; the actor's receive loop waits for the earliest,
-//! with one entry in the wheel of the system ([`Alarms`]). So timers end with the incarnation that
-//! set them: there is no task and no message on its way that could reach the next one.
+//! A timer is an entry in the heap of its actor. The receive loop of the actor waits for the
+//! earliest timer with a single entry in the timer wheel of the system ([`Alarms`]). Timers
+//! therefore end with the incarnation that set them: there is neither a task nor a message under
+//! way that could reach the next incarnation.
 //!
-//! Timers count in milliseconds: one goes off in the millisecond after its time, or later if the
-//! machine is busy, and never before. Those of one actor go off in the order of their times, and
-//! at equal times as they were set.
+//! Timers have a resolution of one millisecond: a timer fires in the millisecond after its time,
+//! later if the machine is busy, and never earlier. The timers of one actor fire in the order of
+//! their times, and in the order in which they were set if their times are equal.
 
 mod alarm;
 mod wheel;
@@ -23,12 +24,12 @@ use tokio::time::Instant;
 
 use crate::clock;
 use crate::exit::discard;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 
 use alarm::Alarm;
 pub(crate) use alarm::Alarms;
 
-/// Names a timer of one incarnation.
+/// Identifies a timer of one incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerKey(u64);
 
@@ -44,7 +45,8 @@ struct Due {
 }
 
 impl Ord for Due {
-    /// The earliest is the greatest, and of two at the same instant the one that was set first.
+    /// Orders the earliest timer as the greatest, and of two at the same instant the one that was
+    /// set first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.at.cmp(&self.at).then(other.key.cmp(&self.key))
     }
@@ -83,7 +85,7 @@ impl<M> Timers<M> {
         period: Duration,
         make: Box<dyn FnMut() -> M + Send>,
     ) -> TimerKey {
-        // A period of nothing would never let the actor do anything else.
+        // A period of zero would keep the actor from doing anything else.
         self.insert(
             first,
             Kind::Every(period.max(Duration::from_millis(1)), make),
@@ -98,13 +100,14 @@ impl<M> Timers<M> {
         TimerKey(key)
     }
 
-    /// Removes a timer; whether it was still to come.
+    /// Cancels a timer. Returns `true` if it had not fired yet.
     pub(crate) fn cancel(&mut self, key: TimerKey) -> bool {
-        if planted(Bug::CancelledTimerComes) {
+        if seeded(Bug::CancelledTimerComes) {
             return self.live.contains_key(&key.0);
         }
         let cancelled = self.live.remove(&key.0).is_some();
-        // Entries of cancelled timers leave the heap when due, or here when they outnumber.
+        // The heap entries of cancelled timers are removed when they are due, or here if they
+        // outnumber the others.
         if self.heap.len() > 64 && self.heap.len() > 2 * self.live.len() {
             let live = &self.live;
             self.heap.retain(|due| live.contains_key(&due.key));
@@ -112,7 +115,7 @@ impl<M> Timers<M> {
         cancelled
     }
 
-    /// Drops all timers, with what they would have sent.
+    /// Drops all timers and their messages.
     pub(crate) fn end(self) {
         drop(self.alarm);
         discard(self.live.into_values());
@@ -122,7 +125,7 @@ impl<M> Timers<M> {
         self.live.is_empty()
     }
 
-    /// The next message that is due, or pending with the waker set for the earliest timer.
+    /// Returns the next message that is due, or registers the waker for the earliest timer.
     pub(crate) fn poll_due(
         &mut self,
         now: Instant,
@@ -157,10 +160,10 @@ impl<M> Timers<M> {
             Kind::Once(message) => message,
             Kind::Every(period, mut make) => {
                 let message = make();
-                // Ticks that were missed are skipped, and the phase is kept.
+                // Missed ticks are skipped, and the phase is kept.
                 let late = now.saturating_duration_since(due.at).as_nanos() / period.as_nanos();
                 let skipped = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
-                let at = clock::later(due.at, period.saturating_mul(skipped));
+                let at = clock::saturating_add(due.at, period.saturating_mul(skipped));
                 self.heap.push(Due { at, key: due.key });
                 self.live.insert(due.key, Kind::Every(period, make));
                 message

@@ -1,8 +1,8 @@
-//! The busiest actors of a system, and what all of them come to.
+//! The busiest actors of a system, and totals over all actors.
 //!
-//! A reading goes through the table of actors page by page and lets others run between two pages.
-//! It stops no actor: of each it takes what senders also take for the time of a send. Paths and
-//! exits are made for the rows that are shown, not for all.
+//! A reading walks the table of actors page by page and lets other tasks run between pages. It
+//! stops no actor; the locks it takes are those that senders take too, for about as long as a send.
+//! Paths and exits are only built for the rows that are shown.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -16,28 +16,28 @@ use tokio::time::Instant;
 
 use crate::cell::{ActorId, AnyCell};
 use crate::info::ActorInfo;
-use crate::mailbox::Figures;
+use crate::mailbox::MailboxStats;
 use crate::path::PathPattern;
-use crate::system::Shared;
+use crate::system::SystemState;
 
-/// What actors are ranked by, the greatest first.
+/// The property by which actors are ranked, greatest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Rank {
-    /// How many messages wait.
+    /// Number of queued messages.
     #[default]
     Depth,
-    /// Messages a second since the last reading.
+    /// Messages per second since the last reading.
     Rate,
-    /// Time at work since the last reading.
+    /// Time spent working since the last reading.
     Busy,
     /// The memory estimate.
     Memory,
-    /// How often it was restarted.
+    /// Number of restarts.
     Restarts,
 }
 
-/// What a reading shows.
+/// Selects what a reading shows.
 #[derive(Debug, Clone, Default)]
 #[must_use = "a query does nothing until it is given to an observer"]
 pub struct TopQuery {
@@ -47,7 +47,7 @@ pub struct TopQuery {
 }
 
 impl TopQuery {
-    /// The first twenty by this rank.
+    /// Shows the first twenty actors by this rank.
     pub const fn new(rank: Rank) -> Self {
         Self {
             rank,
@@ -56,19 +56,19 @@ impl TopQuery {
         }
     }
 
-    /// Shows so many actors, at most [`TopQuery::MOST`].
+    /// Sets the number of actors to show, at most [`TopQuery::MOST`].
     pub const fn rows(mut self, rows: usize) -> Self {
         self.rows = if rows > Self::MOST { Self::MOST } else { rows };
         self
     }
 
-    /// Reads only actors whose path matches.
+    /// Restricts the reading to actors whose path matches.
     pub fn matching(mut self, pattern: PathPattern) -> Self {
         self.within = Some(pattern);
         self
     }
 
-    /// The most rows of a reading.
+    /// The maximum number of rows in a reading.
     pub const MOST: usize = 1024;
 }
 
@@ -76,56 +76,57 @@ impl TopQuery {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Ranked {
-    /// Its figures.
+    /// Information about the actor.
     pub info: ActorInfo,
-    /// Messages a second since the last reading.
+    /// Messages per second since the last reading.
     pub rate: f64,
-    /// The share of the time since the last reading that it was at work; from 0 to about 1.
+    /// The fraction of the time since the last reading that the actor spent working, from 0 to
+    /// about 1.
     pub load: f64,
 }
 
-/// The sums over all actors of a reading.
+/// Totals over all actors of a reading.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Totals {
-    /// How many actors there are.
+    /// Number of actors.
     pub actors: usize,
-    /// How many messages wait.
+    /// Number of queued messages.
     pub depth: usize,
-    /// How many mailboxes are filled to at least 85 % of their capacity.
+    /// Number of mailboxes that are filled to at least 85 % of their capacity.
     pub nearly_full: usize,
-    /// How many messages the actors took out that live now.
+    /// Number of messages taken out by the actors that are alive now.
     pub handled: u64,
-    /// How many messages were dropped by the overflow rules of actors that live now.
+    /// Number of messages dropped by the overflow rules of the actors that are alive now.
     pub dropped: u64,
-    /// How often actors were restarted that live now.
+    /// Number of restarts of the actors that are alive now.
     pub restarts: u64,
-    /// The memory estimates.
+    /// Sum of the memory estimates.
     pub memory: usize,
-    /// Messages a second since the last reading.
+    /// Messages per second since the last reading.
     pub rate: f64,
-    /// How many threads were at work since the last reading, on average.
+    /// Average number of threads that were working since the last reading.
     pub load: f64,
 }
 
-/// A reading.
+/// The result of one reading of a system.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Top {
-    /// The first actors by the rank that was asked for.
+    /// The first actors by the requested rank.
     pub rows: Vec<Ranked>,
-    /// The sums over all actors that match.
+    /// Totals over all matching actors.
     pub totals: Totals,
-    /// The time since the reading that rates were counted from; zero without one, and then all
-    /// rates are zero.
+    /// The time since the reading that rates are computed from. Zero for the first reading, whose
+    /// rates are all zero.
     pub span: Duration,
-    /// How long the reading held its thread.
+    /// The time for which the reading held its thread.
     pub took: Duration,
 }
 
-/// Reads a system again and again; rates are counted between two readings.
+/// Reads the state of a system repeatedly, and computes rates between readings.
 ///
-/// It keeps 24 octets for each actor from one reading to the next.
+/// It keeps 24 bytes per actor from one reading to the next.
 ///
 /// ```
 /// use strowger::{ActorSystem, Rank, TopQuery};
@@ -139,7 +140,7 @@ pub struct Top {
 /// # }
 /// ```
 pub struct Observer {
-    shared: Arc<Shared>,
+    shared: Arc<SystemState>,
     past: Option<Past>,
 }
 
@@ -147,38 +148,41 @@ pub struct Observer {
 #[derive(Debug)]
 struct Past {
     at: Instant,
-    marks: Vec<Mark>,
+    counters: Vec<SlotCounters>,
 }
 
-/// A slot that was empty has a mark that fits no actor, or one that has done nothing.
+/// The counters of one slot. The counters of an empty slot have a generation that matches no actor,
+/// or one whose actor has done nothing yet.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct SlotCounters {
     generation: u32,
     handled: u64,
     busy: u64,
 }
 
-/// A reading this young is not replaced as the one that rates are counted from, so that several
-/// who ask in turns do not cut the time between two into pieces too short to count in.
+/// The minimum age at which a reading is replaced as the base of rates. Otherwise several callers
+/// that read in turn would make the intervals too short for meaningful rates.
 const YOUNG: Duration = Duration::from_millis(500);
 
 /// An actor in the course of a reading.
 struct Seen {
     cell: Arc<dyn AnyCell>,
-    figures: Figures,
+    stats: MailboxStats,
     memory: usize,
-    /// What it did since the reading before.
+    /// Number of messages handled since the previous reading.
     handled: u64,
     busy: u64,
 }
 
 impl Observer {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) const fn new(shared: Arc<SystemState>) -> Self {
         Self { shared, past: None }
     }
 
-    /// Reads the system. Lets other tasks run now and then, so it takes as long as they take; a
-    /// reading that is dropped half way is as if it had not begun.
+    /// Reads the system.
+    ///
+    /// Other tasks run between pages, so the call takes as long as they do. Dropping the future
+    /// half way leaves the observer unchanged.
     pub async fn top(&mut self, query: &TopQuery) -> Top {
         let at = self.shared.now();
         let span = self
@@ -195,9 +199,9 @@ impl Observer {
             reading.top.took += self.shared.now() - began;
             pass_on().await;
         }
-        let (top, marks) = reading.finish();
+        let (top, counters) = reading.finish();
         if self.past.is_none() || span >= YOUNG {
-            self.past = Some(Past { at, marks });
+            self.past = Some(Past { at, counters });
         }
         top
     }
@@ -209,7 +213,7 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// Lets others run.
+/// Yields to other tasks.
 pub(crate) async fn pass_on() {
     let mut passed = false;
     poll_fn(|cx| {
@@ -225,7 +229,7 @@ pub(crate) async fn pass_on() {
 struct Reading<'a> {
     query: &'a TopQuery,
     past: Option<&'a Past>,
-    marks: Vec<Mark>,
+    counters: Vec<SlotCounters>,
     seen: Vec<((u64, u64), Seen)>,
     handled: u64,
     busy: u64,
@@ -237,7 +241,7 @@ impl<'a> Reading<'a> {
         Self {
             query,
             past,
-            marks: Vec::with_capacity(past.map_or(0, |past| past.marks.len())),
+            counters: Vec::with_capacity(past.map_or(0, |past| past.counters.len())),
             seen: Vec::new(),
             handled: 0,
             busy: 0,
@@ -249,49 +253,51 @@ impl<'a> Reading<'a> {
     }
 
     fn see(&mut self, cell: Arc<dyn AnyCell>) {
-        let figures = cell.figures();
+        let stats = cell.stats();
         let ActorId { slot, generation } = cell.node().id;
-        let busy = nanos(figures.busy);
-        let mark = Mark {
+        let busy = nanos(stats.busy);
+        let counter = SlotCounters {
             generation,
-            handled: figures.handled,
+            handled: stats.handled,
             busy,
         };
         let slot = slot as usize;
-        if self.marks.len() <= slot {
-            self.marks.resize(slot + 1, EMPTY);
+        if self.counters.len() <= slot {
+            self.counters.resize(slot + 1, EMPTY);
         }
-        self.marks[slot] = mark;
+        self.counters[slot] = counter;
         if let Some(pattern) = &self.query.within
             && !pattern.matches(&cell.node().path())
         {
             return;
         }
-        let before = self.past.map(|past| past.marks.get(slot).unwrap_or(&EMPTY));
-        // An actor that was not there before has done all of it since.
+        let before = self
+            .past
+            .map(|past| past.counters.get(slot).unwrap_or(&EMPTY));
+        // An actor that is new since then has done all its work in between.
         let (handled, busy) = match before {
             None => (0, 0),
             Some(before) if before.generation == generation => (
-                mark.handled.saturating_sub(before.handled),
+                counter.handled.saturating_sub(before.handled),
                 busy.saturating_sub(before.busy),
             ),
-            Some(_) => (mark.handled, busy),
+            Some(_) => (counter.handled, busy),
         };
-        let memory = cell.memory(&figures);
+        let memory = cell.memory(&stats);
         let restarts = cell.node().restarts();
-        self.add(&cell, &figures, memory, restarts);
+        self.add(&cell, &stats, memory, restarts);
         self.handled += handled;
         self.busy += busy;
         let key = match self.query.rank {
-            Rank::Depth => (figures.depth as u64, figures.high_water as u64),
-            Rank::Rate => (handled, figures.handled),
-            Rank::Busy => (busy, mark.busy),
-            Rank::Memory => (memory as u64, figures.depth as u64),
-            Rank::Restarts => (restarts.into(), figures.handled),
+            Rank::Depth => (stats.depth as u64, stats.high_water as u64),
+            Rank::Rate => (handled, stats.handled),
+            Rank::Busy => (busy, counter.busy),
+            Rank::Memory => (memory as u64, stats.depth as u64),
+            Rank::Restarts => (restarts.into(), stats.handled),
         };
         let seen = Seen {
             cell,
-            figures,
+            stats,
             memory,
             handled,
             busy,
@@ -302,20 +308,20 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn add(&mut self, cell: &Arc<dyn AnyCell>, figures: &Figures, memory: usize, restarts: u32) {
+    fn add(&mut self, cell: &Arc<dyn AnyCell>, stats: &MailboxStats, memory: usize, restarts: u32) {
         let totals = &mut self.top.totals;
         totals.actors += 1;
-        totals.depth += figures.depth;
-        totals.handled += figures.handled;
-        totals.dropped += figures.dropped;
+        totals.depth += stats.depth;
+        totals.handled += stats.handled;
+        totals.dropped += stats.dropped;
         totals.memory += memory;
         totals.restarts += u64::from(restarts);
         let capacity = cell.spec().capacity();
-        let nearly = capacity.is_some_and(|room| figures.depth * 100 >= room * NEARLY);
+        let nearly = capacity.is_some_and(|room| stats.depth * 100 >= room * NEARLY);
         totals.nearly_full += usize::from(nearly);
     }
 
-    /// Keeps the first rows, in no order.
+    /// Keeps the first rows, in no particular order.
     fn cut(&mut self) {
         let rows = self.query.rows;
         if self.seen.len() > rows {
@@ -325,7 +331,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn finish(mut self) -> (Top, Vec<Mark>) {
+    fn finish(mut self) -> (Top, Vec<SlotCounters>) {
         self.cut();
         self.seen.sort_by_key(|(key, seen)| place(*key, seen));
         let seconds = self.top.span.as_secs_f64();
@@ -338,18 +344,18 @@ impl<'a> Reading<'a> {
         self.top.rows = rows.collect();
         self.top.totals.rate = a_second(self.handled as f64);
         self.top.totals.load = a_second(self.busy as f64 / 1e9);
-        (self.top, self.marks)
+        (self.top, self.counters)
     }
 }
 
 impl Seen {
     fn info(self) -> ActorInfo {
         let spec = self.cell.spec();
-        self.cell.node().info(self.figures, spec, self.memory)
+        self.cell.node().info(self.stats, spec, self.memory)
     }
 }
 
-/// The greatest first; among equals the one that has been there longer.
+/// Sorts the greatest first, and among equals the one with the lower slot.
 fn place(key: (u64, u64), seen: &Seen) -> (Reverse<(u64, u64)>, u32) {
     (Reverse(key), seen.cell.node().id.slot)
 }
@@ -358,13 +364,13 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A mailbox is nearly full from this part of its capacity on, in percent.
+/// The fill level from which a mailbox counts as nearly full, in percent of its capacity.
 const NEARLY: usize = 85;
 
-/// So many more than twice the rows are kept before they are cut.
+/// Number of actors that are collected beyond twice the rows before the list is cut.
 const PILE: usize = 64;
 
-const EMPTY: Mark = Mark {
+const EMPTY: SlotCounters = SlotCounters {
     generation: u32::MAX,
     handled: 0,
     busy: 0,

@@ -1,20 +1,21 @@
-//! Publish and subscribe by type and name.
+//! Publish and subscribe, by message type and name.
 //!
-//! A topic is a table of recipients, not an actor: publishing delivers in the publisher's own
-//! turn, with `try_tell`, so that a slow subscriber costs what its mailbox's rule says and never
-//! a wait.
+//! A topic is a table of recipients, not an actor. Publishing delivers in the publisher's own turn,
+//! with `try_tell`, so a slow subscriber is handled by the overflow rule of its mailbox and never
+//! makes the publisher wait.
 //!
 //! ```text
-//! Exchange<T>                 one for each type of message
-//! ├─ topics by name           each keeps a route: who gets what is published to it
-//! └─ Broker<T>                the subscriptions, in a tree of patterns
+//! Exchange<T>                 one for each message type
+//! ├─ topics by name           each caches a route: the subscribers of that topic
+//! └─ Broker<T>                the subscriptions, in a trie of patterns
 //! ```
 //!
-//! - **A route is a copy.** A change of subscriptions raises a version; a publisher that finds
-//!   its route older matches the name again. So matching is no part of publishing.
-//! - **One order.** A topic's lock is held while a message is delivered. Where a wildcard takes
-//!   part, a second lock makes one order over all topics that wildcards reach.
-//! - **No nesting.** What foreign code publishes inside a delivery is delivered after it.
+//! - **A route is a cache.** Each change of the subscriptions increments a version. A publisher
+//!   whose route has an older version matches the name again, so most publications do no matching
+//!   at all.
+//! - **One order.** The topic is locked while a message is delivered. If a subscriber with a
+//!   wildcard takes part, a second lock establishes one order over all topics that wildcards reach.
+//! - **No nesting.** A message published by user code inside a delivery is delivered after it.
 
 mod broker;
 mod name;
@@ -29,42 +30,45 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::address::AnyRef;
-use crate::choice;
 use crate::exit::{discard, discard_one};
 use crate::recipient::Recipient;
+use crate::selection;
 use crate::sync::{AtomicU64, Ordering};
 use broker::Broker;
-use route::{Route, Rule};
-use turn::Turn;
+use route::{DeliveryRule, Route};
+use turn::DeliveryTurn;
 
 pub use broker::Subscription;
 pub(crate) use broker::{Exchange, Exchanges};
 pub use name::{TopicError, TopicLimits};
 
-/// A typed topic: what is published to it goes to those who subscribe to its name.
+/// A typed topic: messages published to it go to all subscribers of its name.
 ///
-/// A clone is the same topic. Get one from [`ActorSystem::topic`](crate::ActorSystem::topic).
+/// Clones refer to the same topic. Topics are obtained from
+/// [`ActorSystem::topic`](crate::ActorSystem::topic).
 ///
 /// # Names
-/// A name has segments, which slashes separate: `n4/smf-1/load`. A subscription may be to a
-/// pattern of names ([`ActorSystem::subscribe`](crate::ActorSystem::subscribe)): the segment `*`
-/// stands for one segment, `**` for any number of them, also none. Names and patterns have limits
-/// ([`TopicLimits`]).
+/// A name consists of segments separated by slashes: `n4/smf-1/load`. A subscription may use a
+/// pattern of names ([`ActorSystem::subscribe`](crate::ActorSystem::subscribe)), in which the
+/// segment `*` matches one segment and `**` any number of segments, including none. Names and
+/// patterns are limited in length and depth ([`TopicLimits`]).
 ///
 /// # Delivery
 /// - Each subscriber gets a clone of one [`Arc`], not of the payload.
-/// - All subscribers of a topic see what is published to it in one order, whoever publishes. Over
-///   several topics that holds for those whom wildcards reach; and for all, as far as one
-///   publisher goes.
-/// - An actor has one subscription for each name or pattern: a second takes the place of the
-///   first, so that `pre_start` may subscribe for every incarnation. One that matches with two of
-///   its patterns gets two copies, each by the filter and conversion of its own.
-/// - A subscription survives restarts of its actor and ends with it.
-/// - Nobody waits. Where a mailbox is full, its own overflow rule holds; where the rule is to wait
-///   or to fail, the message is dropped for that subscriber, counted in [`TopicInfo::dropped`],
-///   named in [`Published::full`], and reported as [`Event::Overflow`](crate::Event::Overflow).
-/// - A filter or a conversion that panics costs its own subscriber the message, and nobody else.
-/// - What filters, conversions and destructors publish is delivered after what is being delivered.
+/// - All subscribers of a topic see its messages in the same order, whoever publishes them. Across
+///   several topics the same holds for subscribers with wildcards, and for all subscribers as far
+///   as the messages of one publisher are concerned.
+/// - An actor has one subscription for each name or pattern. Subscribing again replaces the earlier
+///   subscription, so `pre_start` may subscribe in each incarnation. An actor with two patterns
+///   that match gets two copies, each according to the filter and conversion of its own
+///   subscription.
+/// - A subscription survives restarts of its actor and ends with the actor.
+/// - The publisher never waits. If a mailbox is full, its own overflow rule applies. If that rule
+///   is to wait or to fail, the message is dropped for this subscriber, counted in
+///   [`TopicInfo::dropped`], named in [`Published::full`], and reported as
+///   [`Event::Overflow`](crate::Event::Overflow).
+/// - If a filter or a conversion panics, only its own subscriber misses the message.
+/// - Messages that filters, conversions or destructors publish are delivered after the current one.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -105,9 +109,9 @@ pub use name::{TopicError, TopicLimits};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Topic<T>(Arc<Inner<T>>);
+pub struct Topic<T>(Arc<TopicInner<T>>);
 
-struct Inner<T> {
+struct TopicInner<T> {
     name: Arc<str>,
     broker: Arc<Broker<T>>,
     exchange: Weak<Exchange<T>>,
@@ -115,8 +119,8 @@ struct Inner<T> {
     counts: Counts,
 }
 
-/// Written under the lock of the route, read without: each is right by itself, and nothing else is
-/// read on the strength of it.
+/// Written under the lock of the route and read without it. Each counter is correct by itself;
+/// nothing else depends on the values read.
 #[derive(Default)]
 struct Counts {
     published: AtomicU64,
@@ -125,46 +129,47 @@ struct Counts {
     filtered: AtomicU64,
 }
 
-/// What came of a publication.
+/// The outcome of a publication.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Published {
-    /// How many subscribers' mailboxes took it, by their own overflow rule.
+    /// Number of subscribers whose mailboxes took the message, by their own overflow rule.
     pub delivered: usize,
-    /// How many subscribers' filters refused it.
+    /// Number of subscribers whose filters rejected the message.
     pub filtered: usize,
-    /// How many subscribers missed it because their filter or conversion panicked.
+    /// Number of subscribers that missed the message because their filter or conversion panicked.
     pub panicked: usize,
-    /// The subscribers that had no room, and whose rule is to wait or to fail.
+    /// The subscribers whose mailboxes were full, and whose rule is to wait or to fail.
     pub full: Vec<AnyRef>,
-    /// It was published inside a delivery, and is delivered after it; nothing is known yet.
+    /// `true` if the message was published inside a delivery and will be delivered after it; the
+    /// other fields are empty then.
     pub deferred: bool,
 }
 
-/// The figures of a topic at one moment.
+/// The stats of a topic at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicInfo {
-    /// Its name.
+    /// The name of the topic.
     pub name: Arc<str>,
-    /// The name of its messages' Rust type.
+    /// The name of the Rust type of its messages.
     pub kind: &'static str,
-    /// How many subscriptions match it.
+    /// Number of subscriptions that match the topic.
     pub subscribers: usize,
-    /// How many messages were published.
+    /// Number of messages published.
     pub published: u64,
-    /// How many deliveries a mailbox took.
+    /// Number of deliveries that a mailbox took.
     pub delivered: u64,
-    /// How many deliveries found no room, or ended in a panic of the subscriber's filter or
-    /// conversion.
+    /// Number of deliveries that found a full mailbox, or in which the subscriber's filter or
+    /// conversion panicked.
     pub dropped: u64,
-    /// How many deliveries a filter refused.
+    /// Number of deliveries that a filter rejected.
     pub filtered: u64,
 }
 
 impl<T: Send + Sync + 'static> Topic<T> {
     fn new(name: Arc<str>, broker: Arc<Broker<T>>, exchange: Weak<Exchange<T>>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(TopicInner {
             name,
             broker,
             exchange,
@@ -173,27 +178,27 @@ impl<T: Send + Sync + 'static> Topic<T> {
         }))
     }
 
-    /// The topic's name.
+    /// Returns the name of the topic.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Adds a subscriber, which gets what is published from now on.
+    /// Adds a subscriber, which gets the messages published from now on.
     ///
     /// # Errors
-    /// When the actor has ended, or there are as many subscriptions as there may be.
+    /// Returns an error if the actor has ended or the limit on subscriptions is reached.
     pub fn subscribe(&self, recipient: Recipient<Arc<T>>) -> Result<Subscription, TopicError> {
         self.exchange(&recipient)?
             .subscribe(self.name(), recipient, None)
     }
 
-    /// Adds a subscriber for messages that a filter accepts.
+    /// Adds a subscriber for the messages that a filter accepts.
     ///
-    /// The filter runs in the publisher's turn: let it read the message and do nothing else.
+    /// The filter runs in the publisher's turn: it should read the message and do nothing else.
     ///
     /// # Errors
-    /// When the actor has ended, or there are as many subscriptions as there may be.
+    /// Returns an error if the actor has ended or the limit on subscriptions is reached.
     pub fn subscribe_where(
         &self,
         recipient: Recipient<Arc<T>>,
@@ -204,59 +209,61 @@ impl<T: Send + Sync + 'static> Topic<T> {
     }
 
     fn exchange(&self, recipient: &Recipient<Arc<T>>) -> Result<Arc<Exchange<T>>, TopicError> {
-        // Without its system there is no actor either.
+        // If the system is gone, the actor has ended too.
         self.0.exchange.upgrade().ok_or_else(|| TopicError::Ended {
             path: recipient.actor().path(),
         })
     }
 
-    /// Ends an actor's subscription to this very name; false when it has none.
+    /// Ends an actor's subscription to exactly this name. Returns `false` if it has none.
     pub fn unsubscribe(&self, actor: impl Into<AnyRef>) -> bool {
         let actor = actor.into().id();
         self.0.broker.remove(actor, self.name())
     }
 
-    /// Delivers a message to all who subscribe.
+    /// Delivers a message to all subscribers.
     pub fn publish(&self, message: impl Into<Arc<T>>) -> Published {
-        self.deliver(message.into(), Rule::All)
+        self.deliver(message.into(), DeliveryRule::All)
     }
 
-    /// Delivers a message to one subscriber: to the next in turn that wants it and has room.
+    /// Delivers a message to one subscriber, in turn: the next one that accepts it and has room.
     pub fn publish_in_turn(&self, message: impl Into<Arc<T>>) -> Published {
-        self.deliver(message.into(), Rule::InTurn)
+        self.deliver(message.into(), DeliveryRule::InTurn)
     }
 
-    /// Delivers a message to one subscriber: to the one to whom its key belongs, of those whose
+    /// Delivers a message to one subscriber: the owner of the key among the subscribers whose
     /// filters accept the message.
     ///
-    /// The same key goes to the same subscriber for as long as it subscribes. When it goes, its
-    /// keys are spread over the others, and no other key moves; when one comes, it takes its share
-    /// of keys from all. A subscriber without room misses the message: no other gets it instead.
+    /// Messages with the same key go to the same subscriber for as long as it is subscribed. When a
+    /// subscriber leaves, its keys are spread over the others and no other key moves; when one
+    /// joins, it takes over its share of the keys of all others. If the owner's mailbox is full, it
+    /// misses the message, and no other subscriber gets it instead.
     pub fn publish_by_key(&self, key: impl Hash, message: impl Into<Arc<T>>) -> Published {
-        self.deliver(message.into(), Rule::ByKey(choice::digest(key)))
+        self.deliver(message.into(), DeliveryRule::ByKey(selection::digest(key)))
     }
 
-    fn deliver(&self, message: Arc<T>, rule: Rule) -> Published {
-        let Some(turn) = Turn::take() else {
+    fn deliver(&self, message: Arc<T>, rule: DeliveryRule) -> Published {
+        let Some(turn) = DeliveryTurn::take() else {
             let topic = self.clone();
-            Turn::later(move || drop(topic.deliver_now(&message, rule)));
+            DeliveryTurn::later(move || drop(topic.deliver_now(&message, rule)));
             return Published {
                 deferred: true,
                 ..Published::default()
             };
         };
         let published = self.deliver_now(&message, rule);
-        // Foreign code when this was the last: still inside the turn.
+        // If this is the last reference, dropping the message runs user code, which must still
+        // happen inside the turn.
         discard_one(message);
         turn.finish();
         published
     }
 
-    fn deliver_now(&self, message: &Arc<T>, rule: Rule) -> Published {
+    fn deliver_now(&self, message: &Arc<T>, rule: DeliveryRule) -> Published {
         let inner = &*self.0;
         let mut route = inner.route.lock();
         let published = route.deliver(&inner.name, &inner.broker, message, rule);
-        // Nobody else writes while the lock is held.
+        // There are no other writers while the lock is held.
         let add = |counter: &AtomicU64, more: usize| {
             let sum = counter.load(Ordering::Relaxed) + more as u64;
             counter.store(sum, Ordering::Relaxed);
@@ -268,10 +275,10 @@ impl<T: Send + Sync + 'static> Topic<T> {
         published
     }
 
-    /// The topic's figures at this moment.
+    /// Returns the stats of the topic at this moment.
     #[must_use]
     pub fn info(&self) -> TopicInfo {
-        let Inner {
+        let TopicInner {
             name,
             broker,
             counts,
@@ -288,14 +295,14 @@ impl<T: Send + Sync + 'static> Topic<T> {
         }
     }
 
-    /// Lets go of the subscribers that were copied for publishing.
+    /// Drops the subscribers cached for publishing.
     fn forget_route(&self) {
-        // Somebody who delivers right now will look at the subscriptions again the next time.
+        // If the route is locked, a delivery is under way; the next one refreshes the route anyway.
         let forgotten = self.0.route.try_lock().map(|mut route| route.forget());
         discard(forgotten);
     }
 
-    /// Whether nobody but the system holds it.
+    /// Returns `true` if only the system holds the topic.
     fn is_unheld(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

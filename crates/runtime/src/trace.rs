@@ -1,9 +1,9 @@
-//! What single actors do, written down for somebody who watches.
+//! Traces: a record of what single actors do, for an observer.
 //!
-//! An actor that nobody traces pays one relaxed load for each message. One that is traced writes
-//! records into a queue of bounded length and never waits for it: what finds no room there, or
-//! meets the reader in it, is counted and lost. A trace is over after so many records, octets or
-//! so much time, whoever reads it.
+//! An actor that is not traced pays one relaxed load per message. A traced actor writes records
+//! into a queue of bounded length and never waits for it: a record that finds no room, or meets the
+//! reader holding the lock, is counted as lost. A trace ends after a number of records, a number of
+//! bytes or a time, even if nobody reads it.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::time::{Instant, Sleep};
 
 use crate::actor::Actor;
-use crate::budget::charged;
+use crate::budget::charge_poll;
 use crate::cell::{AnyCell, Cell, Node};
 use crate::clock;
 use crate::event::{Event, Events};
@@ -28,15 +28,15 @@ use crate::monitor::Signal;
 use crate::path::{Path, PathPattern};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// After how much a trace is over.
+/// The limits after which a trace ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceLimits {
-    /// So many records.
+    /// Number of records.
     pub records: u64,
-    /// So many octets of paths and names, with 64 for each record.
+    /// Number of bytes: those of paths and names, and 64 per record.
     pub octets: usize,
-    /// So much time.
+    /// Time since the start of the trace.
     pub within: Duration,
 }
 
@@ -50,56 +50,56 @@ impl Default for TraceLimits {
     }
 }
 
-/// Why a trace is over.
+/// The reason why a trace ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceEnd {
-    /// It has its records.
+    /// The limit on records was reached.
     Records,
-    /// It has its octets.
+    /// The limit on bytes was reached.
     Octets,
-    /// Its time has passed.
+    /// The time limit was reached.
     Time,
     /// The system has shut down.
     Closed,
 }
 
-/// Something that an actor did.
+/// One step of an actor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TraceRecord {
-    /// When, counted from the beginning of the trace.
+    /// The time of the step, counted from the start of the trace.
     pub at: Duration,
-    /// The actor.
+    /// The path of the actor.
     pub path: Path,
-    /// What it did.
+    /// The step.
     pub step: TraceStep,
 }
 
-/// What an actor did.
+/// A step that an actor took.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum TraceStep {
-    /// It began to handle a message.
+    /// The actor began to handle a message.
     Message {
-        /// What [`Actor::describe`] says of the message.
+        /// The name that [`Actor::describe`] returns for the message.
         name: Cow<'static, str>,
-        /// How many messages wait behind it.
+        /// Number of messages queued behind it.
         waiting: usize,
     },
-    /// It handled the message that it began last.
+    /// The actor finished the message that it began last.
     Handled {
-        /// How long that took, with what it waited for.
+        /// The time it took, including waits.
         took: Duration,
-        /// Whether it returned an error.
+        /// `true` if the handler returned an error.
         failed: bool,
     },
-    /// It was told about another actor or about a task of its own.
+    /// The actor received a signal.
     Signal {
-        /// `down`, `child-ended` or `task-ended`.
+        /// `down`, `child-ended`, `task-ended` or `pipe-panicked`.
         name: &'static str,
     },
-    /// A turn in its life.
+    /// A lifecycle event of the actor.
     Event(Event),
 }
 
@@ -125,47 +125,47 @@ impl fmt::Display for TraceRecord {
     }
 }
 
-/// So many records wait for a reader; what comes then is lost.
+/// Number of records that are queued for the reader; further ones are lost.
 const WAITING: usize = 1024;
 
-/// The longest name of a message, in octets.
+/// The maximum length of a message name, in bytes.
 const NAME: usize = 256;
 
-/// What a record takes besides its texts.
+/// The size that a record counts in addition to its texts, in bytes.
 const RECORD: usize = 64;
 
-/// How often a record tries to get into the queue before it is lost.
+/// Number of attempts to lock the queue before a record is dropped as lost.
 const TRIES: usize = 64;
 
-/// The place where records of one trace wait.
-struct Tap {
+/// The queue of records of one trace.
+struct TraceQueue {
     pattern: PathPattern,
     limits: TraceLimits,
     began: Instant,
     until: Instant,
-    queue: Mutex<Queue>,
-    /// Only counted.
+    queue: Mutex<RecordQueue>,
+    /// A plain counter; nothing else depends on it.
     lost: AtomicU64,
-    /// A hint that saves the way to the queue, whose lock decides.
+    /// A hint that saves locking the queue; the state under the lock decides.
     over: AtomicBool,
 }
 
 #[derive(Default)]
-struct Queue {
+struct RecordQueue {
     records: VecDeque<TraceRecord>,
     taken: u64,
-    octets: usize,
+    bytes: usize,
     end: Option<TraceEnd>,
     waker: Option<Waker>,
 }
 
-impl Tap {
+impl TraceQueue {
     fn wants(&self, path: &Path) -> bool {
         !self.over.load(Ordering::Relaxed) && self.pattern.matches(path)
     }
 
-    /// The queue, unless somebody else is in it for long.
-    fn queue_soon(&self) -> Option<MutexGuard<'_, Queue>> {
+    /// Locks the queue, unless another thread holds the lock for long.
+    fn queue_soon(&self) -> Option<MutexGuard<'_, RecordQueue>> {
         for _ in 0..TRIES {
             if let Some(queue) = self.queue.try_lock() {
                 return Some(queue);
@@ -183,10 +183,10 @@ impl Tap {
         if queue.end.is_some() {
             return;
         }
-        let octets = queue.octets + RECORD + path.as_str().len() + step.octets();
+        let bytes = queue.bytes + RECORD + path.as_str().len() + step.bytes();
         if now >= self.until {
             self.finish(queue, TraceEnd::Time);
-        } else if octets > self.limits.octets {
+        } else if bytes > self.limits.octets {
             self.finish(queue, TraceEnd::Octets);
         } else if queue.records.len() >= WAITING {
             drop(queue);
@@ -197,7 +197,7 @@ impl Tap {
                 path: path.clone(),
                 step,
             });
-            queue.octets = octets;
+            queue.bytes = bytes;
             queue.taken += 1;
             if queue.taken >= self.limits.records {
                 self.finish(queue, TraceEnd::Records);
@@ -209,7 +209,7 @@ impl Tap {
         }
     }
 
-    fn finish(&self, mut queue: MutexGuard<'_, Queue>, end: TraceEnd) {
+    fn finish(&self, mut queue: MutexGuard<'_, RecordQueue>, end: TraceEnd) {
         queue.end.get_or_insert(end);
         self.over.store(true, Ordering::Relaxed);
         let waker = queue.waker.take();
@@ -219,7 +219,7 @@ impl Tap {
 }
 
 impl TraceStep {
-    fn octets(&self) -> usize {
+    fn bytes(&self) -> usize {
         match self {
             Self::Message { name, .. } => name.len(),
             Self::Handled { .. } | Self::Signal { .. } | Self::Event(_) => 0,
@@ -229,81 +229,83 @@ impl TraceStep {
 
 /// All traces of a system.
 #[derive(Default)]
-pub(crate) struct Taps {
-    /// Read before a new actor is looked at, so that actors start as fast as without traces. A
-    /// hint: the list is behind a lock, under which this is written, and an actor that started
-    /// before the trace was in the list is marked by whoever puts it there.
+pub(crate) struct Traces {
+    /// Checked before a new actor is matched, so that actors start as fast as without traces. This
+    /// is a hint, written under the lock of the list: an actor that started before a trace was
+    /// added to the list is marked by the thread that adds it.
     any: AtomicBool,
-    list: RwLock<Vec<Arc<Tap>>>,
+    list: RwLock<Vec<Arc<TraceQueue>>>,
 }
 
-impl Taps {
-    /// Whether a trace wants the actor of a new cell.
+impl Traces {
+    /// Returns `true` if a trace matches the actor of a new cell.
     pub(crate) fn want(&self, path: impl FnOnce() -> Path) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
         let path = path();
-        self.list.read().iter().any(|tap| tap.wants(&path))
+        self.list.read().iter().any(|trace| trace.wants(&path))
     }
 
-    /// Writes a step of an actor for all who want it; takes its mark away if nobody does.
+    /// Records a step of an actor in all matching traces. Clears the actor's mark if there are
+    /// none.
     #[cold]
     fn note(&self, node: &Node, step: impl FnOnce() -> TraceStep) {
         let path = node.path();
         let list = self.list.read();
-        if !list.iter().any(|tap| tap.wants(&path)) {
-            // Under the lock: a trace that begins now marks the actor after this.
+        if !list.iter().any(|trace| trace.wants(&path)) {
+            // Done under the lock of the list: a trace that begins now is added later, and then
+            // marks the actor again.
             node.set_traced(false);
             return;
         }
-        let taps = list.clone();
+        let traces = list.clone();
         drop(list);
         let (now, step) = (node.shared.now(), step());
-        for tap in taps.iter().filter(|tap| tap.wants(&path)) {
-            tap.push(now, &path, step.clone());
+        for trace in traces.iter().filter(|trace| trace.wants(&path)) {
+            trace.push(now, &path, step.clone());
         }
     }
 
-    /// Writes an event for all who want it.
+    /// Records an event in all matching traces.
     pub(crate) fn event(&self, event: &Event) {
         if !self.any.load(Ordering::Relaxed) {
             return;
         }
         let now = clock::now();
-        let taps = self.list.read().clone();
-        for tap in taps.iter().filter(|tap| tap.wants(event.path())) {
-            tap.push(now, event.path(), TraceStep::Event(event.clone()));
+        let traces = self.list.read().clone();
+        for trace in traces.iter().filter(|trace| trace.wants(event.path())) {
+            trace.push(now, event.path(), TraceStep::Event(event.clone()));
         }
     }
 
     /// Ends all traces.
     pub(crate) fn close(&self) {
-        let taps = mem::take(&mut *self.list.write());
-        for tap in taps {
-            tap.finish(tap.queue.lock(), TraceEnd::Closed);
+        let traces = mem::take(&mut *self.list.write());
+        for trace in traces {
+            trace.finish(trace.queue.lock(), TraceEnd::Closed);
         }
     }
 
-    fn add(&self, tap: Arc<Tap>) {
+    fn add(&self, trace: Arc<TraceQueue>) {
         let mut list = self.list.write();
-        list.push(tap);
+        list.push(trace);
         self.any.store(true, Ordering::Relaxed);
     }
 
-    fn remove(&self, tap: &Arc<Tap>) {
+    fn remove(&self, trace: &Arc<TraceQueue>) {
         let mut list = self.list.write();
-        list.retain(|one| !Arc::ptr_eq(one, tap));
+        list.retain(|one| !Arc::ptr_eq(one, trace));
         self.any.store(!list.is_empty(), Ordering::Relaxed);
     }
 }
 
-/// Writes that a traced actor takes a message; returns when it did.
+/// Records that a traced actor takes a message, and returns the time.
 #[cold]
 pub(crate) fn begin<A: Actor>(cell: &Cell<A::Msg>, message: &A::Msg) -> Option<Box<Instant>> {
     let node = &cell.node;
-    node.shared.events.taps().note(node, || {
-        // What an actor says of its messages must not be what ends it.
+    node.shared.events.traces().note(node, || {
+        // Describing a message runs user code, which must not be able to end the actor.
         let name = catch_unwind(AssertUnwindSafe(|| A::describe(message)));
         let mut name = name.unwrap_or(Cow::Borrowed("a message that panics when described"));
         if name.len() > NAME {
@@ -312,22 +314,25 @@ pub(crate) fn begin<A: Actor>(cell: &Cell<A::Msg>, message: &A::Msg) -> Option<B
         }
         TraceStep::Message {
             name,
-            waiting: cell.figures().depth,
+            waiting: cell.stats().depth,
         }
     });
     Some(Box::new(node.shared.now()))
 }
 
-/// Writes that a traced actor has handled the message that it began then.
+/// Records that a traced actor has handled the message that it began at `began`.
 #[cold]
 pub(crate) fn end(node: &Node, began: Instant, failed: bool) {
-    node.shared.events.taps().note(node, || TraceStep::Handled {
-        took: node.shared.now().saturating_duration_since(began),
-        failed,
-    });
+    node.shared
+        .events
+        .traces()
+        .note(node, || TraceStep::Handled {
+            took: node.shared.now().saturating_duration_since(began),
+            failed,
+        });
 }
 
-/// Writes that a traced actor is told something.
+/// Records that a traced actor receives a signal.
 #[cold]
 pub(crate) fn signal(node: &Node, signal: &Signal) {
     let name = match signal {
@@ -337,74 +342,77 @@ pub(crate) fn signal(node: &Node, signal: &Signal) {
         Signal::PipePanicked { .. } => "pipe-panicked",
     };
     let step = || TraceStep::Signal { name };
-    node.shared.events.taps().note(node, step);
+    node.shared.events.traces().note(node, step);
 }
 
-/// Reads what actors do that match a pattern, from
-/// [`ActorSystem::trace`](crate::ActorSystem::trace). Dropping it ends the trace.
+/// Reads the records of a trace, created by [`ActorSystem::trace`](crate::ActorSystem::trace).
+/// Dropping it ends the trace.
 pub struct Tracer {
-    tap: Arc<Tap>,
-    hub: Arc<Events>,
+    trace: Arc<TraceQueue>,
+    events: Arc<Events>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Taken out of the queue all at once, so that actors seldom meet the reader in it.
+    /// Records taken out of the queue, all at once, so that actors rarely find the reader holding
+    /// the lock.
     ready: VecDeque<TraceRecord>,
 }
 
 impl Tracer {
     pub(crate) fn attach(
-        hub: &Arc<Events>,
+        events: &Arc<Events>,
         pattern: PathPattern,
         limits: TraceLimits,
         now: Instant,
     ) -> Self {
-        let tap = Arc::new(Tap {
+        let trace = Arc::new(TraceQueue {
             pattern,
             limits,
             began: now,
-            until: clock::later(now, limits.within),
+            until: clock::saturating_add(now, limits.within),
             queue: Mutex::default(),
             lost: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
-        hub.taps().add(Arc::clone(&tap));
-        hub.wanted();
+        events.traces().add(Arc::clone(&trace));
+        events.wanted();
         Self {
-            tap,
-            hub: Arc::clone(hub),
+            trace,
+            events: Arc::clone(events),
             timer: None,
             ready: VecDeque::new(),
         }
     }
 
-    /// Marks actors that were there before.
+    /// Marks an actor that existed before the trace, if its path matches.
     pub(crate) fn mark(&self, node: &Node) {
-        if self.tap.pattern.matches(&node.path()) {
+        if self.trace.pattern.matches(&node.path()) {
             node.set_traced(true);
         }
     }
 
-    /// Waits for the next record; `None` when the trace is over and all was read.
+    /// Waits for the next record. Returns `None` when the trace has ended and all records were
+    /// read.
     pub async fn next(&mut self) -> Option<TraceRecord> {
-        poll_fn(|cx| charged(cx, |cx| self.poll_next(cx))).await
+        poll_fn(|cx| charge_poll(cx, |cx| self.poll_next(cx))).await
     }
 
-    /// The same for those who poll: ready with the next record, or with `None` when it is over.
+    /// Polls for the next record. Returns `None` when the trace has ended and all records were
+    /// read.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<TraceRecord>> {
         if let Some(record) = self.ready.pop_front() {
             return Poll::Ready(Some(record));
         }
-        let until = self.tap.until;
+        let until = self.trace.until;
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         let late = timer.as_mut().poll(cx).is_ready();
-        let mut queue = self.tap.queue.lock();
+        let mut queue = self.trace.queue.lock();
         mem::swap(&mut queue.records, &mut self.ready);
         if let Some(record) = self.ready.pop_front() {
             return Poll::Ready(Some(record));
         }
         if late && queue.end.is_none() {
-            self.tap.finish(queue, TraceEnd::Time);
+            self.trace.finish(queue, TraceEnd::Time);
             return Poll::Ready(None);
         }
         if queue.end.is_some() {
@@ -414,31 +422,31 @@ impl Tracer {
         Poll::Pending
     }
 
-    /// How many records were lost because they were not read in time.
+    /// Returns the number of lost records: those that found the queue full or locked.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.tap.lost.load(Ordering::Relaxed)
+        self.trace.lost.load(Ordering::Relaxed)
     }
 
-    /// Why it is over, if it is; records may still wait to be read.
+    /// Returns the reason why the trace has ended, if it has. There may be unread records left.
     #[must_use]
     pub fn ended(&self) -> Option<TraceEnd> {
-        self.tap.queue.lock().end
+        self.trace.queue.lock().end
     }
 }
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        self.tap.over.store(true, Ordering::Relaxed);
-        self.hub.taps().remove(&self.tap);
-        self.hub.unwanted();
+        self.trace.over.store(true, Ordering::Relaxed);
+        self.events.traces().remove(&self.trace);
+        self.events.unwanted();
     }
 }
 
 impl fmt::Debug for Tracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tracer")
-            .field("pattern", &self.tap.pattern)
+            .field("pattern", &self.trace.pattern)
             .field("lost", &self.lost())
             .finish_non_exhaustive()
     }

@@ -1,12 +1,12 @@
-//! What does not compile says why, at the user's own line.
+//! Compile errors explain themselves, at the user's own line.
 //!
-//! Each program in `compile_fail/` fails with exactly the text beside it. After a change of the
-//! text, `TRYBUILD=overwrite cargo test -p strowger --test compile_fail` writes it anew; read it
-//! before it is committed.
+//! Each program in `compile_fail/` must fail with exactly the text beside it. After a change of a
+//! message, `TRYBUILD=overwrite cargo test -p strowger --test compile_fail` writes the texts anew;
+//! read them before committing.
 
 use std::process::Command;
 
-/// The release whose words the texts are.
+/// The compiler release that produced the expected texts.
 const RELEASE: &str = concat!("rustc ", env!("CARGO_PKG_RUST_VERSION"), ".");
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is told about actors outside of their system: counters, events, figures.
+//! Observation from outside a system: counters, events and statistics.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-/// A recorder that keeps sums, by name and labels.
+/// A recorder that keeps sums by name and labels.
 #[derive(Default)]
 struct Sums(Mutex<HashMap<String, Arc<Sum>>>);
 
-/// Gauges here move in whole steps, so one integer serves both kinds.
+/// Gauges move in whole steps here, so one integer serves both kinds.
 #[derive(Default)]
 struct Sum(AtomicU64);
 
@@ -158,7 +158,8 @@ async fn fails_twice_and_overflows(system: &ActorSystem) {
         .await
         .expect("it starts");
     let line: ActorRef<LineMsg> = supervisor.child("line").expect("it was started");
-    // The thread is ours until the next await: with the ask, two of four have no room.
+    // The thread is ours until the next await: including the ask, two of four messages find no
+    // room.
     for number in 1..=3_u64 {
         line.try_tell(number).expect("the oldest makes room");
     }
@@ -239,7 +240,7 @@ fn every_metric_that_is_counted_was_described() {
     }
 }
 
-/// Counts down and sends what is left to itself.
+/// Counts down, sending the remaining count to itself.
 struct Busy;
 
 struct Turn {
@@ -289,7 +290,7 @@ async fn sums_over_all_actors_can_be_read_while_they_work() {
     }
     let all = ACTORS * u64::from(TURNS);
     let mut before = 0;
-    // Each reading sees all actors, and a sum that only grows.
+    // Each reading includes all actors, and the sum only grows.
     while before < all {
         let actors = system.actors();
         assert_eq!(actors.len() as u64, ACTORS);

@@ -1,4 +1,5 @@
-//! Spans of actors. Alone in its program: who listens to spans is a fact of the whole process.
+//! Spans of actors. These tests have a program of their own, because the subscriber of spans is
+//! global to the process.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context as Layered, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Starts a chain of itself, one below the other.
+/// Starts a chain of children of its own type, each below the other.
 struct Chain;
 
 impl Actor for Chain {
@@ -41,7 +42,7 @@ fn block_on(future: impl Future<Output = ()>) {
     runtime.expect("a runtime on this thread").block_on(future);
 }
 
-/// Fails whenever it is told anything.
+/// Fails on every message.
 struct Failing;
 
 impl Actor for Failing {
@@ -58,7 +59,7 @@ impl Actor for Failing {
     }
 }
 
-/// Notes the spans of actors: path, restarts, and whether it has a parent.
+/// Records the spans of actors: path, restarts, and `true` if the actor has a parent.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<(String, u64, bool)>>>);
 

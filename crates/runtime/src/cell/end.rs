@@ -3,91 +3,98 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use super::life::{Life, Link, More, Phase};
+use super::node_state::{LinkEnd, NodeState, Phase, RareNodeState};
 use super::{AnyCell, Node, Owner};
 use crate::event::Event;
 use crate::exit::{Exit, discard_one};
 use crate::mailbox::System;
 use crate::metric::Count;
 use crate::monitor::{MonitorId, Signal};
-use crate::planted::{Bug, planted};
 use crate::schedule::strand::Guard;
+use crate::seeded_bug::{Bug, seeded};
 
-/// Ends an actor for good: its address is closed, its names are free, all who watch are told. If
-/// its mailbox was closed before, with so many messages lost, that is said.
+/// Ends an actor for good: closes its address, frees its names, and tells all its monitors. If its
+/// mailbox was closed before, `lost` is the number of messages that were lost.
 pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
     let node = cell.node();
     node.leave_span();
-    let life = node.life.lock();
+    let state = node.state.lock();
     if !node.is_over() {
-        conclude(cell, life, exit, lost);
+        end_for_good(cell, state, exit, lost);
     }
 }
 
-/// Ends an actor for good whose incarnation is down; false when another has begun meanwhile.
+/// Ends an actor for good if its incarnation is down; returns `false` if another incarnation has
+/// begun meanwhile.
 pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
     let node = cell.node();
-    let life = node.life.lock();
+    let state = node.state.lock();
     if node.is_over() {
         return true;
     }
     let down = node.phase() == Phase::Down;
     if down {
-        let exit = match node.stand.last() {
+        let exit = match node.phase_cell.last() {
             Ok(exit) => exit,
-            Err(_) => life.last_exit(),
+            Err(_) => state.last_exit(),
         };
-        conclude(cell, life, &exit.unwrap_or(Exit::Shutdown), None);
+        end_for_good(cell, state, &exit.unwrap_or(Exit::Shutdown), None);
     }
     down
 }
 
-/// Ends an actor for good if its incarnation is down.
+/// Ends an actor for good if it has a supervisor and its incarnation is down.
 pub(crate) fn finish_if_down(cell: &Arc<dyn AnyCell>) {
     if matches!(cell.node().owner, Owner::Supervisor { .. }) {
         finish_down(cell);
     }
 }
 
-fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, lost: Option<u64>) {
+fn end_for_good(
+    cell: &Arc<dyn AnyCell>,
+    mut state: Guard<'_, NodeState>,
+    exit: &Exit,
+    lost: Option<u64>,
+) {
     let node = cell.node();
-    node.stand.set_over();
-    // What it held may lead back to it; and nobody is told twice. Those who wait are told last.
-    let mut more = life.more.take();
-    if let Some(more) = &mut more {
-        keep(&mut life, more);
+    node.phase_cell.set_over();
+    // Taken out, because it may lead back to the actor, and so that nothing is told twice. Tasks
+    // that wait for the end are woken last.
+    let mut rare = state.rare.take();
+    if let Some(rare) = &mut rare {
+        keep(&mut state, rare);
     }
     let mut earlier = None;
-    life.set_last_exit(&node.stand, exit.clone(), &mut earlier);
-    drop(life);
+    state.set_last_exit(&node.phase_cell, exit.clone(), &mut earlier);
+    drop(state);
     discard_one(earlier);
-    if let Some(more) = &mut more {
-        part(node, mem::take(&mut more.links), exit);
+    if let Some(rare) = &mut rare {
+        notify_links(node, mem::take(&mut rare.links), exit);
     }
     let lost = lost.unwrap_or_else(|| cell.close());
     let shared = &node.shared;
-    // Its parent's table leads to that of the system.
+    // The child table of the parent leads to the table of the system, so the actor leaves it first.
     match node.owner.cell() {
         Some(parent) => parent.node().children.remove(node),
         None => shared.root.remove(node),
     }
-    let names = more.as_ref().map_or(&[][..], |more| &more.names);
+    let names = rare.as_ref().map_or(&[][..], |rare| &rare.names);
     shared.forget(node.id, names);
     let mut monitors = Vec::new();
-    if let Some(more) = more {
-        let More {
+    if let Some(rare) = rare {
+        let RareNodeState {
             monitors: watchers,
-            ties,
+            memberships,
             attached,
             overseer,
             last_exit,
             ..
-        } = *more;
+        } = *rare;
         monitors = watchers;
         drop((attached, overseer));
         discard_one(last_exit);
-        for tie in ties.iter().filter_map(Weak::upgrade) {
-            tie.leave(node.id);
+        for membership in memberships.iter().filter_map(Weak::upgrade) {
+            membership.on_exit(node.id);
         }
     }
     if lost > 0 {
@@ -106,36 +113,36 @@ fn conclude(cell: &Arc<dyn AnyCell>, mut life: Guard<'_, Life>, exit: &Exit, los
     });
     let told = monitors
         .into_iter()
-        .skip(usize::from(planted(Bug::DownForgotten)));
+        .skip(usize::from(seeded(Bug::DownForgotten)));
     for watcher in told {
         if let Some(to) = watcher.cell.upgrade() {
             let down = down(watcher.id, node, exit);
             to.system(System::Signal(down), Some(watcher.incarnation));
         }
     }
-    // Those who wait for the end find all of the above done.
+    // Tasks that wait for the end find all of the above done.
     node.enter(Phase::Ended);
 }
 
-/// Keeps what is of use after the end.
-fn keep(life: &mut Life, more: &mut More) {
-    if more.waiting.is_empty() && more.restarts == 0 {
+/// Keeps what is still of use after the end.
+fn keep(state: &mut NodeState, rare: &mut RareNodeState) {
+    if rare.waiting.is_empty() && rare.restarts == 0 {
         return;
     }
-    let kept = life.more();
-    kept.waiting = mem::take(&mut more.waiting);
-    kept.next_wait = more.next_wait;
-    kept.restarts = more.restarts;
+    let kept = state.rare();
+    kept.waiting = mem::take(&mut rare.waiting);
+    kept.next_wait = rare.next_wait;
+    kept.restarts = rare.restarts;
 }
 
-/// Tells those who were linked to an actor of its end.
-pub(crate) fn part(node: &Node, links: Vec<Link>, exit: &Exit) {
+/// Tells the linked actors about the end of an actor.
+pub(crate) fn notify_links(node: &Node, links: Vec<LinkEnd>, exit: &Exit) {
     for link in links {
         let Some(other) = link.cell.upgrade() else {
             continue;
         };
         other.node().unlink(node.id);
-        let forgotten = matches!(exit, Exit::Panicked(_)) && planted(Bug::LinkForgotten);
+        let forgotten = matches!(exit, Exit::Panicked(_)) && seeded(Bug::LinkForgotten);
         if !exit.is_orderly() && !forgotten {
             let linked = Exit::Linked {
                 path: node.path(),

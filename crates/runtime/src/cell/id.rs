@@ -1,14 +1,14 @@
-//! The identity of an actor.
+//! The identifier of an actor.
 
-/// Identifies an actor in its system for as long as its address is valid.
+/// The identifier of an actor in its system, valid for as long as its address.
 ///
-/// The slot is used again after the actor's end, with another generation; so an identifier never
+/// A slot is used again after the actor's end, with another generation, so an identifier never
 /// names two actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActorId {
-    /// The place in the system's table.
+    /// Slot in the system's table.
     pub slot: u32,
-    /// How often that place was used before.
+    /// Number of times that the slot was used before.
     pub generation: u32,
 }
 

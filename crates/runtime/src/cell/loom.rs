@@ -1,4 +1,4 @@
-//! Models of what is read of an actor without a lock, in every order.
+//! Models of the state of an actor that is read without a lock, in every order.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use ::loom::model;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::marks::Marks;
-use super::stand::Stand;
+use super::flags::Flags;
+use super::phase_cell::PhaseCell;
 use super::{KILLED, Phase, SPANNED, TRACED};
 use crate::exit::Exit;
 
-/// A phase, and something that is done before it is entered.
+/// A phase, and work that is done before it is entered.
 #[derive(Default)]
 struct Done {
-    stand: Stand,
+    phase_cell: PhaseCell,
     work: AtomicUsize,
 }
 
@@ -26,15 +26,18 @@ fn who_sees_the_end_sees_what_was_done_before() {
         // Not the other way round: loom keeps one access of each atomic to go back to, and the load
         // in a change of the phase would hide the reader's.
         let reader = thread::spawn(move || {
-            if other.stand.phase() == Phase::Ended {
+            if other.phase_cell.phase() == Phase::Ended {
                 assert_eq!(other.work.load(Ordering::Relaxed), 1);
-                assert!(matches!(other.stand.last(), Ok(Some(Exit::Killed))));
+                assert!(matches!(other.phase_cell.last(), Ok(Some(Exit::Killed))));
             }
         });
-        done.stand.enter(Phase::Running);
+        done.phase_cell.enter(Phase::Running);
         done.work.store(1, Ordering::Relaxed);
-        assert!(done.stand.set_last(&Exit::Killed), "its kind says it all");
-        done.stand.enter(Phase::Ended);
+        assert!(
+            done.phase_cell.set_last_kind(&Exit::Killed),
+            "its kind says it all"
+        );
+        done.phase_cell.enter(Phase::Ended);
         reader.join().expect("no panic");
     });
 }
@@ -42,13 +45,13 @@ fn who_sees_the_end_sees_what_was_done_before() {
 #[test]
 fn no_mark_is_lost_to_another() {
     model(|| {
-        let marks = Arc::new(Marks::default());
-        marks.set(SPANNED);
-        let other = Arc::clone(&marks);
+        let flags = Arc::new(Flags::default());
+        flags.set(SPANNED);
+        let other = Arc::clone(&flags);
         let other = thread::spawn(move || other.set(KILLED));
-        marks.set(TRACED);
-        marks.clear(SPANNED);
+        flags.set(TRACED);
+        flags.clear(SPANNED);
         other.join().expect("no panic");
-        assert!(marks.has(KILLED) && marks.has(TRACED) && !marks.has(SPANNED));
+        assert!(flags.has(KILLED) && flags.has(TRACED) && !flags.has(SPANNED));
     });
 }

@@ -5,11 +5,11 @@ use tracing::level_filters::LevelFilter;
 use super::{Node, SPANNED};
 
 impl Node {
-    /// Makes the span of an incarnation, if somebody listens: a root, or spans would nest for as
-    /// long as actors start actors.
+    /// Creates the span of an incarnation, if a subscriber listens. It is a root; otherwise spans
+    /// would nest for as long as actors start actors.
     #[inline]
     pub(crate) fn open_span(&self) {
-        // Asked first: with no listener, this is all there is to do.
+        // Checked first: without a subscriber, this is all there is to do.
         if LevelFilter::current() >= LevelFilter::DEBUG {
             self.make_span();
         }
@@ -26,21 +26,21 @@ impl Node {
             restarts = self.restarts(),
         );
         if !span.is_disabled() {
-            self.life.lock().more().span = Some(span);
-            self.marks.set(SPANNED);
+            self.state.lock().rare().span = Some(span);
+            self.flags.set(SPANNED);
         }
     }
 
-    /// Whether the incarnation has a span.
+    /// Returns `true` if the incarnation has a span.
     pub(crate) fn has_span(&self) -> bool {
-        self.marks.has(SPANNED)
+        self.flags.has(SPANNED)
     }
 
-    /// The span to be in while the incarnation runs; with no listener it costs a look at a word
-    /// that is read anyway.
+    /// Returns the span to enter while the incarnation runs. Without a subscriber, this costs a
+    /// look at a word that is read anyway.
     #[inline(always)]
     pub(crate) fn span(&self) -> Option<tracing::Span> {
-        match self.marks.has(SPANNED) {
+        match self.flags.has(SPANNED) {
             false => None,
             true => self.kept_span(),
         }
@@ -48,18 +48,18 @@ impl Node {
 
     #[cold]
     fn kept_span(&self) -> Option<tracing::Span> {
-        self.life.lock().more.as_ref()?.span.clone()
+        self.state.lock().rare.as_ref()?.span.clone()
     }
 
-    /// Ends the span with its incarnation.
+    /// Ends the span together with its incarnation.
     pub(super) fn leave_span(&self) {
-        if self.marks.has(SPANNED) {
+        if self.flags.has(SPANNED) {
             drop(self.close_span());
         }
     }
 
     fn close_span(&self) -> Option<tracing::Span> {
-        self.marks.clear(SPANNED);
-        self.life.lock().more.as_mut()?.span.take()
+        self.flags.clear(SPANNED);
+        self.state.lock().rare.as_mut()?.span.take()
     }
 }

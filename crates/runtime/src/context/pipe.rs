@@ -1,8 +1,9 @@
-//! Long work that does not hold the actor.
+//! Long work that does not block the actor.
 //!
-//! A pipe is a future that runs beside the actor, as a task of the incarnation. What it comes to
-//! arrives as a message. From its start until that message is taken it is *in flight*: this is
-//! what [`Actor::PIPES`] limits, and so what may wait beyond the capacity of the mailbox.
+//! A pipe is a future that runs beside the actor, as a task of the incarnation. Its output arrives
+//! as a message. From its start until that message is taken, the pipe is *in flight*.
+//! [`Actor::PIPES`] limits the pipes in flight, and with them the number of messages that may wait
+//! beyond the capacity of the mailbox.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,20 +13,20 @@ use std::sync::Arc;
 use super::Context;
 use crate::actor::Actor;
 use crate::address::Accepts;
-use crate::mailbox::{Next, System};
+use crate::mailbox::{Received, System};
 use crate::monitor::Signal;
 use crate::run;
 use crate::schedule::TaskHandle;
 
-/// Names a pipe of one incarnation; see [`Context::pipe`].
+/// The identifier of a pipe of one incarnation; see [`Context::pipe`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PipeId(u64);
 
-/// As many pipes are in flight as the actor may have.
+/// The error returned when [`Actor::PIPES`] pipes are in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{limit} pipes are in flight, as many as the actor may have (`Actor::PIPES`)")]
 pub struct TooManyPipes {
-    /// How many may be in flight.
+    /// Maximum number of pipes in flight.
     pub limit: usize,
 }
 
@@ -33,13 +34,13 @@ pub struct TooManyPipes {
 pub(super) type Pipes = BTreeMap<u64, TaskHandle>;
 
 impl<A: Actor> Context<A> {
-    /// Runs a future beside the actor, which goes on with its messages; what the future comes to
+    /// Runs a future beside the actor, which continues with its messages; the output of the future
     /// arrives as a message.
     ///
-    /// The message comes in line with the answers of [`lanes`](Context::lane): before what waits
-    /// in the mailbox and beyond its capacity. A panic of the future, or of `into`, comes as
+    /// The message is queued with the answers of [`lanes`](Context::lane): ahead of the messages in
+    /// the mailbox, and beyond its capacity. A panic of the future, or of `into`, arrives as
     /// [`Signal::PipePanicked`]. The pipe ends with the incarnation: its output never reaches the
-    /// next.
+    /// next one.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -90,7 +91,7 @@ impl<A: Actor> Context<A> {
     /// ```
     ///
     /// # Errors
-    /// When [`Actor::PIPES`] are in flight; the future is dropped.
+    /// Fails if [`Actor::PIPES`] pipes are in flight; the future is dropped.
     pub fn pipe<F, T>(
         &mut self,
         future: F,
@@ -118,36 +119,37 @@ impl<A: Actor> Context<A> {
                     .system(System::PipePanicked(number, panic), Some(incarnation)),
             };
         });
-        self.held().pipes.insert(number, handle);
+        self.state().pipes.insert(number, handle);
         Ok(PipeId(number))
     }
 
-    /// Ends a pipe, even if its message waits already; whether it was in flight.
+    /// Ends a pipe, even if its message already waits. Returns `true` if the pipe was in flight.
     ///
     /// Its future is dropped at its next await.
     pub fn cancel_pipe(&mut self, pipe: PipeId) -> bool {
-        let handle = self.held().pipes.remove(&pipe.0);
+        let handle = self.state().pipes.remove(&pipe.0);
         if let Some(handle) = &handle {
             handle.abort();
         }
         handle.is_some()
     }
 
-    /// How many pipes are in flight.
+    /// Returns the number of pipes in flight.
     #[must_use]
     pub fn pipes(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.pipes.len())
+        self.state.as_ref().map_or(0, |state| state.pipes.len())
     }
 
-    /// The output of a pipe, unless that was cancelled.
-    pub(super) fn piped(&mut self, number: u64, message: A::Msg) -> Option<Next<A::Msg>> {
-        self.held.as_mut()?.pipes.remove(&number)?;
-        Some(Next::Message(message))
+    /// Returns the output of a pipe, unless the pipe was cancelled.
+    pub(super) fn piped(&mut self, number: u64, message: A::Msg) -> Option<Received<A::Msg>> {
+        self.state.as_mut()?.pipes.remove(&number)?;
+        Some(Received::Message(message))
     }
 
-    /// Forgets a pipe that panicked; the news for the actor, unless the pipe was cancelled.
+    /// Forgets a pipe that panicked. Returns the signal for the actor, unless the pipe was
+    /// cancelled.
     pub(super) fn pipe_panicked(&mut self, number: u64, panic: Arc<str>) -> Option<Signal> {
-        self.held.as_mut()?.pipes.remove(&number)?;
+        self.state.as_mut()?.pipes.remove(&number)?;
         tracing::warn!(path = %self.cell.node.path(), %panic, "panic in a pipe");
         let pipe = PipeId(number);
         Some(Signal::PipePanicked { pipe, panic })

@@ -1,4 +1,4 @@
-//! Who is in which group.
+//! The members and monitors of groups.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,49 +12,50 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Group, GroupError, GroupEvent, GroupInfo};
 use crate::address::{AnyRef, SendError};
 use crate::cell::ActorId;
-use crate::choice::weight;
 use crate::exit::{discard, discard_one, panic_text};
-use crate::planted::{Bug, planted};
+use crate::membership::{Membership, WeakMembership};
 use crate::recipient::Recipient;
-use crate::tie::{Leave, Tie};
+use crate::seeded_bug::{Bug, seeded};
+use crate::selection::rendezvous_weight;
 
-/// The groups of one type of message.
-pub(crate) struct Directory<T>(Mutex<Table<T>>);
+/// The groups for messages of one type.
+pub(crate) struct GroupDirectory<T>(Mutex<GroupTable<T>>);
 
-struct Table<T> {
-    groups: FxHashMap<Arc<str>, Row<T>>,
-    /// The groups that an actor is in, or watches.
+struct GroupTable<T> {
+    groups: FxHashMap<Arc<str>, GroupEntry<T>>,
+    /// The groups that each actor is a member of or monitors.
     by_actor: FxHashMap<ActorId, FxHashSet<Arc<str>>>,
     last: u64,
-    /// What watchers are still to be told. One thread tells, in the order of this queue.
+    /// Events that watchers have yet to be notified of. One thread at a time delivers them, in the
+    /// order of this queue.
     news: VecDeque<News>,
     telling: bool,
 }
 
-struct Row<T> {
-    /// By a number that grows: who joined earlier has a lower one.
+struct GroupEntry<T> {
+    /// By a number that grows: members that joined earlier have lower numbers.
     members: BTreeMap<u64, Recipient<T>>,
     numbers: FxHashMap<ActorId, u64>,
-    /// All members, made when somebody asks, until one joins or leaves.
+    /// A cached list of all members, built on demand and dropped when a member joins or leaves.
     all: Option<Arc<[Recipient<T>]>>,
-    /// Who had the last turn.
+    /// The number of the member that had the last turn.
     turn: u64,
-    watchers: Vec<Arc<Watcher>>,
+    watchers: Vec<Arc<GroupWatcher>>,
 }
 
-struct Watcher {
+struct GroupWatcher {
     actor: ActorId,
     to: Recipient<GroupEvent>,
-    /// Written by the one that tells.
+    /// Number of events missed since the last report. Only written by the thread that delivers.
     missed: Mutex<u64>,
 }
 
 struct News {
     event: GroupEvent,
-    watchers: Vec<Arc<Watcher>>,
+    watchers: Vec<Arc<GroupWatcher>>,
 }
 
-impl<T> Default for Row<T> {
+impl<T> Default for GroupEntry<T> {
     fn default() -> Self {
         Self {
             members: BTreeMap::new(),
@@ -66,48 +67,48 @@ impl<T> Default for Row<T> {
     }
 }
 
-impl<T> Row<T> {
+impl<T> GroupEntry<T> {
     fn holds(&self, actor: ActorId) -> bool {
         self.numbers.contains_key(&actor) || self.watchers.iter().any(|one| one.actor == actor)
     }
 
-    fn unwatch(&mut self, actor: ActorId) -> Option<Arc<Watcher>> {
+    fn unwatch(&mut self, actor: ActorId) -> Option<Arc<GroupWatcher>> {
         let place = self.watchers.iter().position(|one| one.actor == actor)?;
         Some(self.watchers.remove(place))
     }
 }
 
-impl<T: Send + 'static> Table<T> {
-    fn row(&mut self, group: &Arc<str>, actor: ActorId) -> &mut Row<T> {
+impl<T: Send + 'static> GroupTable<T> {
+    fn entry(&mut self, group: &Arc<str>, actor: ActorId) -> &mut GroupEntry<T> {
         let groups = self.by_actor.entry(actor).or_default();
         groups.insert(Arc::clone(group));
         self.groups.entry(Arc::clone(group)).or_default()
     }
 
     fn announce(&mut self, group: &str, event: GroupEvent) {
-        if let Some(row) = self.groups.get(group)
-            && !row.watchers.is_empty()
+        if let Some(entry) = self.groups.get(group)
+            && !entry.watchers.is_empty()
         {
-            let watchers = row.watchers.clone();
+            let watchers = entry.watchers.clone();
             self.news.push_back(News { event, watchers });
         }
     }
 
-    /// Takes a member out, and tells.
+    /// Removes a member and queues an event for the watchers.
     fn remove(&mut self, group: &Arc<str>, actor: ActorId) -> Option<Recipient<T>> {
-        let row = self.groups.get_mut(group)?;
-        let number = row.numbers.remove(&actor)?;
-        let removed = row.members.remove(&number)?;
-        row.all = None;
+        let entry = self.groups.get_mut(group)?;
+        let number = entry.numbers.remove(&actor)?;
+        let removed = entry.members.remove(&number)?;
+        entry.all = None;
         let (group, member) = (Arc::clone(group), removed.actor());
         self.announce(&Arc::clone(&group), GroupEvent::Left { group, member });
         Some(removed)
     }
 
-    /// Forgets what nobody needs of a group, and of an actor in it.
+    /// Removes the entries of a group, and of an actor in it, that are no longer needed.
     fn tidy(&mut self, group: &str, actor: ActorId) {
-        let row = self.groups.get(group);
-        if !row.is_some_and(|row| row.holds(actor))
+        let entry = self.groups.get(group);
+        if !entry.is_some_and(|entry| entry.holds(actor))
             && let Some(groups) = self.by_actor.get_mut(&actor)
         {
             groups.remove(group);
@@ -115,19 +116,19 @@ impl<T: Send + 'static> Table<T> {
                 self.by_actor.remove(&actor);
             }
         }
-        if row_is_empty(self.groups.get(group)) {
+        if entry_is_empty(self.groups.get(group)) {
             self.groups.remove(group);
         }
     }
 }
 
-fn row_is_empty<T>(row: Option<&Row<T>>) -> bool {
-    row.is_some_and(|row| row.members.is_empty() && row.watchers.is_empty())
+fn entry_is_empty<T>(entry: Option<&GroupEntry<T>>) -> bool {
+    entry.is_some_and(|entry| entry.members.is_empty() && entry.watchers.is_empty())
 }
 
-impl<T: Send + 'static> Directory<T> {
+impl<T: Send + 'static> GroupDirectory<T> {
     fn new() -> Self {
-        Self(Mutex::new(Table {
+        Self(Mutex::new(GroupTable {
             groups: FxHashMap::default(),
             by_actor: FxHashMap::default(),
             last: 0,
@@ -146,10 +147,10 @@ impl<T: Send + 'static> Directory<T> {
         let mut table = self.0.lock();
         table.last += 1;
         let last = table.last;
-        let row = table.row(group, actor);
-        let number = *row.numbers.entry(actor).or_insert(last);
-        row.all = None;
-        let old = row.members.insert(number, recipient);
+        let entry = table.entry(group, actor);
+        let number = *entry.numbers.entry(actor).or_insert(last);
+        entry.all = None;
+        let old = entry.members.insert(number, recipient);
         if old.is_none() {
             let event = GroupEvent::Joined {
                 group: Arc::clone(group),
@@ -160,24 +161,29 @@ impl<T: Send + 'static> Directory<T> {
         drop(table);
         discard(old);
         self.tell();
-        self.tie(group, &member)
+        self.add_membership(group, &member)
     }
 
-    /// Sees to it that the actor leaves at its end.
-    fn tie(self: &Arc<Self>, group: &Arc<str>, actor: &AnyRef) -> Result<(), GroupError> {
-        // An actor ends by noting so first and leaving then, so nothing of it is left behind.
-        let tie: Tie = Arc::<Self>::downgrade(self);
-        if actor.0.node().tie(tie) {
+    /// Makes sure that the actor leaves all groups when it ends.
+    fn add_membership(
+        self: &Arc<Self>,
+        group: &Arc<str>,
+        actor: &AnyRef,
+    ) -> Result<(), GroupError> {
+        // An ending actor first marks itself as ended and then leaves its groups, so either this
+        // call fails or the actor's end removes the entries.
+        let membership: WeakMembership = Arc::<Self>::downgrade(self);
+        if actor.0.node().add_membership(membership) {
             return Ok(());
         }
-        self.leave(actor.id());
+        self.on_exit(actor.id());
         Err(GroupError::Ended {
             path: actor.path(),
             group: Arc::clone(group),
         })
     }
 
-    pub(super) fn part(&self, group: &Arc<str>, actor: ActorId) -> bool {
+    pub(super) fn leave(&self, group: &Arc<str>, actor: ActorId) -> bool {
         let mut table = self.0.lock();
         let removed = table.remove(group, actor);
         table.tidy(group, actor);
@@ -196,24 +202,24 @@ impl<T: Send + 'static> Directory<T> {
         let watcher = to.actor();
         let actor = watcher.id();
         let mut table = self.0.lock();
-        let row = table.row(group, actor);
-        let old = row.unwatch(actor);
-        row.watchers.push(Arc::new(Watcher {
+        let entry = table.entry(group, actor);
+        let old = entry.unwatch(actor);
+        entry.watchers.push(Arc::new(GroupWatcher {
             actor,
             to,
             missed: Mutex::new(0),
         }));
-        let members = row.members.values().map(Recipient::actor).collect();
+        let members = entry.members.values().map(Recipient::actor).collect();
         drop(table);
         discard(old);
-        self.tie(group, &watcher)?;
+        self.add_membership(group, &watcher)?;
         Ok(members)
     }
 
     pub(super) fn unwatch(&self, group: &str, actor: ActorId) -> bool {
         let mut table = self.0.lock();
-        let row = table.groups.get_mut(group);
-        let removed = row.and_then(|row| row.unwatch(actor));
+        let entry = table.groups.get_mut(group);
+        let removed = entry.and_then(|entry| entry.unwatch(actor));
         table.tidy(group, actor);
         drop(table);
         let found = removed.is_some();
@@ -223,11 +229,11 @@ impl<T: Send + 'static> Directory<T> {
 
     pub(super) fn all(&self, group: &str) -> Arc<[Recipient<T>]> {
         let mut table = self.0.lock();
-        let Some(row) = table.groups.get_mut(group) else {
+        let Some(entry) = table.groups.get_mut(group) else {
             return Arc::default();
         };
-        let members = &row.members;
-        let all = row
+        let members = &entry.members;
+        let all = entry
             .all
             .get_or_insert_with(|| members.values().cloned().collect());
         Arc::clone(all)
@@ -235,44 +241,51 @@ impl<T: Send + 'static> Directory<T> {
 
     pub(super) fn count(&self, group: &str) -> usize {
         let table = self.0.lock();
-        table.groups.get(group).map_or(0, |row| row.members.len())
+        table
+            .groups
+            .get(group)
+            .map_or(0, |entry| entry.members.len())
     }
 
-    /// The member that is next in turn. `tried` are the first and the last of a round that were
-    /// asked before; `None` when the round is over.
+    /// Returns the member that is next in turn. `tried` holds the first and the last member that
+    /// were tried in this round; the result is `None` when the round is over.
     pub(super) fn next(
         &self,
         group: &str,
         tried: Option<(u64, u64)>,
     ) -> Option<(u64, Recipient<T>)> {
         let mut table = self.0.lock();
-        let row = table.groups.get_mut(group)?;
-        let after = tried.map_or(row.turn, |(_, last)| last);
+        let entry = table.groups.get_mut(group)?;
+        let after = tried.map_or(entry.turn, |(_, last)| last);
         let later = (Bound::Excluded(after), Bound::Unbounded);
-        let mut round = row.members.range(later).chain(row.members.range(..=after));
+        let mut round = entry
+            .members
+            .range(later)
+            .chain(entry.members.range(..=after));
         let (number, member) = round.next()?;
         let (number, member) = (*number, member.clone());
-        // Numbers of a round, which begins anywhere, grow when they are counted from its first.
+        // A round may begin at any number and wraps around. Relative to its first number, the
+        // numbers of a round grow until it has come full circle.
         let over =
             |(first, last): (u64, u64)| number.wrapping_sub(first) <= last.wrapping_sub(first);
         if tried.is_some_and(over) {
             return None;
         }
-        row.turn = number;
+        entry.turn = number;
         Some((number, member))
     }
 
-    /// Of those who live, the member to whom a key belongs.
+    /// Returns the owner of a key among the members that are alive.
     pub(super) fn owner(&self, group: &str, key: u64) -> Option<Recipient<T>> {
         let table = self.0.lock();
         let members = table.groups.get(group)?.members.iter();
         let (_, member) = members
             .filter(|(_, member)| member.actor().is_alive())
-            .max_by_key(|(number, _)| weight(key, **number))?;
+            .max_by_key(|(number, _)| rendezvous_weight(key, **number))?;
         Some(member.clone())
     }
 
-    /// Tells watchers what happened, unless another thread is at it.
+    /// Delivers queued events to the watchers, unless another thread is already doing so.
     fn tell(&self) {
         let mut table = self.0.lock();
         if table.telling {
@@ -289,7 +302,7 @@ impl<T: Send + 'static> Directory<T> {
     }
 }
 
-impl Watcher {
+impl GroupWatcher {
     fn tell(&self, event: &GroupEvent) {
         let mut missed = self.missed.lock();
         if *missed > 0 {
@@ -305,8 +318,8 @@ impl Watcher {
         *missed += u64::from(!self.send(event.clone()));
     }
 
-    /// Whether there was room. A conversion that panics costs its watcher the event, and nobody
-    /// else anything.
+    /// Returns `true` unless the mailbox was full. If a conversion panics, only its own watcher
+    /// misses the event.
     fn send(&self, event: GroupEvent) -> bool {
         match catch_unwind(AssertUnwindSafe(|| self.to.try_tell(event))) {
             Ok(sent) => !matches!(sent, Err(SendError::Full(_))),
@@ -321,9 +334,9 @@ impl Watcher {
     }
 }
 
-impl<T: Send + 'static> Leave for Directory<T> {
-    fn leave(&self, actor: ActorId) {
-        if planted(Bug::MemberOutlivesItsEnd) {
+impl<T: Send + 'static> Membership for GroupDirectory<T> {
+    fn on_exit(&self, actor: ActorId) {
+        if seeded(Bug::MemberOutlivesItsEnd) {
             return;
         }
         let mut table = self.0.lock();
@@ -331,8 +344,8 @@ impl<T: Send + 'static> Leave for Directory<T> {
         let mut removed = Vec::new();
         let mut watchers = Vec::new();
         for group in &groups {
-            let row = table.groups.get_mut(group);
-            watchers.extend(row.and_then(|row| row.unwatch(actor)));
+            let entry = table.groups.get_mut(group);
+            watchers.extend(entry.and_then(|entry| entry.unwatch(actor)));
             removed.extend(table.remove(group, actor));
             table.tidy(group, actor);
         }
@@ -352,17 +365,17 @@ trait AnyDirectory: Send + Sync {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-impl<T: Send + 'static> AnyDirectory for Directory<T> {
+impl<T: Send + 'static> AnyDirectory for GroupDirectory<T> {
     fn infos(&self) -> Vec<GroupInfo> {
         let table = self.0.lock();
         let held = table
             .groups
             .iter()
-            .filter(|(_, row)| !row.members.is_empty());
-        held.map(|(name, row)| GroupInfo {
+            .filter(|(_, entry)| !entry.members.is_empty());
+        held.map(|(name, entry)| GroupInfo {
             name: Arc::clone(name),
             kind: type_name::<T>(),
-            members: row.members.len(),
+            members: entry.members.len(),
         })
         .collect()
     }
@@ -377,14 +390,14 @@ impl Directories {
         let mut directories = self.0.lock();
         let directory = directories
             .entry(TypeId::of::<T>())
-            .or_insert_with(|| Arc::new(Directory::<T>::new()));
+            .or_insert_with(|| Arc::new(GroupDirectory::<T>::new()));
         let any = Arc::clone(directory).into_any();
         drop(directories);
         let directory = any.downcast().expect("stored under its own type");
         Group::new(name, directory)
     }
 
-    /// The groups that have members, by name and type.
+    /// Returns the groups that have members, sorted by name and type.
     pub(crate) fn infos(&self) -> Vec<GroupInfo> {
         let directories: Vec<_> = self.0.lock().values().cloned().collect();
         let mut infos: Vec<_> = directories.iter().flat_map(|one| one.infos()).collect();

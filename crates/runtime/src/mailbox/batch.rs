@@ -2,11 +2,11 @@
 
 use std::mem;
 
-use crate::schedule::strand::{Lane, Whole};
+use crate::schedule::strand::{MessageQueue, OpaqueMessage};
 
-/// A lane that is made when first needed, and costs an address until then, where one in place takes
-/// four: an actor that takes its messages one by one never needs it.
-pub(super) struct Batch<M>(Option<Box<Lane<M>>>);
+/// A queue that is allocated on first use. Until then it costs one word, where a queue in place
+/// takes four: an actor that takes its messages one at a time never needs it.
+pub(super) struct Batch<M>(Option<Box<MessageQueue<M>>>);
 
 impl<M> Batch<M> {
     pub(super) const fn new() -> Self {
@@ -24,23 +24,24 @@ impl<M> Batch<M> {
     }
 
     #[inline(always)]
-    pub(super) fn pop_front(&mut self) -> Option<Whole<M>> {
+    pub(super) fn pop_front(&mut self) -> Option<OpaqueMessage<M>> {
         self.0.as_mut()?.pop()
     }
 
-    /// Takes all of a line, and leaves what is in the batch there.
+    /// Takes all messages of a queue, and leaves those of the batch in it.
     #[inline(always)]
-    pub(super) fn swap(&mut self, line: &mut Lane<M>) {
-        mem::swap(line, self.0.get_or_insert_default());
+    pub(super) fn swap(&mut self, queue: &mut MessageQueue<M>) {
+        mem::swap(queue, self.0.get_or_insert_default());
     }
 
-    /// Puts all that is left into a line: first, unless a test wants it last.
-    pub(super) fn give_back(&mut self, line: &mut Lane<M>, last: bool) {
+    /// Puts the remaining messages back into a queue: at the front, unless a seeded bug wants them
+    /// at the back.
+    pub(super) fn give_back(&mut self, queue: &mut MessageQueue<M>, last: bool) {
         if let Some(batch) = &mut self.0 {
             if !last {
-                mem::swap(line, &mut **batch);
+                mem::swap(queue, &mut **batch);
             }
-            line.append(batch);
+            queue.append(batch);
         }
     }
 }

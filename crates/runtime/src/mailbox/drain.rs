@@ -1,8 +1,8 @@
-//! The end of a mailbox in which nothing is lost.
+//! Draining: an end of an incarnation that loses no message.
 //!
-//! A drain closes the gate to new messages and lets the actor handle what waits. When the
-//! incarnation ends, for whatever reason, what it did not handle is handed to whoever drains. The
-//! gate opens with the next incarnation, if there is one.
+//! A drain closes the gate to new messages and lets the actor handle those that wait. When the
+//! incarnation ends, for whatever reason, the messages that it did not handle are handed to the
+//! caller of the drain. The gate opens with the next incarnation, if there is one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,50 +10,51 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use super::{Lanes, Mailbox, Refused};
-use crate::schedule::strand::Lane;
+use super::{Mailbox, MailboxState, Refusal};
+use crate::schedule::strand::MessageQueue;
+use crate::schedule::wake::wake;
 
-/// Whether a mailbox takes messages.
+/// The gate of a mailbox, which admits or refuses messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gate {
     Open,
-    /// Not until what waits is handled.
+    /// Refuses messages while those that wait are handled.
     Draining,
-    /// Not before the next incarnation.
+    /// Refuses messages until the next incarnation.
     Drained,
-    /// Never again.
+    /// Refuses messages for good.
     Closed,
 }
 
 impl Gate {
-    pub(super) const fn refusal(self) -> Refused {
+    pub(super) const fn refusal(self) -> Refusal {
         match self {
-            Self::Closed => Refused::Closed,
-            Self::Open | Self::Draining | Self::Drained => Refused::Draining,
+            Self::Closed => Refusal::Closed,
+            Self::Open | Self::Draining | Self::Drained => Refusal::Draining,
         }
     }
 }
 
-/// One drain, shared by those who wait for its end.
-pub(crate) struct Drain<M>(Mutex<State<M>>);
+/// One drain, shared by all callers that wait for its end.
+pub(crate) struct Drain<M>(Mutex<DrainState<M>>);
 
-enum State<M> {
+enum DrainState<M> {
     Running { holders: usize, wakers: Vec<Waker> },
     Over(Vec<M>),
 }
 
 impl<M> Drain<M> {
     fn join(&self) {
-        if let State::Running { holders, .. } = &mut *self.0.lock() {
+        if let DrainState::Running { holders, .. } = &mut *self.0.lock() {
             *holders += 1;
         }
     }
 
-    /// What was not handled, once the drain is over; the first who asks gets it.
+    /// Returns the unhandled messages once the drain is over; the first caller gets them.
     pub(crate) fn poll_left(&self, waker: &Waker) -> Poll<Vec<M>> {
         match &mut *self.0.lock() {
-            State::Over(left) => Poll::Ready(std::mem::take(left)),
-            State::Running { wakers, .. } => {
+            DrainState::Over(left) => Poll::Ready(std::mem::take(left)),
+            DrainState::Running { wakers, .. } => {
                 if !wakers.iter().any(|one| one.will_wake(waker)) {
                     wakers.push(waker.clone());
                 }
@@ -62,34 +63,36 @@ impl<M> Drain<M> {
         }
     }
 
-    /// Takes note that one of those who wait does so no more; what is nobody's now.
+    /// Removes one of the waiting callers. If the drain is over, returns the messages that no
+    /// caller has taken.
     pub(crate) fn leave(&self) -> Vec<M> {
         match &mut *self.0.lock() {
-            State::Over(left) => std::mem::take(left),
-            State::Running { holders, .. } => {
+            DrainState::Over(left) => std::mem::take(left),
+            DrainState::Running { holders, .. } => {
                 *holders -= 1;
                 Vec::new()
             }
         }
     }
 
-    /// Hands over what was not handled, if somebody waits for it; returns whom to wake.
-    fn finish(&self, left: &mut Lane<M>) -> Vec<Waker> {
+    /// Hands over the unhandled messages if a caller still waits for them; returns the wakers to
+    /// wake.
+    fn finish(&self, left: &mut MessageQueue<M>) -> Vec<Waker> {
         let mut state = self.0.lock();
         match &mut *state {
-            State::Running { holders: 0, .. } | State::Over(_) => Vec::new(),
-            State::Running { wakers, .. } => {
+            DrainState::Running { holders: 0, .. } | DrainState::Over(_) => Vec::new(),
+            DrainState::Running { wakers, .. } => {
                 let wakers = std::mem::take(wakers);
-                *state = State::Over(std::mem::take(left).into_values().collect());
+                *state = DrainState::Over(std::mem::take(left).into_values().collect());
                 wakers
             }
         }
     }
 }
 
-impl<M> Lanes<M> {
-    /// Takes those without a place out of the line; returns whom to wake.
-    fn clear_line(&mut self) -> VecDeque<(u64, Waker)> {
+impl<M> MailboxState<M> {
+    /// Removes the senders without a place from the queue; returns their wakers.
+    fn refuse_waiting_senders(&mut self) -> VecDeque<(u64, Waker)> {
         let Some(waiting) = self.waiting_mut() else {
             return VecDeque::new();
         };
@@ -100,7 +103,7 @@ impl<M> Lanes<M> {
         refused
     }
 
-    /// Ends the drain that runs, if one does; returns whom to wake.
+    /// Ends the current drain, if any; returns the wakers to wake.
     pub(super) fn end_drain(&mut self) -> Vec<Waker> {
         if self.gate == Gate::Draining {
             self.gate = Gate::Drained;
@@ -117,7 +120,7 @@ impl<M> Lanes<M> {
 }
 
 impl<M> Mailbox<M> {
-    /// Begins to drain, or joins a drain that runs; `None` where nothing can wait.
+    /// Begins a drain, or joins the current one. Returns `None` if no message can be waiting.
     pub(crate) fn drain(&self) -> Option<Arc<Drain<M>>> {
         let mut lanes = self.lanes.lock();
         match lanes.gate {
@@ -126,25 +129,26 @@ impl<M> Mailbox<M> {
         }
         let drain = lanes.rare().drain.get_or_insert_with(|| {
             let (holders, wakers) = (0, Vec::new());
-            Arc::new(Drain(Mutex::new(State::Running { holders, wakers })))
+            Arc::new(Drain(Mutex::new(DrainState::Running { holders, wakers })))
         });
         let drain = Arc::clone(drain);
         drain.join();
-        // Those who wait for room are told, with their message; who has a place keeps it.
-        let refused = lanes.clear_line();
-        self.call(lanes);
-        refused.into_iter().for_each(|(_, waker)| waker.wake());
+        // Senders that wait for room are refused and get their messages back; a sender that holds a
+        // place keeps it.
+        let refused = lanes.refuse_waiting_senders();
+        self.notify(lanes);
+        refused.into_iter().for_each(|(_, waker)| wake(waker));
         Some(drain)
     }
 
-    /// Ends the drain that runs where no incarnation does that.
+    /// Ends the current drain where no incarnation does so.
     pub(crate) fn end_drain(&self) {
         let wakers = self.lanes.lock().end_drain();
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Why a message that waited for room is not taken after all.
-    pub(crate) fn refusal(&self) -> Refused {
+    /// Returns the reason why a message that waited for room is refused after all.
+    pub(crate) fn refusal(&self) -> Refusal {
         self.lanes.lock().gate.refusal()
     }
 }

@@ -1,26 +1,30 @@
-//! How a mailbox follows the lives of its actor: begun, told to stop, closed.
+//! The lifecycle of a mailbox: incarnations begin, are told to stop, and end, until it closes.
 
 use std::mem;
 use std::task::{Poll, Waker};
 
 use super::drain::Gate;
-use super::{Idle, Lanes, Mailbox, Own, Receiver, System, rouse};
+use super::{
+    IncarnationQueues, Mailbox, MailboxState, PlacedRunnable, Receiver, System, wake_receiver,
+};
 use crate::exit::{Exit, discard};
-use crate::planted::{Bug, planted};
-use crate::schedule::strand::Held;
+use crate::schedule::strand::StrandGuard;
+use crate::schedule::wake::wake;
+use crate::seeded_bug::{Bug, seeded};
 use crate::sync::Ordering;
 
-impl<M> Lanes<M> {
+impl<M> MailboxState<M> {
     /// Begins an incarnation, which takes messages again if the last one was drained.
-    pub(crate) fn begin(&mut self) -> u32 {
+    pub(crate) fn begin_incarnation(&mut self) -> u32 {
         if self.gate == Gate::Drained {
             self.gate = Gate::Open;
         }
-        self.aside = true;
+        self.other_work = true;
         self.incarnation
     }
 
-    /// Returns `true` if a stop waits, in front of all else or behind other news.
+    /// Returns `true` if an order to stop waits, ahead of everything else or behind other system
+    /// messages.
     fn is_told_to_stop(&self) -> bool {
         let mut news = self.rare.iter().flat_map(|rare| &rare.system);
         self.stop || news.any(|one| matches!(one, System::Stop(_)))
@@ -28,7 +32,8 @@ impl<M> Lanes<M> {
 }
 
 impl<M> Mailbox<M> {
-    /// Puts something in the system lane: for whichever incarnation runs, or for one of them.
+    /// Pushes a system message: for the current incarnation, whichever it is, or only for the given
+    /// one.
     pub(crate) fn system(&self, system: System, incarnation: Option<u32>) -> bool {
         let mut lanes = self.lanes.lock();
         if lanes.gate == Gate::Closed || incarnation.is_some_and(|one| one != lanes.incarnation) {
@@ -36,19 +41,19 @@ impl<M> Mailbox<M> {
             return false;
         }
         lanes.push_system(system);
-        self.call(lanes);
+        self.notify(lanes);
         true
     }
 
-    /// Orders the actor to stop. If it waits, it is not woken but given to the caller, who queues
-    /// it.
-    pub(crate) fn stop(&self) -> Option<Idle> {
+    /// Orders the actor to stop. If it is waiting, it is not woken but returned to the caller, who
+    /// queues it.
+    pub(crate) fn stop(&self) -> Option<PlacedRunnable> {
         let mut lanes = self.lanes.lock();
         if lanes.gate == Gate::Closed {
             return None;
         }
         lanes.push_system(System::Stop(Exit::Shutdown));
-        self.attention.store(true, Ordering::Relaxed);
+        self.lock_needed.store(true, Ordering::Relaxed);
         if mem::take(&mut lanes.receiving) {
             lanes.claim()
         } else {
@@ -56,23 +61,23 @@ impl<M> Mailbox<M> {
         }
     }
 
-    pub(super) fn call(&self, lanes: Held<'_, Lanes<M>>) {
-        self.attention.store(true, Ordering::Relaxed);
-        rouse(lanes);
+    pub(super) fn notify(&self, lanes: StrandGuard<'_, MailboxState<M>>) {
+        self.lock_needed.store(true, Ordering::Relaxed);
+        wake_receiver(lanes);
     }
 
-    /// Ends an incarnation and begins another one, which goes on with what the last one took out.
-    /// Returns its number, and whether the last one was told to stop on its way.
+    /// Ends an incarnation and begins the next one, which continues with the batch of the last one.
+    /// Returns the number of the new incarnation, and `true` if the last one had been told to stop.
     pub(crate) fn renew(&self, receiver: &mut Receiver<M>) -> (u32, bool) {
         let mut lanes = self.lanes.lock();
         let goes_on = lanes.rare.is_none();
-        if !goes_on || planted(Bug::BatchGoesBehind) {
+        if !goes_on || seeded(Bug::BatchGoesBehind) {
             receiver.give_back(self, &mut lanes);
         }
         let stopped = lanes.is_told_to_stop();
-        let left = self.part(&mut lanes);
+        let left = self.take_incarnation_state(&mut lanes);
         if !goes_on {
-            lanes.begin();
+            lanes.begin_incarnation();
         }
         let incarnation = lanes.incarnation;
         drop(lanes);
@@ -80,46 +85,50 @@ impl<M> Mailbox<M> {
         (incarnation, stopped)
     }
 
-    /// Takes out what was meant for the incarnation alone that ends.
+    /// Takes out what was meant only for the incarnation that ends.
     #[inline(always)]
-    fn part(&self, lanes: &mut Lanes<M>) -> Option<Box<Left<M>>> {
+    fn take_incarnation_state(&self, lanes: &mut MailboxState<M>) -> Option<Box<Leftovers<M>>> {
         lanes.incarnation += 1;
         lanes.receiving = false;
         lanes.stop = false;
-        let left = lanes.rare.is_some().then(|| lanes.take_left());
-        self.attention
-            .store(lanes.needs_attention(), Ordering::Relaxed);
+        let left = lanes.rare.is_some().then(|| lanes.take_leftovers());
+        self.lock_needed
+            .store(lanes.needs_lock(), Ordering::Relaxed);
         left
     }
 
-    /// Ends an incarnation: what was meant for it alone is dropped. If nothing more is taken in,
-    /// what waited is dropped as well, and counted.
-    pub(crate) fn ended(&self, mut lanes: Held<'_, Lanes<M>>, closes: bool) -> Option<u64> {
-        lanes.batched = 0;
-        self.batched.store(0, Ordering::Relaxed);
+    /// Ends an incarnation: what was meant only for it is dropped. If `closes`, the mailbox closes:
+    /// the messages that wait are dropped as well, and their number is returned.
+    pub(crate) fn end_incarnation(
+        &self,
+        mut lanes: StrandGuard<'_, MailboxState<M>>,
+        closes: bool,
+    ) -> Option<u64> {
+        lanes.batch_len = 0;
+        self.batch_len.store(0, Ordering::Relaxed);
         if closes {
             lanes.receiving = false;
-            return Some(self.shut(lanes));
+            return Some(self.close_locked(lanes));
         }
-        let left = self.part(&mut lanes);
+        let left = self.take_incarnation_state(&mut lanes);
         drop(lanes);
         tell(left);
         None
     }
 
-    /// Refuses all from now on; what waited is returned as a count and dropped.
+    /// Closes the mailbox for good; drops the messages that wait and returns their number.
     pub(crate) fn close(&self) -> u64 {
-        self.shut(self.lanes.lock())
+        self.close_locked(self.lanes.lock())
     }
 
-    fn shut(&self, mut lanes: Held<'_, Lanes<M>>) -> u64 {
-        let left = lanes.rare.is_some().then(|| lanes.take_left());
+    fn close_locked(&self, mut lanes: StrandGuard<'_, MailboxState<M>>) -> u64 {
+        let left = lanes.rare.is_some().then(|| lanes.take_leftovers());
         lanes.gate = Gate::Closed;
         lanes.stop = false;
-        self.attention.store(true, Ordering::Relaxed);
+        self.lock_needed.store(true, Ordering::Relaxed);
         let user = mem::take(&mut lanes.user);
         if lanes.rare.is_none() && user.is_empty() {
-            // Nothing waits, and nobody.
+            // No message waits, and no sender.
             drop(lanes);
             drop(user);
             return 0;
@@ -136,17 +145,18 @@ impl<M> Mailbox<M> {
             waiting
                 .senders
                 .into_iter()
-                .for_each(|(_, waker)| waker.wake());
+                .for_each(|(_, waker)| wake(waker));
         }
         count
     }
 
-    /// Returns `true` if a stop waits for the receiver.
+    /// Returns `true` if an order to stop waits for the receiver.
     pub(crate) fn is_told_to_stop(&self) -> bool {
         self.lanes.lock().is_told_to_stop()
     }
 
-    /// Waits until a stop waits for the receiver; for hooks of our own that wait for others.
+    /// Ready once an order to stop waits for the receiver; for hooks of this crate that wait for
+    /// other actors.
     pub(crate) fn poll_stop(&self) -> Poll<()> {
         let mut lanes = self.lanes.lock();
         if lanes.is_told_to_stop() {
@@ -161,31 +171,31 @@ impl<M> Mailbox<M> {
     }
 }
 
-/// What is left of an incarnation that had more than messages.
-struct Left<M> {
-    own: Option<Own<M>>,
-    /// Those who wait for the end of a drain.
+/// Leftovers of an incarnation that had more than messages.
+struct Leftovers<M> {
+    own: Option<IncarnationQueues<M>>,
+    /// The callers that wait for the end of a drain.
     drainers: Vec<Waker>,
 }
 
-impl<M> Lanes<M> {
+impl<M> MailboxState<M> {
     #[cold]
-    fn take_left(&mut self) -> Box<Left<M>> {
+    fn take_leftovers(&mut self) -> Box<Leftovers<M>> {
         let drainers = self.end_drain();
         let own = self.take_own();
-        Box::new(Left { own, drainers })
+        Box::new(Leftovers { own, drainers })
     }
 }
 
-/// Drops what nobody gets, once the lock is given back, and tells those who wait.
+/// Drops what no incarnation receives and wakes the callers that wait, after the lock was released.
 #[inline(always)]
-fn tell<M>(left: Option<Box<Left<M>>>) {
+fn tell<M>(left: Option<Box<Leftovers<M>>>) {
     if let Some(left) = left {
         left.tell();
     }
 }
 
-impl<M> Left<M> {
+impl<M> Leftovers<M> {
     #[cold]
     fn tell(self) {
         self.drainers.into_iter().for_each(Waker::wake);

@@ -9,21 +9,23 @@ use ::loom::model;
 use ::loom::sync::Mutex;
 use ::loom::thread;
 
-use super::{Lanes, Mailbox, MailboxSpec, Next, Receiver, System};
+use super::{Mailbox, MailboxSpec, MailboxState, Received, Receiver, System};
 use crate::exit::Exit;
 use crate::path::Path;
-use crate::schedule::strand::{Held, Host, Life, Mark, Ready, Step, Strand, Whole, start};
+use crate::schedule::strand::{
+    ActorMark, Behavior, Host, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard, start,
+};
 
-/// An actor that is nothing but its mailbox.
+/// An actor that consists of nothing but its mailbox.
 struct Toy {
     mailbox: Mailbox<u32>,
-    queue: Mutex<VecDeque<Ready>>,
-    /// What it took out; `None` for a stop.
+    queue: Mutex<VecDeque<Runnable>>,
+    /// The messages that it took out; `None` for a stop.
     taken: Mutex<Vec<Option<u32>>>,
 }
 
 impl Toy {
-    /// An actor that takes so many things, and is over.
+    /// Creates an actor that takes `all` items and then ends.
     fn new(spec: MailboxSpec, all: usize) -> Arc<Self> {
         let toy = Arc::new(Self {
             mailbox: Mailbox::new(spec),
@@ -56,7 +58,7 @@ impl Toy {
 
     fn tell(&self, number: u32) -> bool {
         self.mailbox
-            .push(&mut Some(Whole::new(number)), None, |number| number)
+            .push(&mut Some(OpaqueMessage::new(number)), None, |number| number)
             .is_ok()
     }
 
@@ -65,19 +67,19 @@ impl Toy {
     }
 }
 
-/// The life of an actor that notes what it takes.
+/// The behavior of an actor that records what it takes.
 struct Taking {
     receiver: Receiver<u32>,
     all: usize,
-    /// Whether it failed, and is to begin anew.
+    /// Set if it failed and is to begin again.
     failed: bool,
 }
 
-/// At this message an actor fails.
+/// The message at which the actor fails.
 const FATAL: u32 = 13;
 
 impl Taking {
-    /// Notes what it took.
+    /// Records an item that was taken.
     fn note(&mut self, toy: &Toy, taken: Option<u32>) -> Result<(), Exit> {
         let mut all = toy.taken.lock().expect("nobody panics with it");
         all.push(taken);
@@ -89,7 +91,7 @@ impl Taking {
     }
 }
 
-impl Life<Toy> for Taking {
+impl Behavior<Toy> for Taking {
     type Message = u32;
     type Errand = ();
     type Failure = Exit;
@@ -101,28 +103,28 @@ impl Life<Toy> for Taking {
     fn next(
         &mut self,
         toy: &Toy,
-        lanes: Option<Held<'_, Lanes<u32>>>,
+        lanes: Option<StrandGuard<'_, MailboxState<u32>>>,
         cx: &Context<'_>,
-        message: &mut Option<Whole<u32>>,
+        message: &mut Option<OpaqueMessage<u32>>,
         _: &mut Option<Exit>,
-    ) -> Step<()> {
+    ) -> NextStep<()> {
         match self.receiver.poll_next(&toy.mailbox, lanes, cx) {
-            Poll::Ready(Next::Message(number)) => {
-                *message = Some(Whole::new(number));
-                Step::Message
+            Poll::Ready(Received::Message(number)) => {
+                *message = Some(OpaqueMessage::new(number));
+                NextStep::Message
             }
-            Poll::Ready(_) => Step::Errand(()),
-            Poll::Pending => Step::Rest,
+            Poll::Ready(_) => NextStep::Errand(()),
+            Poll::Pending => NextStep::Idle,
         }
     }
 
     fn handle<'a>(
         &'a mut self,
         toy: &'a Toy,
-        message: &mut Option<Whole<u32>>,
+        message: &mut Option<OpaqueMessage<u32>>,
     ) -> Option<impl Future<Output = Result<(), Exit>> + Send + use<'a>> {
         let number = message.take().or_else(|| self.receiver.take(&toy.mailbox));
-        Some(ready(self.note(toy, number.map(Whole::into_inner))))
+        Some(ready(self.note(toy, number.map(OpaqueMessage::into_inner))))
     }
 
     fn exit(exit: Exit) -> Exit {
@@ -141,7 +143,7 @@ impl Life<Toy> for Taking {
         Err(exit)
     }
 
-    async fn last(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+    async fn end_now(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 
@@ -156,13 +158,13 @@ impl Life<Toy> for Taking {
 }
 
 impl Host for Toy {
-    type Data = Lanes<u32>;
+    type Data = MailboxState<u32>;
 
-    fn strand(&self) -> &Strand<Lanes<u32>> {
+    fn strand(&self) -> &Strand<MailboxState<u32>> {
         self.mailbox.strand()
     }
 
-    fn queue(&self, ready: Ready, _: u32) {
+    fn queue(&self, ready: Runnable, _: u32) {
         let mut queue = self.queue.lock().expect("nobody panics with it");
         queue.push_back(ready);
     }
@@ -179,8 +181,8 @@ impl Host for Toy {
         Path::root()
     }
 
-    fn mark(&self) -> Mark {
-        Mark::default()
+    fn mark(&self) -> ActorMark {
+        ActorMark::default()
     }
 
     fn over(self: Arc<Self>, _: Option<&Exit>, _: Option<u64>, _: u32) {}
@@ -240,17 +242,17 @@ fn capacity_holds_while_the_receiver_takes_out() {
         let sender = Arc::clone(&toy);
         let sender = thread::spawn(move || {
             let taken = sender.tell(2);
-            // There is room only where the first was taken out before.
-            assert!(!taken || !sender.taken().is_empty() || sender.mailbox.figures().depth <= 1);
+            // There is room only if the first message was taken out before.
+            assert!(!taken || !sender.taken().is_empty() || sender.mailbox.stats().depth <= 1);
             taken
         });
         toy.run();
         let told = sender.join().expect("no panic");
         toy.run();
         assert_eq!(toy.taken().len(), 1 + usize::from(told));
-        assert!(toy.mailbox.figures().high_water <= 1);
+        assert!(toy.mailbox.stats().high_water <= 1);
         if !told {
-            // It waits for another, which must find it.
+            // The actor waits for another message, which must wake it.
             assert!(toy.tell(3));
             toy.run();
             assert_eq!(toy.taken(), [Some(1), Some(3)]);

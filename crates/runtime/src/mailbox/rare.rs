@@ -1,34 +1,34 @@
-//! What most mailboxes never have.
+//! State that most mailboxes never need.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::term::Terms;
-use super::{Completed, Drain, Lanes, System, Waiting};
+use super::expiry::Expiries;
+use super::{CompletedItem, Drain, MailboxState, SenderQueue, System};
 
-/// The lanes beside that of messages, a line of senders, terms, a drain, and counts of what rarely
-/// happens: made when first needed.
-pub(super) struct Rare<M> {
+/// The system and completion lanes, a queue of senders, expiry times, a drain, and counts of rare
+/// events: allocated on first use.
+pub(super) struct RareMailboxState<M> {
     pub(super) system: VecDeque<System>,
-    pub(super) completions: VecDeque<Completed<M>>,
-    pub(super) waiting: Option<Waiting>,
-    pub(super) terms: Terms,
+    pub(super) completions: VecDeque<CompletedItem<M>>,
+    pub(super) waiting: Option<SenderQueue>,
+    pub(super) expiries: Expiries,
     pub(super) drain: Option<Arc<Drain<M>>>,
     pub(super) dropped: u64,
     pub(super) expired: u64,
-    /// How many messages left the line without having been taken out, the expired aside.
+    /// Number of messages that left the queue without being taken out, apart from the expired ones.
     pub(super) gone: u64,
-    /// How many were taken out that never were in the line.
+    /// Number of messages taken out that were never in the queue.
     pub(super) beside: u64,
 }
 
-impl<M> Default for Rare<M> {
+impl<M> Default for RareMailboxState<M> {
     fn default() -> Self {
         Self {
             system: VecDeque::new(),
             completions: VecDeque::new(),
             waiting: None,
-            terms: Terms::new(),
+            expiries: Expiries::new(),
             drain: None,
             dropped: 0,
             expired: 0,
@@ -38,47 +38,47 @@ impl<M> Default for Rare<M> {
     }
 }
 
-impl<M> Lanes<M> {
-    /// Takes the next answer, or what a pipe came to.
-    pub(super) fn pop_completed(&mut self) -> Option<Completed<M>> {
+impl<M> MailboxState<M> {
+    /// Takes the next answer or output of a pipe.
+    pub(super) fn pop_completed(&mut self) -> Option<CompletedItem<M>> {
         self.rare.as_mut()?.completions.pop_front()
     }
 
     #[cold]
-    pub(super) fn rare(&mut self) -> &mut Rare<M> {
+    pub(super) fn rare(&mut self) -> &mut RareMailboxState<M> {
         self.rare.get_or_insert_default()
     }
 
-    /// Whether something waits in the lanes beside that of messages.
+    /// Returns `true` if something waits in the system or completion lane.
     #[inline(always)]
-    pub(super) fn has_aside(&self) -> bool {
+    pub(super) fn has_other_work(&self) -> bool {
         self.rare
             .as_ref()
             .is_some_and(|rare| !(rare.system.is_empty() && rare.completions.is_empty()))
     }
 
-    pub(super) fn waiting(&self) -> Option<&Waiting> {
+    pub(super) fn waiting(&self) -> Option<&SenderQueue> {
         self.rare.as_ref()?.waiting.as_ref()
     }
 
-    pub(super) fn waiting_mut(&mut self) -> Option<&mut Waiting> {
+    pub(super) fn waiting_mut(&mut self) -> Option<&mut SenderQueue> {
         self.rare.as_mut()?.waiting.as_mut()
     }
 
-    /// Takes the line away, if there is one.
-    pub(super) fn take_waiting(&mut self) -> Option<Waiting> {
+    /// Takes out the queue of senders, if there is one.
+    pub(super) fn take_waiting(&mut self) -> Option<SenderQueue> {
         self.rare.as_mut()?.waiting.take()
     }
 
-    /// Whether some of the messages that wait are only wanted for a while.
+    /// Returns `true` if some of the waiting messages may expire.
     #[inline(always)]
-    pub(super) fn has_terms(&self) -> bool {
+    pub(super) fn has_expiries(&self) -> bool {
         self.rare
             .as_ref()
-            .is_some_and(|rare| !rare.terms.is_empty())
+            .is_some_and(|rare| !rare.expiries.is_empty())
     }
 
-    /// Notes that so many messages left the line without having been taken out.
+    /// Records that this number of messages left the queue without being taken out.
     pub(super) fn note_gone(&mut self, count: u64) {
         if count > 0 {
             self.rare().gone += count;

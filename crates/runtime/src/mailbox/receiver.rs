@@ -6,49 +6,49 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::{Completed, Gate, Lanes, Mailbox, Next};
+use super::{CompletedItem, Gate, Mailbox, MailboxState, Received};
 use crate::clock;
 use crate::exit::discard;
 use crate::info::COUNTED;
-use crate::planted::{Bug, planted};
-use crate::schedule::pulse;
-use crate::schedule::strand::{Held, Rest, Whole};
+use crate::schedule::beat;
+use crate::schedule::strand::{OpaqueMessage, StrandGuard, TurnData};
 use crate::schedule::wake::wake;
+use crate::seeded_bug::{Bug, seeded};
 use crate::sync::Ordering;
 
-/// What a look for messages came to.
-pub(crate) enum Look<'a, M> {
-    /// A message was passed on.
+/// The result of a look for messages.
+pub(crate) enum LookResult<'a, M> {
+    /// A message was taken.
     Message,
-    /// Nothing is to be done.
-    Rest,
-    /// There may be more to look at than messages.
-    More(Option<Held<'a, Lanes<M>>>),
+    /// There is nothing to do.
+    Idle,
+    /// There may be more to check than messages.
+    More(Option<StrandGuard<'a, MailboxState<M>>>),
 }
 
 /// The half of a mailbox that one incarnation of its actor holds.
 pub(crate) struct Receiver<M> {
     batch: Batch<M>,
-    /// So many of the batch may be taken before the lanes are looked at again.
+    /// Number of messages of the batch that may be taken before the lanes are checked again.
     ready: u16,
-    /// How many things beyond these may be done before others run.
+    /// Number of further items that may be handled before others run.
     budget: u16,
-    /// The beat in which the turn began; none where turns are not bounded in time.
+    /// The beat in which the turn began; `None` if turns are not bounded in time.
     beat: Option<u32>,
     meter: Meter,
 }
 
-/// After so many messages an actor lets others run.
+/// Number of messages after which an actor lets others run.
 pub(super) const BUDGET: u16 = 256;
 
-impl<M> Next<M> {
-    fn ready(message: Whole<M>) -> Poll<Self> {
+impl<M> Received<M> {
+    fn ready(message: OpaqueMessage<M>) -> Poll<Self> {
         Poll::Ready(Self::Message(message.into_inner()))
     }
 }
 
 impl<M> Receiver<M> {
-    /// A receiver whose turns end with the beat in which they begin, if they are `timed`.
+    /// Creates a receiver. If `timed`, its turns end with the beat in which they begin.
     pub(crate) fn new(timed: bool) -> Self {
         Self {
             batch: Batch::new(),
@@ -59,104 +59,104 @@ impl<M> Receiver<M> {
         }
     }
 
-    /// Whether the next message of the batch may be taken before the lanes are looked at.
+    /// Returns `true` if the next message of the batch may be taken before the lanes are checked.
     #[inline(always)]
     pub(crate) fn is_ready(&self, mailbox: &Mailbox<M>) -> bool {
-        self.ready > 0 && !mailbox.is_calling() && !self.is_late()
+        self.ready > 0 && !mailbox.needs_lock() && !self.is_late()
     }
 
     /// Returns `true` if the beat in which the turn began is over.
     #[inline(always)]
     fn is_late(&self) -> bool {
-        self.beat.is_some_and(|beat| beat != pulse::now()) && !planted(Bug::TurnOutlivesItsBeat)
+        self.beat.is_some_and(|beat| beat != beat::now()) && !seeded(Bug::TurnOutlivesItsBeat)
     }
 
     /// Takes the next message of the batch.
     #[inline(always)]
-    pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<Whole<M>> {
+    pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<OpaqueMessage<M>> {
         self.ready = self.ready.saturating_sub(1);
         let left = self.batch.len().saturating_sub(1);
-        mailbox.batched.store(left, Ordering::Relaxed);
+        mailbox.batch_len.store(left, Ordering::Relaxed);
         self.batch.pop_front()
     }
 
-    /// Takes the next thing to do. Pending when there is none, or when it is another's turn.
+    /// Takes the next thing to do. Pending if there is none, or if it is another actor's turn.
     pub(crate) fn poll_next(
         &mut self,
         mailbox: &Mailbox<M>,
-        lanes: Option<Held<'_, Lanes<M>>>,
+        lanes: Option<StrandGuard<'_, MailboxState<M>>>,
         cx: &Context<'_>,
-    ) -> Poll<Next<M>> {
+    ) -> Poll<Received<M>> {
         if lanes.is_none() && self.is_ready(mailbox) {
             let message = self.take(mailbox);
-            return message.map_or(Poll::Pending, Next::ready);
+            return message.map_or(Poll::Pending, Received::ready);
         }
         let mut message = None;
         match self.look(mailbox, lanes, &mut message) {
-            Look::Message => message.map_or(Poll::Pending, Next::ready),
-            Look::Rest => Poll::Pending,
-            Look::More(lanes) => {
+            LookResult::Message => message.map_or(Poll::Pending, Received::ready),
+            LookResult::Idle => Poll::Pending,
+            LookResult::More(lanes) => {
                 let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
-                self.look_aside(mailbox, lanes, cx)
+                self.look_closer(mailbox, lanes, cx)
             }
         }
     }
 
-    /// Says how many of the batch may be taken before the next look, if so many are free to be.
+    /// Sets how many messages of the batch may be taken before the next look, at most `free`.
     #[inline(always)]
     fn make_ready(&mut self, free: u64) {
         let ready = u64::from(self.budget)
             .min(self.batch.len() as u64)
             .min(free);
-        // No more than the budget.
+        // It is at most the budget.
         self.ready = u16::try_from(ready).unwrap_or(0);
         self.budget -= self.ready;
     }
 
-    /// Looks for messages, if nothing else waits; passes one on.
+    /// Looks for messages, provided that nothing else waits, and takes one.
     #[inline(always)]
     pub(crate) fn look<'a>(
         &mut self,
         mailbox: &Mailbox<M>,
-        lanes: Option<Held<'a, Lanes<M>>>,
-        to: &mut Option<Whole<M>>,
-    ) -> Look<'a, M> {
-        if mailbox.is_calling() || !self.batch.is_empty() {
-            return Look::More(lanes);
+        lanes: Option<StrandGuard<'a, MailboxState<M>>>,
+        to: &mut Option<OpaqueMessage<M>>,
+    ) -> LookResult<'a, M> {
+        if mailbox.needs_lock() || !self.batch.is_empty() {
+            return LookResult::More(lanes);
         }
         let Some(mut lanes) = lanes else {
-            // Whether there is nothing to do is found out under the lock, when the turn ends.
+            // Without the lock, the end of the turn finds out whether there is anything to do.
             if COUNTED && let Some((took, weight)) = self.meter.stop() {
                 mailbox.note(took.saturating_mul(weight), 0);
             }
-            return Look::Rest;
+            return LookResult::Idle;
         };
-        if lanes.has_terms() || !mailbox.spec().batches() {
-            return Look::More(Some(lanes));
+        if lanes.has_expiries() || !mailbox.spec().batches() {
+            return LookResult::More(Some(lanes));
         }
         self.count(&mut lanes);
         if self.budget == 0 || self.is_late() {
-            return Look::More(Some(lanes));
+            return LookResult::More(Some(lanes));
         }
-        lanes.batched = 0;
+        lanes.batch_len = 0;
         lanes.receiving = false;
         match lanes.user.len() {
             0 => {
-                lanes.aside = true;
+                lanes.other_work = true;
                 drop(lanes);
                 self.meter.park();
-                return Look::Rest;
+                return LookResult::Idle;
             }
-            // One alone is taken from where it is.
+            // A single message is taken directly.
             1 => *to = lanes.user.pop(),
             _ => {
                 self.batch.swap(&mut lanes.user);
                 *to = self.batch.pop_front();
-                lanes.batched = self.batch.len();
-                mailbox.batched.store(lanes.batched, Ordering::Relaxed);
+                lanes.batch_len = self.batch.len();
+                mailbox.batch_len.store(lanes.batch_len, Ordering::Relaxed);
             }
         }
-        lanes.aside = false;
+        lanes.other_work = false;
         drop(lanes);
         self.budget -= 1;
         if !self.batch.is_empty() {
@@ -165,25 +165,25 @@ impl<M> Receiver<M> {
         if COUNTED {
             self.measure(mailbox);
         }
-        Look::Message
+        LookResult::Message
     }
 
-    /// Counts what is left of the budget.
+    /// Settles what remains of the budget.
     #[inline(always)]
-    fn count(&mut self, lanes: &mut Lanes<M>) {
+    fn count(&mut self, lanes: &mut MailboxState<M>) {
         self.budget += mem::take(&mut self.ready);
         let said = mem::take(&mut lanes.budget);
         if said > 0 {
             self.budget = said;
         }
-        if mem::take(&mut lanes.fresh)
+        if mem::take(&mut lanes.turn_began)
             && let Some(beat) = &mut self.beat
         {
-            *beat = pulse::now();
+            *beat = beat::now();
         }
     }
 
-    /// Measures now and then how long things take.
+    /// Measures batches now and then.
     #[inline(always)]
     fn measure(&mut self, mailbox: &Mailbox<M>) {
         if let Some((took, weight)) = self.meter.lap() {
@@ -191,36 +191,36 @@ impl<M> Receiver<M> {
         }
     }
 
-    /// Looks at all the lanes.
+    /// Checks all lanes.
     #[cold]
-    fn look_aside(
+    fn look_closer(
         &mut self,
         mailbox: &Mailbox<M>,
-        mut lanes: Held<'_, Lanes<M>>,
+        mut lanes: StrandGuard<'_, MailboxState<M>>,
         cx: &Context<'_>,
-    ) -> Poll<Next<M>> {
-        let mut stale: Vec<Whole<M>> = Vec::new();
+    ) -> Poll<Received<M>> {
+        let mut stale: Vec<OpaqueMessage<M>> = Vec::new();
         self.count(&mut lanes);
         if self.is_spent(&lanes) {
             drop(lanes);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        lanes.aside = true;
+        lanes.other_work = true;
         lanes.receiving = false;
         let next = if let Some(system) = lanes.pop_system() {
             Some(system)
-        } else if let Some(Completed { message, pipe }) = lanes.pop_completed() {
+        } else if let Some(CompletedItem { message, pipe }) = lanes.pop_completed() {
             lanes.rare().beside += 1;
             Some(match pipe {
-                Some(number) => Next::Piped(number, message),
-                None => Next::Message(message),
+                Some(number) => Received::Piped(number, message),
+                None => Received::Message(message),
             })
         } else {
             if self.batch.is_empty() && mailbox.spec().batches() {
                 self.batch.swap(&mut lanes.user);
             }
-            if lanes.has_terms() {
+            if lanes.has_expiries() {
                 self.take_stale(&mut lanes, mailbox.spec().batches(), &mut stale);
             }
             if stale.is_empty() {
@@ -228,25 +228,26 @@ impl<M> Receiver<M> {
                     true => self.batch.pop_front(),
                     false => lanes.user.pop(),
                 };
-                lanes.aside = message.is_none();
-                message.map(|message| Next::Message(message.into_inner()))
+                lanes.other_work = message.is_none();
+                message.map(|message| Received::Message(message.into_inner()))
             } else {
-                Some(Next::Expired(stale.len() as u64))
+                Some(Received::Expired(stale.len() as u64))
             }
         };
         let free = lanes.free(self.batch.len());
-        lanes.batched = self.batch.len();
-        mailbox.batched.store(lanes.batched, Ordering::Relaxed);
+        lanes.batch_len = self.batch.len();
+        mailbox.batch_len.store(lanes.batch_len, Ordering::Relaxed);
         let wakers = lanes.grant(mailbox.capacity, self.batch.len());
-        lanes.newcomer = false;
-        // The next one of the batch is looked at under the lock, to say that it is one.
-        let aside = lanes.aside && !self.batch.is_empty();
+        lanes.has_new_waiter = false;
+        // The next message of the batch is taken under the lock, so that `other_work` is cleared.
+        let other_work = lanes.other_work && !self.batch.is_empty();
         mailbox
-            .attention
-            .store(lanes.needs_attention() || aside, Ordering::Relaxed);
+            .lock_needed
+            .store(lanes.needs_lock() || other_work, Ordering::Relaxed);
+        // The mailbox takes no more messages and none is left: the actor ends.
         if next.is_none() && lanes.gate != Gate::Open {
             drop(lanes);
-            return Poll::Ready(Next::Stop);
+            return Poll::Ready(Received::Stop);
         }
         drop(lanes);
         discard(stale);
@@ -263,9 +264,9 @@ impl<M> Receiver<M> {
         Poll::Ready(next)
     }
 
-    /// Whether it is another's turn, though there is more to do.
-    fn is_spent(&mut self, lanes: &Lanes<M>) -> bool {
-        let over = self.budget == 0 || self.is_late();
+    /// Returns `true` if it is another actor's turn, though there is more to do.
+    fn is_spent(&mut self, lanes: &MailboxState<M>) -> bool {
+        let over = self.budget == 0 && !seeded(Bug::TurnHasNoCount) || self.is_late();
         let spent = over && (lanes.has_work() || !self.batch.is_empty());
         if spent {
             self.budget = BUDGET;
@@ -273,9 +274,14 @@ impl<M> Receiver<M> {
         spent
     }
 
-    /// Takes the messages at the front of the line that nobody wants any more.
+    /// Takes the messages at the front of the queue that have expired or were abandoned.
     #[cold]
-    fn take_stale(&mut self, lanes: &mut Lanes<M>, batches: bool, stale: &mut Vec<Whole<M>>) {
+    fn take_stale(
+        &mut self,
+        lanes: &mut MailboxState<M>,
+        batches: bool,
+        stale: &mut Vec<OpaqueMessage<M>>,
+    ) {
         let mut front = lanes.front(self.batch.len());
         while lanes.is_stale(front) {
             let message = if batches {
@@ -287,10 +293,11 @@ impl<M> Receiver<M> {
             front += 1;
         }
         lanes.rare().expired += stale.len() as u64;
-        lanes.forget_terms(front);
+        lanes.forget_expiries(front);
     }
 
-    /// Gives back what the incarnation took out and did not handle, to the front of the line.
+    /// Puts the messages that the incarnation took out and did not handle back to the front of the
+    /// queue.
     pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
         self.ready = 0;
         if self.batch.is_empty() {
@@ -299,26 +306,26 @@ impl<M> Receiver<M> {
         self.give_back(mailbox, &mut mailbox.lanes.lock());
     }
 
-    /// As `end`, under the lock.
-    pub(super) fn give_back(&mut self, mailbox: &Mailbox<M>, lanes: &mut Lanes<M>) {
+    /// Like `end`, with the lock held.
+    pub(super) fn give_back(&mut self, mailbox: &Mailbox<M>, lanes: &mut MailboxState<M>) {
         self.ready = 0;
-        let behind = planted(Bug::BatchGoesBehind);
+        let behind = seeded(Bug::BatchGoesBehind);
         self.batch.give_back(&mut lanes.user, behind);
-        lanes.batched = 0;
-        mailbox.batched.store(0, Ordering::Relaxed);
+        lanes.batch_len = 0;
+        mailbox.batch_len.store(0, Ordering::Relaxed);
     }
 }
 
-impl<M> Rest for Lanes<M> {
+impl<M> TurnData for MailboxState<M> {
     #[inline(always)]
     fn begin_turn(&mut self) {
-        self.fresh = true;
+        self.turn_began = true;
     }
 
     fn rest(&mut self) -> bool {
-        // Those who wait behind others that have their places are no work yet.
-        let waits = self.newcomer && self.has_ungranted();
-        let rests = self.user.is_empty() && !waits && !self.calls();
+        // Senders that wait behind others that hold a place are no work yet.
+        let waits = self.has_new_waiter && self.has_ungranted();
+        let rests = self.user.is_empty() && !waits && !self.has_signals();
         self.receiving = rests;
         if rests {
             self.budget = BUDGET;
@@ -327,21 +334,21 @@ impl<M> Rest for Lanes<M> {
     }
 }
 
-/// Measures how long batches take: all of them while they are long, else one of sixty-four, so
-/// that a short one does not pay for the clock.
+/// A meter of how long batches take: it measures all of them while they are long, and otherwise one
+/// of sixty-four, so that a short batch does not pay for reading the clock.
 struct Meter {
     since: Option<Instant>,
     long: bool,
     skipped: u8,
 }
 
-/// A batch of at least so many nanoseconds is long.
+/// A batch of at least this many nanoseconds is long.
 const LONG: u64 = 10_000;
 
-/// One of so many short batches is measured.
+/// One of this many short batches is measured.
 const STRIDE: u8 = 64;
 
-/// The first is measured after so many.
+/// The first batch is measured after this many.
 const FIRST: u8 = 16;
 
 impl Meter {
@@ -353,7 +360,8 @@ impl Meter {
         }
     }
 
-    /// Between two batches: what the first took, if it was measured, and for how many it stands.
+    /// Called between two batches. Returns how long the first took, if it was measured, and how
+    /// many batches it stands for.
     #[inline(always)]
     fn lap(&mut self) -> Option<(u64, u64)> {
         let started = self.since.take();
@@ -371,7 +379,8 @@ impl Meter {
         lap
     }
 
-    /// After the last batch: what it took, if it was measured, and for how many it stands.
+    /// Called after the last batch. Returns how long it took, if it was measured, and how many
+    /// batches it stands for.
     #[inline]
     fn stop(&mut self) -> Option<(u64, u64)> {
         let since = self.since.take()?;
@@ -382,11 +391,12 @@ impl Meter {
         let took = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
         let weight = if self.long { 1 } else { STRIDE.into() };
         self.long = took >= LONG;
-        // A long batch among short ones is no sample: it stands for itself.
+        // A long batch among short ones is no sample: it stands only for itself.
         (took, if self.long { 1 } else { weight })
     }
 
-    /// There is no next batch: what was started is the wait for one.
+    /// Called if there is no next batch. A measurement that was just started would measure the wait
+    /// for one, so it is dropped, and the next batch is measured instead.
     fn park(&mut self) {
         let began = self.since.take().is_some();
         self.skipped = if began {
@@ -408,7 +418,7 @@ mod tests {
     const SHORT: Duration = Duration::from_nanos(100);
     const LENGTHY: Duration = Duration::from_nanos(LONG);
 
-    /// What a meter says at the end of a batch of this length.
+    /// Returns the meter's result at the end of a batch of this length.
     async fn lap(meter: &mut Meter, length: Duration) -> Option<(u64, u64)> {
         advance(length).await;
         meter.lap()
@@ -435,7 +445,7 @@ mod tests {
         for _ in 0..16 {
             assert_eq!(lap(&mut meter, SHORT).await, None);
         }
-        // The first is found to be long at its end, and the second has begun then.
+        // The first batch is found to be long at its end, when the second has already begun.
         assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG, 1)));
         assert_eq!(lap(&mut meter, LENGTHY).await, None);
         for _ in 0..3 {
@@ -443,7 +453,7 @@ mod tests {
         }
         let shorter = LENGTHY - Duration::from_nanos(1);
         assert_eq!(lap(&mut meter, shorter).await, Some((LONG - 1, 1)));
-        // The one after it has begun then, too: it is the first of sixty-four.
+        // The batch after it has already begun, too: it is the first of sixty-four.
         assert_eq!(lap(&mut meter, SHORT).await, Some((100, 64)));
         for _ in 0..63 {
             assert_eq!(lap(&mut meter, SHORT).await, None);

@@ -1,6 +1,6 @@
-//! How much may wait, and what happens beyond it.
+//! The capacity of a mailbox and the behavior beyond it.
 
-/// What happens to a message for which there is no room.
+/// The rule for a message for which there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -13,11 +13,11 @@ pub enum Overflow {
     DropNewest,
     /// The message that has waited longest is dropped.
     DropOldest,
-    /// All that waits is dropped in favour of the new message.
+    /// All messages that wait are dropped in favor of the new one.
     KeepLatest,
 }
 
-/// How much may wait for an actor, and what happens beyond it.
+/// The capacity of a mailbox and the behavior beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MailboxSpec {
     pub(super) capacity: usize,
@@ -25,10 +25,10 @@ pub struct MailboxSpec {
 }
 
 impl MailboxSpec {
-    /// Room for 1024 messages, then senders wait.
+    /// Room for 1024 messages; beyond that, senders wait.
     pub const DEFAULT: Self = Self::bounded(1024);
 
-    /// Room for `capacity` messages, at least one.
+    /// Creates a specification with room for `capacity` messages, at least one.
     #[must_use]
     pub const fn bounded(capacity: usize) -> Self {
         let capacity = if capacity == 0 { 1 } else { capacity };
@@ -38,7 +38,8 @@ impl MailboxSpec {
         }
     }
 
-    /// No bound: memory is the limit. Only for senders that something else bounds.
+    /// Creates a specification without a bound: memory is the limit. Use it only if something else
+    /// bounds the senders.
     #[must_use]
     pub const fn unbounded() -> Self {
         Self {
@@ -47,14 +48,14 @@ impl MailboxSpec {
         }
     }
 
-    /// Says what happens to a message for which there is no room.
+    /// Sets the rule for a message for which there is no room.
     #[must_use]
     pub const fn overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = overflow;
         self
     }
 
-    /// The number of messages that may wait; `None` without a bound.
+    /// Returns the number of messages that may wait; `None` if there is no bound.
     #[must_use]
     pub const fn capacity(&self) -> Option<usize> {
         if self.capacity == usize::MAX {
@@ -64,7 +65,8 @@ impl MailboxSpec {
         }
     }
 
-    /// Rules that drop what waits must reach all of it, so nothing may be taken out ahead.
+    /// Returns `true` if the receiver may take messages out in batches. Rules that drop waiting
+    /// messages must reach all of them, so nothing may be taken out ahead.
     pub(super) const fn batches(self) -> bool {
         matches!(self.overflow, Overflow::Wait | Overflow::Fail)
     }

@@ -7,30 +7,36 @@ use proptest::prelude::*;
 
 use super::receiver::BUDGET;
 use super::*;
-use crate::schedule::strand::Rest;
+use crate::schedule::strand::TurnData;
 use crate::sync::AtomicU64;
 
-/// What a turn would do next.
-fn next(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>, cx: &Context<'_>) -> Poll<Next<u32>> {
+/// Does what a turn would do next.
+fn next(
+    receiver: &mut Receiver<u32>,
+    mailbox: &Mailbox<u32>,
+    cx: &Context<'_>,
+) -> Poll<Received<u32>> {
     let lanes = (!receiver.is_ready(mailbox)).then(|| mailbox.lanes.lock());
     receiver.poll_next(mailbox, lanes, cx)
 }
 
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
     match next(receiver, mailbox, &Context::from_waker(Waker::noop())) {
-        Poll::Ready(Next::Message(message)) => Some(message),
+        Poll::Ready(Received::Message(message)) => Some(message),
         Poll::Ready(other) => panic!("{other:?} was not sent"),
         Poll::Pending => None,
     }
 }
 
-fn is_stop(next: &Poll<Next<u32>>) -> bool {
-    matches!(next, Poll::Ready(Next::Stop))
+fn is_stop(next: &Poll<Received<u32>>) -> bool {
+    matches!(next, Poll::Ready(Received::Stop))
 }
 
 fn push(mailbox: &Mailbox<u32>, message: u32) -> bool {
     mailbox
-        .push(&mut Some(Whole::new(message)), None, |message| message)
+        .push(&mut Some(OpaqueMessage::new(message)), None, |message| {
+            message
+        })
         .is_ok()
 }
 
@@ -44,10 +50,10 @@ fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
     (mailbox, receiver)
 }
 
-/// What the end of an incarnation does.
+/// Does what the end of an incarnation does.
 fn end(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) {
     receiver.end(mailbox);
-    assert_eq!(mailbox.ended(mailbox.lanes.lock(), false), None);
+    assert_eq!(mailbox.end_incarnation(mailbox.lanes.lock(), false), None);
 }
 
 #[derive(Default)]
@@ -70,7 +76,7 @@ fn senders_whose_turn_is_not_yet_keep_no_idle_actor_busy() {
             .poll_reserve(&mut second, Waker::noop())
             .is_pending()
     );
-    // One look for each who came.
+    // One look for each newcomer.
     assert!(!mailbox.lanes.lock().rest());
     assert_eq!(poll(&mut receiver, &mailbox), None);
     assert!(mailbox.lanes.lock().rest());
@@ -93,56 +99,59 @@ fn capacity_counts_what_was_taken_out_and_not_handled() {
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
     assert!(push(&mailbox, 4));
     assert!(!push(&mailbox, 5));
-    assert_eq!(mailbox.figures().depth, 4);
+    assert_eq!(mailbox.stats().depth, 4);
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3, 4]);
-    assert_eq!(mailbox.figures().high_water, 4);
-    assert_eq!(mailbox.figures().handled, 5);
+    assert_eq!(mailbox.stats().high_water, 4);
+    assert_eq!(mailbox.stats().handled, 5);
 }
 
 #[test]
 fn every_lane_is_weighed_by_its_capacity() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
-    assert_eq!(mailbox.figures().octets, 0);
+    assert_eq!(mailbox.stats().bytes, 0);
     assert!(push(&mailbox, 0));
-    assert_eq!(mailbox.figures().octets, size_of::<u32>(), "room for one");
+    assert_eq!(mailbox.stats().bytes, size_of::<u32>(), "room for one");
     assert!((1..5).all(|n| push(&mailbox, n)));
-    let room = mailbox.figures().octets;
+    let room = mailbox.stats().bytes;
     assert!((5..=8).contains(&(room / size_of::<u32>())), "{room}");
-    assert_eq!(room, mailbox.lanes.lock().user.octets());
+    assert_eq!(room, mailbox.lanes.lock().user.bytes());
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
-    assert_eq!(mailbox.figures().octets, 4 * size_of::<u32>());
+    assert_eq!(mailbox.stats().bytes, 4 * size_of::<u32>());
     assert!((5..8).all(|n| push(&mailbox, n)));
     assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
     assert!(mailbox.system(System::TaskEnded(0), None));
     let lanes = mailbox.lanes.lock();
     let rare = lanes.rare.as_ref().expect("it has both now");
     let beside = size_of_val(&**rare)
-        + rare.completions.capacity() * size_of::<Completed<u32>>()
+        + rare.completions.capacity() * size_of::<CompletedItem<u32>>()
         + rare.system.capacity() * size_of::<System>();
-    let user = 4 * size_of::<u32>() + lanes.user.octets();
+    let user = 4 * size_of::<u32>() + lanes.user.bytes();
     drop(lanes);
-    assert_eq!(mailbox.figures().octets, user + beside);
-    assert_eq!(mailbox.figures().depth, 7 + 2);
+    assert_eq!(mailbox.stats().bytes, user + beside);
+    assert_eq!(mailbox.stats().depth, 7 + 2);
 }
 
 #[test]
 fn only_what_was_taken_out_counts_as_handled() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(3).overflow(Overflow::DropOldest));
     assert!((0..5).all(|n| push(&mailbox, n)));
-    assert_eq!((mailbox.figures().handled, mailbox.progress()), (0, 0));
-    mailbox.abandon(3);
+    assert_eq!((mailbox.stats().handled, mailbox.progress()), (0, 0));
+    mailbox.abandon_message(3);
     assert_eq!(poll(&mut receiver, &mailbox), Some(2));
     let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
-    assert!(matches!(taken, Poll::Ready(Next::Expired(1))), "{taken:?}");
+    assert!(
+        matches!(taken, Poll::Ready(Received::Expired(1))),
+        "{taken:?}"
+    );
     assert!(mailbox.complete(0, 10, None));
     assert_eq!(drain(&mut receiver, &mailbox), [10, 4]);
-    let Figures {
+    let MailboxStats {
         handled,
         dropped,
         expired,
         depth,
         ..
-    } = mailbox.figures();
+    } = mailbox.stats();
     assert_eq!((handled, dropped, expired, depth), (3, 2, 1, 0));
     assert_eq!(mailbox.progress(), 3);
 }
@@ -166,7 +175,7 @@ fn answers_come_before_messages_and_beyond_the_capacity() {
     assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
     assert!(push(&mailbox, 3), "answers take no place");
     assert_eq!(drain(&mut receiver, &mailbox), [10, 11, 2, 3]);
-    assert_eq!(mailbox.figures().handled, 5, "answers are handled, too");
+    assert_eq!(mailbox.stats().handled, 5, "answers are handled, too");
 }
 
 #[test]
@@ -180,7 +189,7 @@ fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
     end(&mut receiver, &mailbox);
     assert!(!mailbox.complete(0, 11, None), "its answers come too late");
     assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
-    assert_eq!(mailbox.figures().depth, 3);
+    assert_eq!(mailbox.stats().depth, 3);
     let mut receiver = Receiver::new(false);
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
 }
@@ -192,7 +201,7 @@ fn all_news_overtakes_what_waits() {
     assert!((1..4).all(|n| mailbox.system(System::TaskEnded(n), None)));
     for number in 1..4 {
         let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
-        let Poll::Ready(Next::System(news)) = taken else {
+        let Poll::Ready(Received::System(news)) = taken else {
             panic!("{taken:?} is no news");
         };
         assert!(matches!(*news, System::TaskEnded(n) if n == number));
@@ -211,7 +220,7 @@ fn what_is_put_in_reserved_places_counts_for_the_most_that_waited() {
         assert!(mailbox.fill(place, message, None).is_some());
     }
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
-    assert_eq!(mailbox.figures().high_water, 3);
+    assert_eq!(mailbox.stats().high_water, 3);
 }
 
 #[test]
@@ -238,7 +247,7 @@ fn overflow_rules_keep_what_they_say() {
         let (mailbox, mut receiver) = made(MailboxSpec::bounded(3).overflow(rule));
         assert!((0..5).all(|n| push(&mailbox, n)), "{rule:?} takes all");
         assert_eq!(drain(&mut receiver, &mailbox), left, "{rule:?}");
-        assert_eq!(mailbox.figures().dropped, dropped, "{rule:?}");
+        assert_eq!(mailbox.stats().dropped, dropped, "{rule:?}");
     }
 }
 
@@ -255,13 +264,17 @@ fn rules_that_drop_reach_all_that_waits() {
 fn a_conversion_that_panics_leaves_the_mailbox_as_it_was() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 1));
-    let fails = || mailbox.push(&mut Some(Whole::new(2)), None, |_| panic!("planted"));
+    let fails = || {
+        mailbox.push(&mut Some(OpaqueMessage::new(2)), None, |_| {
+            panic!("planted")
+        })
+    };
     assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
-    let figures = mailbox.figures();
-    assert_eq!((figures.depth, figures.handled), (1, 0));
+    let stats = mailbox.stats();
+    assert_eq!((stats.depth, stats.handled), (1, 0));
     assert!(push(&mailbox, 3));
     assert_eq!(drain(&mut receiver, &mailbox), [1, 3]);
-    assert_eq!(mailbox.figures().handled, 2);
+    assert_eq!(mailbox.stats().handled, 2);
 }
 
 #[test]
@@ -269,11 +282,15 @@ fn closed_mailbox_takes_nothing_and_counts_what_waited() {
     let (mailbox, _) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 1));
     assert_eq!(mailbox.close(), 1);
-    let mut message = Some(Whole::new(2));
+    let mut message = Some(OpaqueMessage::new(2));
     let pushed = mailbox.push(&mut message, None, |n| n);
-    assert_eq!(pushed.err(), Some(Refused::Closed));
-    assert_eq!(message.map(Whole::into_inner), Some(2), "the sender has it");
-    assert_eq!(mailbox.try_reserve(), Err(Refused::Closed));
+    assert_eq!(pushed.err(), Some(Refusal::Closed));
+    assert_eq!(
+        message.map(OpaqueMessage::into_inner),
+        Some(2),
+        "the sender has it"
+    );
+    assert_eq!(mailbox.try_reserve(), Err(Refusal::Closed));
     assert!(!mailbox.complete(0, 3, None));
 }
 
@@ -283,7 +300,7 @@ fn place_that_was_given_before_a_drain_is_kept_over_it() {
     let place = mailbox.try_reserve().ok().flatten();
     assert!(mailbox.drain().is_some());
     end(&mut receiver, &mailbox);
-    mailbox.lanes.lock().begin();
+    mailbox.lanes.lock().begin_incarnation();
     assert!(!push(&mailbox, 9), "the place is another's");
     let place = place.expect("there was room");
     assert!(mailbox.fill(place, 1, None).is_some());
@@ -297,8 +314,8 @@ fn drain_that_was_given_up_takes_nothing_away() {
     let given_up = mailbox.drain().expect("it is open");
     assert!(given_up.leave().is_empty(), "it is not over");
     end(&mut receiver, &mailbox);
-    let figures = mailbox.figures();
-    assert_eq!((figures.depth, figures.handled), (3, 0));
+    let stats = mailbox.stats();
+    assert_eq!((stats.depth, stats.handled), (3, 0));
 }
 
 #[test]
@@ -355,7 +372,7 @@ fn places_are_given_at_once_as_long_as_there_are_any() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
     let tickets = [0; 2].map(|_| mailbox.try_reserve().expect("there is room"));
     assert_ne!(tickets[0], tickets[1]);
-    assert_eq!(mailbox.try_reserve(), Err(Refused::Full));
+    assert_eq!(mailbox.try_reserve(), Err(Refusal::Full));
     assert!(!push(&mailbox, 9));
     for (message, ticket) in (0..).zip(tickets) {
         let ticket = ticket.expect("it has a place");
@@ -398,7 +415,7 @@ fn slow_batch_lets_waiting_senders_in_one_by_one() {
             .poll_reserve(&mut ticket, Waker::noop())
             .is_pending()
     );
-    // The batch still holds messages when its next one makes room.
+    // The batch still holds messages when the next one of it makes room.
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
     assert_eq!(
         mailbox.poll_reserve(&mut ticket, Waker::noop()),
@@ -431,7 +448,7 @@ async fn busy_receiver_lets_others_run() {
     let mut pending = 0;
     let mut taken = 0;
     let mut work = pin!(poll_fn(|cx| {
-        while let Poll::Ready(Next::Message(_)) = next(&mut receiver, &mailbox, cx) {
+        while let Poll::Ready(Received::Message(_)) = next(&mut receiver, &mailbox, cx) {
             taken += 1;
         }
         pending += 1;
@@ -519,7 +536,7 @@ fn senders_in_threads_keep_their_own_order_and_the_capacity() {
             taken += 1;
         }
     });
-    assert!(mailbox.figures().high_water <= 8);
+    assert!(mailbox.stats().high_water <= 8);
 }
 
 #[derive(Debug, Clone)]
@@ -577,7 +594,7 @@ proptest! {
                     receiver = Receiver::new(false);
                 }
             }
-            prop_assert_eq!(mailbox.figures().depth, sent.len());
+            prop_assert_eq!(mailbox.stats().depth, sent.len());
             prop_assert!(sent.len() <= capacity);
         }
         for ticket in waiting.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Addresses: `@(tools/files)`.
+//! Addresses as callers outside the process write them: `@(tools/files)`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::fault::{Code, Fault};
 use crate::path::Path;
 
-/// The place of an actor in the tree, or its name, as those outside write it: `@(tools/files)`.
+/// The address of an exposed actor, written as `@(tools/files)`: its path in the tree, or the name
+/// it is exposed as.
 ///
 /// ```
 /// use strowger::Address;
@@ -21,19 +22,19 @@ use crate::path::Path;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(Arc<str>);
 
-/// The most octets of a path.
+/// The maximum length of a path, in bytes.
 const LONGEST: usize = 1024;
-/// The most keys of a path.
+/// The maximum number of keys of a path.
 const DEEPEST: usize = 32;
-/// The most octets of a key.
+/// The maximum length of a key, in bytes.
 const LONGEST_KEY: usize = 255;
 
 impl Address {
-    /// The address of a path, which is written without its marks: `tools/files`.
+    /// Creates an address from a path without the enclosing `@(` and `)`, such as `tools/files`.
     ///
     /// # Errors
-    /// When the path is empty, too long or too deep, or a key has a character that keys of
-    /// addresses do not have.
+    /// Returns an error if the path is empty, too long or too deep, or if a key has a character
+    /// that is not allowed in addresses.
     pub fn of(path: &str) -> Result<Self, Fault> {
         match wrong(path) {
             None => Ok(Self(Arc::from(path))),
@@ -44,13 +45,13 @@ impl Address {
         }
     }
 
-    /// The path without its marks: `tools/files`.
+    /// Returns the path without the enclosing `@(` and `)`, such as `tools/files`.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.0
     }
 
-    /// The keys from the root down.
+    /// Returns the keys, starting at the root.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
@@ -60,7 +61,7 @@ impl Address {
     }
 }
 
-/// What is wrong with a path, if anything is.
+/// Returns a description of what is wrong with a path, or `None` if it is valid.
 fn wrong(path: &str) -> Option<String> {
     if path.is_empty() {
         return Some("it is empty".to_owned());
@@ -95,7 +96,7 @@ const fn is_fit(one: char) -> bool {
         || matches!(one, '.' | '_' | '~' | ':' | '+' | '=' | ',' | '-' | '@')
 }
 
-/// A text that came from outside, short enough for a message.
+/// Quotes a text that came from outside, cut short so that it fits into a message.
 pub(super) fn shown(text: &str) -> String {
     const SHOWN: usize = 80;
     if text.chars().nth(SHOWN).is_none() {
@@ -108,7 +109,7 @@ pub(super) fn shown(text: &str) -> String {
 impl FromStr for Address {
     type Err = Fault;
 
-    /// Reads an address with its marks.
+    /// Parses an address with the enclosing `@(` and `)`.
     fn from_str(text: &str) -> Result<Self, Fault> {
         let path = text
             .strip_prefix("@(")

@@ -1,4 +1,4 @@
-//! Who is reachable: doors by address.
+//! The directory of exposed actors, by address.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::fault::{Code, Fault};
 use crate::address::{ActorRef, AnyRef};
 use crate::system::ActorSystem;
 
-/// Why a door was not opened.
+/// The error returned when an actor cannot be exposed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExposeError {
-    /// The path has a character that addresses do not have, or is too long.
+    /// The path has a character that is not allowed in addresses, or is too long.
     #[error("{0}")]
     Address(Fault),
-    /// Another actor has a door at this address.
+    /// Another actor is exposed at this address.
     #[error("another actor has a door at {address}")]
     Taken {
         /// The address.
@@ -27,44 +27,45 @@ pub enum ExposeError {
     },
 }
 
-/// An actor that was exposed.
+/// An exposed actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exposed {
-    /// Where.
+    /// The address of the actor.
     pub address: Address,
-    /// The names of its messages, and how each is sent.
+    /// The names of its messages, each with the way it is sent.
     pub messages: Vec<(Arc<str>, Pattern)>,
 }
 
-/// The doors of a system.
+/// The exposed actors of a system.
 #[derive(Default)]
-pub(crate) struct Directory(RwLock<Doors>);
+pub(crate) struct ExposedActors(RwLock<ExposedTable>);
 
 #[derive(Default)]
-struct Doors {
-    by_path: FxHashMap<Arc<str>, Opened>,
-    /// Beyond so many, those of actors that ended are looked for.
+struct ExposedTable {
+    by_path: FxHashMap<Arc<str>, ExposedEntry>,
+    /// The number of entries above which those of ended actors are looked for and removed.
     sweep: usize,
 }
 
-/// A door, and whose it is.
-struct Opened {
+/// An exposed actor and the routes to it.
+struct ExposedEntry {
     actor: AnyRef,
     entries: FxHashMap<Arc<str>, Entry>,
 }
 
-/// So many doors need no sweeping.
+/// Up to this number of entries, ended actors are not looked for.
 const FEW: usize = 64;
 
 impl ActorSystem {
-    /// Opens a door to an actor, at the address of its path.
+    /// Exposes an actor at the address of its path.
     ///
-    /// A second door of the same actor takes the place of the first, so that `pre_start` may open
-    /// it for every incarnation. It stays open over restarts, and closes when the actor has ended.
+    /// Exposing the same actor again replaces its door, so `pre_start` may expose the actor in each
+    /// incarnation. The actor remains exposed across restarts, until it has ended for good.
     ///
     /// # Errors
-    /// When the path cannot be an address, or another actor is exposed there by name.
+    /// Returns an error if the path is not a valid address, or if another actor is exposed there
+    /// under a name.
     pub fn expose<M: Send + 'static>(
         &self,
         actor: &ActorRef<M>,
@@ -74,10 +75,10 @@ impl ActorSystem {
         self.open(address, actor, door)
     }
 
-    /// Opens a door to an actor under a name, which is a path without slashes at its ends.
+    /// Exposes an actor under a name, which is a path without slashes at its ends.
     ///
     /// # Errors
-    /// When the name cannot be an address, or another actor has a door there.
+    /// Returns an error if the name is not a valid address, or if another actor is exposed there.
     pub fn expose_as<M: Send + 'static>(
         &self,
         name: &str,
@@ -95,7 +96,7 @@ impl ActorSystem {
         door: Door<M>,
     ) -> Result<Address, ExposeError> {
         let directory = self.directory();
-        let opened = Opened {
+        let opened = ExposedEntry {
             actor: actor.erase(),
             entries: door.entries(actor, &address),
         };
@@ -110,16 +111,16 @@ impl ActorSystem {
             ended = doors.close_ended();
         }
         drop(doors);
-        // Foreign code: the closures of doors.
+        // Dropping the closures of a door runs user code, so it is done without the lock.
         drop((replaced, ended));
         Ok(address)
     }
 
-    /// What a message of this name to this address goes through.
+    /// Returns the route for messages of one name to an address.
     ///
     /// # Errors
-    /// `unknown-target` when nobody is exposed there, or has ended; `bad-request` when that actor
-    /// takes no message of this name.
+    /// `unknown-target` if no actor is exposed at the address or it has ended; `bad-request` if the
+    /// actor accepts no message of this name.
     pub fn entry(&self, address: &Address, name: &str) -> Result<Entry, Fault> {
         let directory = self.directory();
         let doors = directory.0.read();
@@ -141,7 +142,7 @@ impl ActorSystem {
         Err(Fault::new(Code::BadRequest, text))
     }
 
-    /// What is exposed, by address.
+    /// Returns all exposed actors, sorted by address.
     #[must_use]
     pub fn exposed(&self) -> Vec<Exposed> {
         let directory = self.directory();
@@ -166,9 +167,9 @@ impl ActorSystem {
     }
 }
 
-impl Doors {
-    /// Takes out the doors of actors that have ended.
-    fn close_ended(&mut self) -> Vec<Opened> {
+impl ExposedTable {
+    /// Removes and returns the entries of actors that have ended.
+    fn close_ended(&mut self) -> Vec<ExposedEntry> {
         let ended: Vec<Arc<str>> = self
             .by_path
             .iter()

@@ -1,4 +1,5 @@
-//! Which of an actor's messages have a name, and how their octets are read and written.
+//! Doors, which give names to an actor's messages and define how their bytes are decoded and
+//! encoded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::address::Address;
-use super::entry::{Answer, Asked, Caller, Entry, Items, Pattern, Put, Reach, put};
+use super::entry::{Answer, Caller, EncodedReply, Entry, Items, Pattern, Put, Reach, put};
 use super::fault::{Code, Fault};
 use super::payload::Payload;
 use crate::address::{Accepts, ActorRef, AnyRef};
@@ -18,8 +19,8 @@ use crate::exit::panic_text;
 use crate::reply::{Ask, Reply, Request};
 use crate::stream::Reader;
 
-/// What those outside may send to an actor whose messages are of type `M`: a name for each message,
-/// and how its octets become the actor's own and back.
+/// The interface of an exposed actor with messages of type `M`: the names of the messages that
+/// callers outside the process may send, with functions that decode them and encode the replies.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -64,7 +65,7 @@ use crate::stream::Reader;
 ///     }
 /// }
 ///
-/// /// One who is outside, as a connection is.
+/// /// A caller outside the process, such as a connection.
 /// struct Outside(mpsc::SyncSender<Result<Answer, Fault>>);
 /// impl Calls for Outside {
 ///     fn answer(&self, _: u64, result: Result<Answer, Fault>) {
@@ -96,16 +97,16 @@ pub struct Door<M> {
     ways: BTreeMap<Arc<str>, Way<M>>,
 }
 
-/// How messages of one name are delivered.
+/// The delivery of messages of one name.
 struct Way<M> {
     pattern: Pattern,
     deliver: Arc<Deliver<M>>,
 }
 
-type Deliver<M> = dyn Fn(&Place<M>, &Payload, Caller) -> Put + Send + Sync;
+type Deliver<M> = dyn Fn(&ExposedActor<M>, &Payload, Caller) -> Put + Send + Sync;
 
-/// An actor and the address at which it is reached.
-pub(super) struct Place<M> {
+/// An actor and the address at which it is exposed.
+pub(super) struct ExposedActor<M> {
     actor: ActorRef<M>,
     address: Address,
 }
@@ -117,17 +118,17 @@ impl<M: Send + 'static> Default for Door<M> {
 }
 
 impl<M: Send + 'static> Door<M> {
-    /// A door through which nothing goes.
+    /// Creates a door without messages.
     pub const fn new() -> Self {
         Self {
             ways: BTreeMap::new(),
         }
     }
 
-    /// Lets a message be told, whose payload is JSON.
+    /// Accepts a tell whose payload is JSON.
     ///
     /// # Panics
-    /// When the name is given twice.
+    /// Panics if the name is already in use.
     pub fn tell<T>(self, name: &str) -> Self
     where
         M: Accepts<T>,
@@ -136,10 +137,10 @@ impl<M: Send + 'static> Door<M> {
         self.tell_with(name, Payload::read::<T>)
     }
 
-    /// Lets a message be told, whose payload is read by a function.
+    /// Accepts a tell whose payload is decoded by a function.
     ///
     /// # Panics
-    /// When the name is given twice.
+    /// Panics if the name is already in use.
     pub fn tell_with<T>(
         self,
         name: &str,
@@ -157,27 +158,27 @@ impl<M: Send + 'static> Door<M> {
         })
     }
 
-    /// Lets a request be asked, whose payload and reply are JSON. It may be told as well: then
-    /// nobody waits for its reply.
+    /// Accepts an ask whose payload and reply are JSON. Callers may also send it as a tell; the
+    /// reply is then discarded.
     ///
     /// # Panics
-    /// When the name is given twice.
+    /// Panics if the name is already in use.
     pub fn ask<R>(self, name: &str) -> Self
     where
         M: Accepts<Ask<R>>,
         R: Request + DeserializeOwned,
-        R::Reply: Serialize,
+        R::Reply: JsonAnswer,
     {
         self.ask_with(name, Payload::read::<R>, |reply: R::Reply| {
             Payload::json(&reply)
         })
     }
 
-    /// Lets a request be asked, whose payload is read by one function and whose reply is written
-    /// by another; which may make a fault of it.
+    /// Accepts an ask whose payload is decoded by one function and whose reply is encoded by
+    /// another, which may turn the reply into a fault.
     ///
     /// # Panics
-    /// When the name is given twice.
+    /// Panics if the name is already in use.
     pub fn ask_with<R>(
         self,
         name: &str,
@@ -193,11 +194,11 @@ impl<M: Send + 'static> Door<M> {
         })
     }
 
-    /// Lets a stream be read: a request whose reply is a [`Reader`], of which each item is sent as
-    /// JSON, as far as the one outside gives credit. If it misses any, that is its end.
+    /// Accepts a stream: a request whose reply is a [`Reader`], each item of which is sent as JSON,
+    /// as far as the caller grants credit. If the caller misses an item, the stream ends.
     ///
     /// # Panics
-    /// When the name is given twice.
+    /// Panics if the name is already in use.
     pub fn stream<R, T>(self, name: &str) -> Self
     where
         M: Accepts<Ask<R>>,
@@ -218,12 +219,12 @@ impl<M: Send + 'static> Door<M> {
         )
     }
 
-    /// Lets a stream be read: the payload is read by one function, the reader is got out of the
-    /// reply by another, and each item is written by a third, which is told how many were missed
-    /// just before it.
+    /// Accepts a stream: one function decodes the payload, another gets the reader out of the
+    /// reply, and a third encodes each item. The third also gets the number of items missed just
+    /// before the item.
     ///
     /// # Panics
-    /// When the name is given twice.
+    /// Panics if the name is already in use.
     pub fn stream_with<R, T>(
         self,
         name: &str,
@@ -266,7 +267,7 @@ impl<M: Send + 'static> Door<M> {
                 Some((call, calls)) => {
                     let actor = way.actor.erase();
                     let encode = Arc::clone(&encode);
-                    Reply::outside(Box::new(Asked::new(actor, encode, call, calls)))
+                    Reply::external(Box::new(EncodedReply::new(actor, encode, call, calls)))
                 }
             };
             let ask = Ask { request, reply };
@@ -280,7 +281,7 @@ impl<M: Send + 'static> Door<M> {
         mut self,
         name: &str,
         pattern: Pattern,
-        deliver: impl Fn(&Place<M>, &Payload, Caller) -> Put + Send + Sync + 'static,
+        deliver: impl Fn(&ExposedActor<M>, &Payload, Caller) -> Put + Send + Sync + 'static,
     ) -> Self {
         let deliver: Arc<Deliver<M>> = Arc::new(deliver);
         let before = self.ways.insert(Arc::from(name), Way { pattern, deliver });
@@ -288,7 +289,7 @@ impl<M: Send + 'static> Door<M> {
         self
     }
 
-    /// The ways with the actor to which they lead.
+    /// Creates the routes to an actor, one for each message name.
     pub(super) fn entries(
         self,
         actor: &ActorRef<M>,
@@ -296,7 +297,7 @@ impl<M: Send + 'static> Door<M> {
     ) -> FxHashMap<Arc<str>, Entry> {
         let ways = self.ways.into_iter();
         let entries = ways.map(|(name, Way { pattern, deliver })| {
-            let to = Place {
+            let to = ExposedActor {
                 actor: actor.clone(),
                 address: address.clone(),
             };
@@ -312,6 +313,22 @@ impl<M: Send + 'static> Door<M> {
     }
 }
 
+/// A reply that can leave the process as JSON: every type that implements [`Serialize`].
+///
+/// A stream is not: a [`Reader`] is exposed with [`Door::stream`], as callers get its items and not
+/// one answer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an answer to those outside",
+    label = "not written as JSON by `serde::Serialize`",
+    note = "a request whose reply is a `Reader` is a stream, which is read and not asked: expose \
+            it with `Door::stream`",
+    note = "other replies implement `Serialize`, or are written by a function: `Door::ask_with`"
+)]
+pub trait JsonAnswer: Serialize {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> JsonAnswer for T {}
+
 impl<M> fmt::Debug for Door<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ways = self.ways.iter().map(|(name, way)| (name, way.pattern));
@@ -319,9 +336,9 @@ impl<M> fmt::Debug for Door<M> {
     }
 }
 
-/// A way with the actor to which it leads.
+/// The delivery of messages of one name to one actor.
 struct Led<M> {
-    to: Place<M>,
+    to: ExposedActor<M>,
     name: Arc<str>,
     pattern: Pattern,
     deliver: Arc<Deliver<M>>,
@@ -353,7 +370,7 @@ impl<M: Send + 'static> Reach for Led<M> {
     }
 }
 
-/// Runs what a type of the program's own does with octets: its panic is a fault of the one message.
+/// Runs a decoding or encoding function of the user. A panic becomes a fault of this one message.
 pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = format!(

@@ -1,4 +1,4 @@
-//! The way of one kind of message to one actor, and of what comes of it.
+//! Routes for messages of one name to one actor, and for the answers.
 
 use std::fmt;
 use std::future::Future;
@@ -12,18 +12,18 @@ use super::door::guarded;
 use super::fault::{Code, Fault};
 use super::payload::Payload;
 use crate::address::{Accepts, ActorRef, AnyRef, SendError};
-use crate::reply::{Outside, Unanswered};
+use crate::reply::{ExternalReply, Unanswered};
 use crate::stream::{ReadError, Reader};
 
-/// What the sender of a message waits for.
+/// The response that the sender of a message expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Pattern {
-    /// It is told: nobody hears whether it was handled.
+    /// A tell: the sender does not learn if the message was handled.
     Tell,
-    /// It is asked: there is one answer.
+    /// An ask: there is one answer.
     Ask,
-    /// It is asked for a stream: there are items, then an end.
+    /// An ask for a stream: there are items, followed by an end.
     Stream,
 }
 
@@ -37,33 +37,34 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// What comes of a call.
+/// The answer to a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Answer {
-    /// One answer.
+    /// A single answer.
     One(Payload),
-    /// Items, then an end.
+    /// A stream of items, followed by an end.
     Items(Items),
 }
 
-/// Those who wait for answers outside: a connection, which numbers its calls.
+/// A receiver of answers outside the process: a connection, which numbers its calls.
 pub trait Calls: Send + Sync + 'static {
-    /// Takes the answer of a call in, once for each call at most; in the turn of the actor that
-    /// answers, so it should not take long. The answer of a call that was given up may still come.
+    /// Receives the answer to a call, at most once for each call. This runs in the turn of the
+    /// actor that answers, so it should not take long. A call that was given up may still be
+    /// answered.
     fn answer(&self, call: u64, result: Result<Answer, Fault>);
 
-    /// Whether the answer of a call is still waited for.
+    /// Returns `true` if the caller still waits for the answer to a call.
     fn is_wanted(&self, call: u64) -> bool;
 }
 
-/// What came of putting a message into a mailbox.
+/// The outcome of putting a message into a mailbox.
 #[must_use = "a message that waits for room is put in by polling"]
 pub enum Put {
-    /// It is in, or was refused.
+    /// The message is in the mailbox, or was rejected.
     Done(Result<Ticket, Fault>),
-    /// There is no room, and the rule of the mailbox is to wait: the message is in line already,
-    /// and goes in as this is polled. Dropping it takes the message back.
+    /// The mailbox is full, and its rule is to wait. The message already has a place in line and is
+    /// delivered by polling this future; dropping the future withdraws the message.
     Waits(Pin<Box<dyn Future<Output = Result<Ticket, Fault>> + Send>>),
 }
 
@@ -84,20 +85,21 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Takes note that nobody wants the message any more: it is not handled, if that has not begun.
+    /// Records that the message is no longer wanted. It is not handled, unless that has already
+    /// begun.
     pub fn give_up(self) {
-        self.actor.0.forgo(self.number);
+        self.actor.0.abandon_message(self.number);
     }
 }
 
-/// The way of messages of one name to one exposed actor. A clone is the same.
+/// The route for messages of one name to one exposed actor. Clones refer to the same route.
 #[derive(Clone)]
 pub struct Entry(Arc<dyn Reach>);
 
-/// One who waits outside, if anybody does, and the number of the call there.
+/// The caller outside the process, if there is one, and the number of its call.
 pub(super) type Caller = Option<(u64, Arc<dyn Calls>)>;
 
-/// An entry with its actor's own message type inside.
+/// A route, with the message type of its actor erased.
 pub(super) trait Reach: Send + Sync {
     fn put(&self, payload: &Payload, caller: Caller) -> Put;
     fn pattern(&self) -> Pattern;
@@ -112,25 +114,25 @@ impl Entry {
         Self(Arc::new(reach))
     }
 
-    /// How messages of this name are sent. One that is asked may be told as well.
+    /// Returns how messages of this name are sent. A message for [`Pattern::Ask`] may also be told.
     #[must_use]
     pub fn pattern(&self) -> Pattern {
         self.0.pattern()
     }
 
-    /// Whether the actor has not ended for good.
+    /// Returns `true` unless the actor has ended for good.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.0.is_alive()
     }
 
-    /// The actor.
+    /// Returns the actor.
     #[must_use]
     pub fn actor(&self) -> AnyRef {
         self.0.actor()
     }
 
-    /// Tells the actor.
+    /// Sends a tell to the actor.
     pub fn tell(&self, payload: &Payload) -> Put {
         match self.pattern() {
             Pattern::Tell | Pattern::Ask => self.0.put(payload, None),
@@ -138,8 +140,8 @@ impl Entry {
         }
     }
 
-    /// Asks the actor. What comes of it goes to `calls` with the number of the call; not if the
-    /// message was refused.
+    /// Sends an ask to the actor. The answer is passed to `calls` with the number of the call,
+    /// unless the message was rejected.
     pub fn call(&self, payload: &Payload, call: u64, calls: Arc<dyn Calls>) -> Put {
         match self.pattern() {
             Pattern::Ask | Pattern::Stream => self.0.put(payload, Some((call, calls))),
@@ -159,7 +161,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// Puts a message into a mailbox, or in line for it. What is refused is discarded by `discard`.
+/// Puts a message into a mailbox, or in line for it. A rejected message is passed to `discard`.
 pub(super) fn put<M, T>(actor: &ActorRef<M>, address: &Address, message: T, discard: fn(T)) -> Put
 where
     M: Accepts<T>,
@@ -179,7 +181,7 @@ where
                 let actor = actor.erase();
                 Ok(Ticket { actor, number })
             });
-            // From now on it has its place in line, whoever polls it further.
+            // The first poll gives the message its place in line; later polls come from the caller.
             let mut nobody = Context::from_waker(Waker::noop());
             match turn.as_mut().poll(&mut nobody) {
                 Poll::Ready(done) => Put::Done(done),
@@ -201,15 +203,15 @@ fn refused<T>(error: SendError<T>, address: &Address, discard: fn(T)) -> Fault {
     Fault::new(code, format!("{address} {why}"))
 }
 
-/// A reply on its way outside.
-pub(super) struct Asked<E> {
+/// A reply on its way to a caller outside the process.
+pub(super) struct EncodedReply<E> {
     actor: AnyRef,
     encode: Arc<E>,
     call: u64,
     calls: Arc<dyn Calls>,
 }
 
-impl<E> Asked<E> {
+impl<E> EncodedReply<E> {
     pub(super) fn new(actor: AnyRef, encode: Arc<E>, call: u64, calls: Arc<dyn Calls>) -> Self {
         Self {
             actor,
@@ -220,7 +222,7 @@ impl<E> Asked<E> {
     }
 }
 
-impl<T, E> Outside<T> for Asked<E>
+impl<T, E> ExternalReply<T> for EncodedReply<E>
 where
     E: Fn(T) -> Result<Answer, Fault> + Send + Sync,
 {
@@ -244,13 +246,13 @@ where
     }
 }
 
-type Next = dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<Payload, Fault>>> + Send;
+type NextItem = dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<Payload, Fault>>> + Send;
 
-/// The items of a stream, as those outside see them. Dropping it ends the stream.
-pub struct Items(Box<Next>);
+/// The items of a stream for a caller outside the process. Dropping it ends the stream.
+pub struct Items(Box<NextItem>);
 
 impl Items {
-    /// What a reader reads, written by a function.
+    /// Reads the items of `reader` and encodes each with `encode`.
     pub(super) fn new<T: Send + 'static>(
         mut reader: Reader<T>,
         encode: impl Fn(T, u64) -> Result<Payload, Fault> + Send + 'static,
@@ -273,13 +275,13 @@ impl Items {
         }))
     }
 
-    /// The next item, an error that is the last, or `None` after the last.
+    /// Polls for the next item. An error is the last item; `None` follows the last.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Payload, Fault>>> {
         (self.0)(cx)
     }
 }
 
-/// What a reader was told in the place of an item.
+/// Converts an error that a reader got in place of an item.
 fn unread(error: &ReadError) -> Fault {
     let code = match error {
         ReadError::Missed { .. } | ReadError::Disconnected => Code::Full,

@@ -1,4 +1,4 @@
-//! Envelopes: messages as objects.
+//! Envelopes: messages as JSON objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,8 @@ use super::address::{Address, shown};
 use super::entry::Pattern;
 use super::fault::{Code, Fault};
 
-/// A message with all that its way needs, as programs of other languages write it.
+/// A message with its addressing and metadata, in the form that programs in other languages write
+/// it.
 ///
 /// ```
 /// use serde_json::json;
@@ -30,42 +31,43 @@ use super::fault::{Code, Fault};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Envelope {
-    /// Unique among the messages of its sender.
+    /// The identifier of the message, unique among the messages of its sender.
     pub id: String,
-    /// What the sender waits for.
+    /// The response that the sender expects.
     pub pattern: Pattern,
-    /// Who gets it.
+    /// The receiver.
     pub to: Address,
-    /// Who sent it.
+    /// The sender.
     pub from: Option<Address>,
-    /// Which of the receiver's messages it is; `type` on the wire.
+    /// The name of the message at the receiver; `type` on the wire.
     pub kind: String,
-    /// What the type says, or, in an answer, a fault.
+    /// The payload, or a fault if this is an answer.
     pub body: Result<Option<Value>, Fault>,
-    /// The exchange that it belongs to; a question has one.
+    /// The exchange that the message belongs to. An ask always has one.
     pub correlation_id: Option<String>,
     /// Milliseconds since 1970, by the sender's clock.
     pub timestamp: u64,
-    /// Milliseconds that the sender waits, from the moment of sending.
+    /// The time that the sender waits, in milliseconds from the moment of sending.
     pub deadline_ms: Option<u32>,
-    /// For those on the way.
+    /// Free-form entries for intermediaries.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// The most octets of an identifier.
+/// The maximum length of an identifier, in bytes.
 const LONGEST_ID: usize = 64;
-/// The most octets of a type.
+/// The maximum length of a type, in bytes.
 const LONGEST_TYPE: usize = 128;
-/// The latest timestamp, which every language can count to.
+/// The latest timestamp: the largest integer that a double represents exactly, so that every
+/// language can hold it.
 const LATEST: u64 = (1 << 53) - 1;
-/// The most entries of metadata.
+/// The maximum number of metadata entries.
 const MOST_METADATA: usize = 64;
 
 impl Envelope {
-    /// Reads an envelope. Fields that are not known are ignored.
+    /// Parses an envelope. Unknown fields are ignored.
     ///
     /// # Errors
-    /// `bad-request`, which says what is wrong, and at which field.
+    /// `bad-request`, with a message that names the field and what is wrong with it.
     pub fn from_json(value: &Value) -> Result<Self, Fault> {
         let object = value.as_object();
         let fields = Fields(object.ok_or_else(|| bad("a message is an object"))?);
@@ -104,7 +106,7 @@ impl Envelope {
         })
     }
 
-    /// The envelope as an object.
+    /// Returns the envelope as a JSON object.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut value = json!({
@@ -135,8 +137,8 @@ impl Envelope {
         value
     }
 
-    /// The answer to this question, with its own identifier and time; `None` if nobody is named
-    /// who asked.
+    /// Creates the answer to this message, with its own identifier and time. Returns `None` if this
+    /// message does not name its sender.
     #[must_use]
     pub fn answer(
         &self,
@@ -163,7 +165,7 @@ fn bad(text: impl Into<String>) -> Fault {
     Fault::new(Code::BadRequest, text)
 }
 
-/// The fields of an object, one check for each kind.
+/// The fields of a JSON object, with one check for each kind of field.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {

@@ -1,46 +1,49 @@
-//! Why a message has no answer, as data.
+//! Faults: the reasons why a message has no answer, as data.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// What kind of fault it is.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// Nobody is there, or has ended; the message was not handled.
+    /// There is no such actor, or it has ended. The message was not handled.
     UnknownTarget,
-    /// The message cannot be understood.
+    /// The message is not valid.
     BadRequest,
-    /// A limit is reached: a mailbox, messages in flight, connections.
+    /// A limit is reached: on a mailbox, messages in flight or connections.
     Full,
-    /// There was no answer in time; the message may have been handled.
+    /// There was no answer in time. The message may have been handled.
     Deadline,
-    /// The sender cancelled; the message may have been handled.
+    /// The sender cancelled the message. It may have been handled.
     Cancelled,
-    /// Understood, and not allowed.
+    /// The message was understood but is not allowed.
     Refused,
-    /// The one who was asked failed at it.
+    /// The token of the connection does not permit the message. It was not handled.
+    Forbidden,
+    /// The receiver failed to handle the message.
     Failed,
-    /// The octets are no frames, or come out of turn; the connection ends.
+    /// The bytes received are not valid frames, or are out of order. The connection ends.
     Protocol,
-    /// Nothing came for too long; the connection ends.
+    /// Nothing was received for too long. The connection ends.
     Idle,
-    /// There is no connection; the message has not left.
+    /// There is no connection. The message has not been sent.
     Unreachable,
-    /// The connection was lost after the message had left, which may have been handled.
+    /// The connection was lost after the message was sent. The message may have been handled.
     Lost,
 }
 
 impl Code {
     /// All codes, in the order of the specification.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UnknownTarget,
         Self::BadRequest,
         Self::Full,
         Self::Deadline,
         Self::Cancelled,
         Self::Refused,
+        Self::Forbidden,
         Self::Failed,
         Self::Protocol,
         Self::Idle,
@@ -48,7 +51,7 @@ impl Code {
         Self::Lost,
     ];
 
-    /// The code as it is on the wire.
+    /// Returns the code in its form on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,6 +61,7 @@ impl Code {
             Self::Deadline => "deadline",
             Self::Cancelled => "cancelled",
             Self::Refused => "refused",
+            Self::Forbidden => "forbidden",
             Self::Failed => "failed",
             Self::Protocol => "protocol",
             Self::Idle => "idle",
@@ -66,7 +70,7 @@ impl Code {
         }
     }
 
-    /// Whether the same message may succeed later.
+    /// Returns `true` if the same message may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(
@@ -82,8 +86,8 @@ impl fmt::Display for Code {
     }
 }
 
-/// Why a message has no answer. On the wire it is
-/// `{"code": "full", "message": "...", "retryable": true, "details": ...}`.
+/// The reason why a message has no answer. On the wire it is `{"code": "full", "message": "...",
+/// "retryable": true, "details": ...}`.
 ///
 /// ```
 /// use serde_json::json;
@@ -100,18 +104,18 @@ impl fmt::Display for Code {
 #[error("{message}")]
 #[non_exhaustive]
 pub struct Fault {
-    /// What kind of fault it is.
+    /// The kind of the fault.
     pub code: Code,
-    /// What is wrong, for people.
+    /// A description for people.
     pub message: String,
-    /// Whether the same message may succeed later.
+    /// `true` if the same message may succeed later.
     pub retryable: bool,
-    /// What there is to know besides. Boxed, because there rarely is anything.
+    /// Further information. Boxed, because it is rarely present.
     pub details: Option<Box<Value>>,
 }
 
 impl Fault {
-    /// A fault of this kind, which is retryable if its code says so.
+    /// Creates a fault, which is retryable if its code is.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -122,14 +126,14 @@ impl Fault {
         }
     }
 
-    /// Adds what there is to know besides.
+    /// Adds further information.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// The fault as it is on the wire.
+    /// Returns the fault in its form on the wire.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut value = json!({
@@ -143,11 +147,10 @@ impl Fault {
         value
     }
 
-    /// Reads a fault; one with an unknown code counts as failed, and keeps what it says about
-    /// trying again.
+    /// Parses a fault. An unknown code becomes [`Code::Failed`], and `retryable` is kept as it is.
     ///
     /// # Errors
-    /// A `bad-request` when the value is no fault.
+    /// `bad-request` if the value is not a fault.
     pub fn from_json(value: &Value) -> Result<Self, Self> {
         let wrong = |what: &str| Self::new(Code::BadRequest, format!("no error: {what}"));
         let object: &Map<String, Value> = value.as_object().ok_or_else(|| wrong("no object"))?;

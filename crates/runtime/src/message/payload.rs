@@ -1,4 +1,4 @@
-//! What a message carries.
+//! Payloads of messages.
 
 use std::any::TypeId;
 
@@ -9,50 +9,50 @@ use serde_json::Value;
 
 use super::fault::{Code, Fault};
 
-/// What a payload is.
+/// The content type of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Content {
-    /// There is none.
+    /// There is no payload.
     #[default]
     None = 0,
     /// JSON.
     Json = 1,
     /// UTF-8 text.
     Text = 2,
-    /// Octets of any meaning.
+    /// Bytes of any meaning.
     Octets = 3,
 }
 
 impl Content {
     const ALL: [Self; 4] = [Self::None, Self::Json, Self::Text, Self::Octets];
 
-    /// The content type of this number.
+    /// Returns the content type with this number.
     #[must_use]
     pub fn from_octet(octet: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
     }
 }
 
-/// What a message carries: octets, and what they are.
+/// The payload of a message: bytes and their content type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Payload {
-    /// What the octets are.
+    /// The content type of the bytes.
     pub content: Content,
-    /// The octets.
+    /// The bytes.
     pub octets: Bytes,
 }
 
 impl Payload {
-    /// Nothing.
+    /// The empty payload.
     pub const NONE: Self = Self {
         content: Content::None,
         octets: Bytes::new(),
     };
 
-    /// Octets of this content type.
+    /// Creates a payload from bytes of this content type.
     #[must_use]
     pub fn new(content: Content, octets: impl Into<Bytes>) -> Self {
         Self {
@@ -61,11 +61,11 @@ impl Payload {
         }
     }
 
-    /// A value as JSON; `()` is nothing.
+    /// Encodes a value as JSON; `()` becomes the empty payload.
     ///
     /// # Errors
-    /// `failed` when the value cannot be JSON: a map whose keys are no texts, or what its own
-    /// `Serialize` says.
+    /// `failed` if the value cannot be encoded as JSON: if it is a map whose keys are not strings,
+    /// or if its `Serialize` implementation returns an error.
     pub fn json<T: Serialize + 'static>(value: &T) -> Result<Self, Fault> {
         if TypeId::of::<T>() == TypeId::of::<()>() {
             return Ok(Self::NONE);
@@ -79,10 +79,10 @@ impl Payload {
         }
     }
 
-    /// Reads the payload as a value: JSON, a text as such, and nothing as `null`.
+    /// Decodes the payload: JSON, text as a string, and the empty payload as `null`.
     ///
     /// # Errors
-    /// `bad-request` when the payload is octets, no JSON, or another value than is wanted.
+    /// `bad-request` if the payload is plain bytes, invalid JSON, or another value than expected.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let read = match self.content {
             Content::None => T::deserialize(Value::Null),

@@ -1,4 +1,4 @@
-//! What tells siblings apart.
+//! Keys, which distinguish siblings.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
-/// The name of an actor among its siblings: a text, or a number.
+/// The name of an actor among its siblings: a text or a number.
 ///
-/// A number is the same key as its decimal text, and is kept as a number until a path is read;
-/// so actors that a program numbers cost no text. Short texts are kept in place.
+/// A number is the same key as its decimal text. It is stored as a number until a path is built, so
+/// a program that numbers its actors allocates no text for them. Short texts are stored inline.
 ///
 /// ```
 /// use strowger::Key;
@@ -24,16 +24,16 @@ pub struct Key(Form);
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     Number(u64),
-    /// A length and so many octets of text.
+    /// The length of the text, and a buffer with its bytes.
     Short(u8, [u8; SHORT]),
     Long(Arc<str>),
 }
 
-/// As much text fits beside the tag without making a key larger than a number and an address.
+/// The most text that fits beside the tag without making a key larger than three words.
 const SHORT: usize = 22;
 
 impl Key {
-    /// Whether an actor can have it: a key must not be empty or contain a slash.
+    /// Returns `true` if an actor can have this key: it must not be empty or contain a slash.
     pub(crate) fn is_fit(&self) -> bool {
         match &self.0 {
             Form::Number(_) => true,
@@ -77,7 +77,7 @@ impl Key {
     }
 }
 
-/// The number of which this is the decimal text.
+/// Parses a number, but only from the decimal text that it would be printed as.
 fn number(text: &[u8]) -> Option<u64> {
     let plain = match text {
         [] | [b'0', _, ..] => false,
@@ -92,7 +92,7 @@ fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The longest text of a number.
+/// The most digits that a number can have.
 const LONGEST: usize = 20;
 
 impl From<u64> for Key {

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use super::Path;
 
-/// Matches paths: `*` stands for any run of letters within a key, `**` for any number of keys.
+/// A pattern of paths. `*` matches any run of characters within a key, `**` any number of keys.
 ///
-/// A pattern without a slash matches the last key, wherever the actor lives.
+/// A pattern without a slash matches the last key, anywhere in the tree.
 ///
 /// ```
 /// use strowger::{Path, PathPattern};
@@ -23,44 +23,44 @@ use super::Path;
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathPattern {
     text: Box<str>,
-    keys: Vec<Key>,
+    keys: Vec<KeyPattern>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-enum Key {
-    /// Any number of keys.
+enum KeyPattern {
+    /// `**`, which matches any number of keys.
     Any,
-    /// A key with stars in it.
+    /// A key that may contain stars.
     Like(Box<str>),
 }
 
-/// Why a text is not a pattern of paths.
+/// The error returned when a text is not a valid pattern of paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// There is nothing in it that could match.
+    /// The pattern is empty.
     #[error("a pattern of paths must not be empty")]
     Empty,
-    /// It is longer than [`PathPattern::LONGEST`].
+    /// The pattern is longer than [`PathPattern::LONGEST`].
     #[error("a pattern of paths is at most {} octets long", PathPattern::LONGEST)]
     TooLong,
 }
 
 impl PathPattern {
-    /// The longest pattern, in octets.
+    /// The maximum length of a pattern, in bytes.
     pub const LONGEST: usize = 1024;
 
-    /// Whether the path is one of those that are meant.
+    /// Returns `true` if the pattern matches a path.
     #[must_use]
     pub fn matches(&self, path: &Path) -> bool {
         let keys: Vec<&str> = path.keys().collect();
         globbed(
             &self.keys,
             &keys,
-            |key| matches!(key, Key::Any),
+            |key| matches!(key, KeyPattern::Any),
             |key, text| match key {
-                Key::Any => true,
-                Key::Like(like) => {
+                KeyPattern::Any => true,
+                KeyPattern::Like(like) => {
                     let (like, text) = (like.as_bytes(), text.as_bytes());
                     globbed(like, text, |octet| *octet == b'*', |a, b| a == b)
                 }
@@ -69,8 +69,9 @@ impl PathPattern {
     }
 }
 
-/// Matches a row against a pattern in which some parts stand for any number of others. Going back
-/// to the last such part is enough, so the time is bounded by the product of the lengths.
+/// Matches a sequence against a pattern in which some parts match any number of elements. On a
+/// mismatch it is enough to go back to the last such part, so the time is bounded by the product of
+/// the two lengths.
 fn globbed<P, T>(
     pattern: &[P],
     row: &[T],
@@ -113,16 +114,16 @@ impl FromStr for PathPattern {
             return Err(PatternError::TooLong);
         }
         let key = |key: &str| match key {
-            "**" => Key::Any,
-            key => Key::Like(key.into()),
+            "**" => KeyPattern::Any,
+            key => KeyPattern::Like(key.into()),
         };
-        let mut keys: Vec<Key> = text
+        let mut keys: Vec<KeyPattern> = text
             .split('/')
             .filter(|key| !key.is_empty())
             .map(key)
             .collect();
         if !text.contains('/') {
-            keys.insert(0, Key::Any);
+            keys.insert(0, KeyPattern::Any);
         }
         Ok(Self {
             text: text.into(),

@@ -1,4 +1,4 @@
-//! How the end of an actor is asked for and waited for, by its owner.
+//! Stopping an actor on behalf of its owner: the order to stop, and the wait for the end.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,16 +9,18 @@ use tokio::time::Instant;
 
 use crate::cell::{self, AnyCell, Node, Phase};
 use crate::clock;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 
-/// Ends all children of a node, each within its limit: the last started first, or all at once.
+/// Ends all children of a node, each within its limit: one after another, the last started first,
+/// or all at once.
 pub(super) async fn end_children(node: &Node) {
-    let mut children = node.children.shut(&node.shared.cells);
-    if node.is_killed() && planted(Bug::ChildrenOutliveTheirParent) {
+    let mut children = node.children.close(&node.shared.cells);
+    if node.is_killed() && seeded(Bug::ChildrenOutliveTheirParent) {
         children.clear();
     }
     for child in &children {
-        // What waits for a restart that will not come; a sibling that stops may ask it.
+        // This child waits for a restart that will not come, and a sibling that stops may be asking
+        // it.
         cell::finish_if_down(child);
     }
     if node.children.stops_together() {
@@ -44,11 +46,12 @@ pub(crate) async fn end_child(parent: &Node, child: &Arc<dyn AnyCell>) {
 }
 
 async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
-    // Where it ended, its restart may have been decided before its parent took no more children.
+    // When the child ended, its restart may have been decided before its parent stopped taking
+    // children.
     while !cell::finish_down(child) {
         down_child(parent, child).await;
     }
-    // Somebody else may be at it.
+    // Another caller may be ending it.
     child.node().reached(|phase| phase == Phase::Ended).await;
 }
 
@@ -73,13 +76,14 @@ pub(super) fn ask_to_stop(cell: &dyn AnyCell, hurry: bool) {
     }
 }
 
-/// Waits for the end of an incarnation, and kills it when its limit passes or `hurry` says so.
+/// Waits for the end of an incarnation, and kills it when its limit passes or `hurry` returns
+/// `true`.
 async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
     let node = cell.node();
     let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
     let now = node.shared.now();
     let mut limit = node.limit.get().map(|limit| {
-        let left = clock::later(since, limit).saturating_duration_since(now);
+        let left = clock::saturating_add(since, limit).saturating_duration_since(now);
         node.shared.alarms.deadline(left)
     });
     let mut killed = false;

@@ -1,17 +1,18 @@
-//! Dispatchers: one tokio task for each worker of the runtime, each with a queue of actors.
+//! Dispatchers: one tokio task for each worker of the runtime, each with a run queue of actors.
 //!
-//! An actor that is woken by another goes to the queue of the dispatcher that runs the other, so
-//! that what belongs together stays on one thread. Woken from elsewhere, it goes to a dispatcher
-//! of its own. A dispatcher that is held by a handler, or has more than it can do, is robbed: the
-//! monitor sends another one to it. There are as many dispatchers in reserve as workers, because
-//! the task of one that is called may itself sit in the queue of a worker that is held.
+//! An actor that another actor wakes goes to the queue of the dispatcher that runs the other one,
+//! so that actors that work together stay on one thread. An actor that is woken from elsewhere goes
+//! to a dispatcher of its own. If a dispatcher is blocked by a handler, or has more work than it
+//! can do, the monitor sends another dispatcher to steal from it. There are as many dispatchers in
+//! reserve as workers, because the task of a dispatcher that is called may itself be in the queue
+//! of a worker that is blocked.
 
+mod blocking;
+mod dispatcher;
+mod local;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod monitor;
-mod near;
-mod seat;
-mod solo;
 mod watch;
 
 use std::fmt;
@@ -21,51 +22,52 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
-use super::strand::Ready;
+use super::strand::Runnable;
 use crate::path::Path;
-use crate::reply::Answer;
-use crate::schedule::eager;
+use crate::reply::PendingReply;
+use crate::schedule::spin;
+use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
-use seat::{Dispatcher, Seat};
-use solo::Solos;
+use blocking::BlockingThreads;
+use dispatcher::{Dispatcher, DispatcherState};
 
-/// All that live in a system, as its dispatchers and the monitor see them.
-pub(crate) trait Residents: Send + Sync {
+/// The owner of a pool, a system: its actors as the dispatchers and the monitor see them.
+pub(crate) trait PoolOwner: Send + Sync {
     /// Ends every incarnation that waits.
     fn abandon(&self);
-    /// How long a hook may hold its worker.
+    /// Returns how long a hook may block its worker.
     fn handler_limit(&self) -> Duration;
-    /// A number that changes with every message that an actor takes.
+    /// Returns a number that changes with every message that an actor takes.
     fn progress(&self, actor: u64) -> Option<u64>;
-    /// Reports a hook that holds its worker.
-    fn held(&self, actor: u64, held: Duration);
+    /// Reports a hook that blocks its worker.
+    fn report_blocked(&self, actor: u64, held: Duration);
 }
 
 /// The dispatchers of one system.
 pub(crate) struct Pool {
     handle: Handle,
-    seats: Box<[Seat]>,
-    /// The runtime, if a thread that dispatches for it does nothing else.
+    dispatchers: Box<[DispatcherState]>,
+    /// The runtime, if it is multi-threaded: a thread that dispatches for it does nothing else.
     runtime: Option<Id>,
-    /// How many of the seats are not in reserve.
+    /// Number of dispatchers that are not in reserve.
     workers: usize,
-    /// Where the next actor goes that no dispatcher starts.
+    /// The dispatcher of the next actor that is not started by a dispatcher.
     next: AtomicUsize,
-    /// How many incarnations there are.
+    /// Number of incarnations.
     live: AtomicUsize,
-    /// How many dispatchers there are.
-    seated: AtomicUsize,
-    /// Dispatchers leave once nothing lives.
+    /// Number of dispatchers.
+    running: AtomicUsize,
+    /// Set when dispatchers are to leave once no incarnation is left.
     closed: AtomicBool,
-    /// All dispatchers have left: nobody runs anything.
+    /// Set when all dispatchers have left: nothing runs any more.
     down: AtomicBool,
-    /// Another runtime asked, and may soon ask more.
+    /// Set when another runtime asked, and may soon ask more.
     asked: AtomicBool,
-    /// The monitor calls those that wait for long.
+    /// Set if the monitor calls the asks that wait for long.
     is_watched: AtomicBool,
-    residents: OnceLock<Weak<dyn Residents>>,
-    /// The threads of those that have one of their own.
-    solos: Mutex<Solos>,
+    owner: OnceLock<Weak<dyn PoolOwner>>,
+    /// The threads of actors that have one of their own.
+    blocking_threads: Mutex<BlockingThreads>,
 }
 
 impl Pool {
@@ -75,37 +77,37 @@ impl Pool {
         Arc::new(Self {
             runtime: many.then(|| handle.id()),
             handle,
-            seats: (0..2 * workers).map(Seat::new).collect(),
+            dispatchers: (0..2 * workers).map(DispatcherState::new).collect(),
             workers,
             next: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
-            seated: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             down: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
-            residents: OnceLock::new(),
-            solos: Mutex::default(),
+            owner: OnceLock::new(),
+            blocking_threads: Mutex::default(),
         })
     }
 
-    /// Seats the dispatchers.
-    pub(crate) fn open(self: &Arc<Self>, residents: Weak<dyn Residents>) {
-        let first = self.residents.set(residents).is_ok();
+    /// Starts the dispatchers.
+    pub(crate) fn open(self: &Arc<Self>, owner: Weak<dyn PoolOwner>) {
+        let first = self.owner.set(owner).is_ok();
         debug_assert!(first, "a system opens its pool once");
-        for number in 0..self.seats.len() {
+        for number in 0..self.dispatchers.len() {
             let dispatcher = Dispatcher::new(Arc::clone(self), number);
-            // Its owner is the pool: it leaves when the pool closes.
+            // The pool owns it: it leaves when the pool closes.
             drop(self.handle.spawn(dispatcher));
         }
         monitor::watch(self);
     }
 
-    /// Lists a question that begins to wait, so that it is called if it waits for long; returns
-    /// whether it will be. On a runtime of one thread time may stand still, and jump while nobody
-    /// is called.
+    /// Lists an ask that begins to wait, so that its asker is called if it waits for long; returns
+    /// `true` if it will be. On a runtime of one thread, time may stand still, and jump while no
+    /// asker is called.
     #[inline]
-    pub(crate) fn list<T>(&self, answer: &mut Answer<T>) -> bool {
+    pub(crate) fn list<T>(&self, answer: &mut PendingReply<T>) -> bool {
         let calls = self.runtime.is_some() && self.is_watched.load(Ordering::Relaxed);
         if calls {
             monitor::list(answer);
@@ -117,12 +119,13 @@ impl Pool {
         &self.handle
     }
 
-    /// A place for a new incarnation: with the dispatcher that starts it, else with each in turn.
+    /// Assigns a place to a new incarnation: with the dispatcher that starts it, otherwise with
+    /// each dispatcher in turn.
     pub(crate) fn admit(&self) -> u32 {
         self.live.fetch_add(1, Ordering::Relaxed);
-        let here = seat::here(self, |here| here.map(|here| here.seat().number()));
+        let here = dispatcher::here(self, |here| here.map(|here| here.state().number()));
         let number = here.unwrap_or_else(|| {
-            // One more or less in a row does not matter.
+            // A lost update does not matter: two actors in a row may get the same place.
             let next = self.next.load(Ordering::Relaxed);
             self.next.store(next.wrapping_add(1), Ordering::Relaxed);
             next
@@ -130,15 +133,16 @@ impl Pool {
         place_of(number % self.workers)
     }
 
-    /// Takes note of a new incarnation at the place of the last one.
+    /// Records a new incarnation at the place of the last one.
     pub(crate) fn admit_again(&self, place: u32) -> u32 {
         self.live.fetch_add(1, Ordering::Relaxed);
         place
     }
 
-    /// A place for an incarnation on a thread of its own, or among the others if there is none.
+    /// Assigns a place on a thread of its own, or among the other actors if no thread can be
+    /// started.
     pub(crate) fn admit_blocking(&self, path: &Path) -> u32 {
-        let place = self.solos.lock().start(path, &self.handle);
+        let place = self.blocking_threads.lock().start(path, &self.handle);
         match place {
             Ok(place) => {
                 self.live.fetch_add(1, Ordering::Relaxed);
@@ -151,55 +155,60 @@ impl Pool {
         }
     }
 
-    /// Looks for the answer to a question that was just sent, where it is worth it: who asks is not
-    /// of this runtime, which has threads of its own.
+    /// Polls for the answer to an ask that was just sent, where that pays off: if the asker does
+    /// not belong to this runtime, which has threads of its own.
     #[inline]
     pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
-        if self.runtime.is_some() && near::seat(self.runtime).is_none() && !self.is_task_here() {
+        if self.runtime.is_some()
+            && local::dispatcher(self.runtime).is_none()
+            && !self.is_task_here()
+        {
             self.asked.store(true, Ordering::Relaxed);
-            eager::look_for_answer(is_there);
+            spin::look_for_answer(is_there);
         }
     }
 
-    /// Returns `true` if another runtime asked since that was last taken.
+    /// Returns `true` if another runtime asked since the last `take_asked`.
     fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Takes that another runtime asked; false if another dispatcher did before.
+    /// Takes the note that another runtime asked; returns `false` if another dispatcher took it
+    /// before.
     fn take_asked(&self) -> bool {
         self.asked.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether this thread runs a task of the runtime, though it never dispatched.
+    /// Returns `true` if this thread runs a task of the runtime, though it has never dispatched.
     #[cold]
     fn is_task_here(&self) -> bool {
         let within = || Handle::try_current().ok().map(|handle| handle.id());
         tokio::task::try_id().is_some() && within() == self.runtime
     }
 
-    /// An incarnation is over.
+    /// Records that an incarnation is over.
     pub(crate) fn release(&self, place: u32) {
-        if solo::is_solo(place) {
-            self.solos.lock().end(place);
+        if blocking::is_blocking(place) {
+            self.blocking_threads.lock().end(place);
         }
-        // This and `close` both change the number, so one of them comes second, and sees what the
-        // other did before: this that the pool is closed, or that one that nothing lives.
+        // This and `close` both modify `live`, so one of them comes second and sees what the other
+        // one did before: `release` sees that the pool is closed, or `close` sees that no
+        // incarnation is left.
         if self.live.fetch_sub(1, Ordering::AcqRel) == 1 && self.closed.load(Ordering::Relaxed) {
-            self.call_all();
+            self.unpark_all();
         }
     }
 
-    /// Lets the dispatchers leave when nothing lives any more.
+    /// Lets the dispatchers leave once no incarnation is left.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         if self.live.fetch_add(0, Ordering::AcqRel) == 0 {
-            self.call_all();
+            self.unpark_all();
         }
     }
 
-    fn call_all(&self) {
-        self.seats.iter().for_each(Seat::call);
+    fn unpark_all(&self) {
+        self.dispatchers.iter().for_each(DispatcherState::unpark);
     }
 
     fn is_done(&self) -> bool {
@@ -210,81 +219,101 @@ impl Pool {
         self.down.load(Ordering::Relaxed)
     }
 
-    /// Queues an actor: here, if this thread dispatches for the pool, else at its own dispatcher.
+    /// Queues an actor: on this thread, if it dispatches for the pool, otherwise with the actor's
+    /// own dispatcher.
     #[inline]
-    pub(crate) fn push(&self, ready: Ready, home: u32) {
-        if solo::is_solo(home) {
-            return self.push_solo(ready, home);
+    pub(crate) fn push(&self, ready: Runnable, home: u32) {
+        if blocking::is_blocking(home) {
+            return self.push_blocking(ready, home);
         }
         let home = home as usize;
-        let left = seat::here(self, |here| match here {
+        let Some(ready) = run_here(Bug::RunsWhereItIsTold, ready) else {
+            return;
+        };
+        let left = dispatcher::here(self, |here| match here {
             Some(here) => here.push(ready, home),
             None => Some(ready),
         });
         if let Some(ready) = left {
-            self.push_far(ready, home);
+            self.push_remote(ready, home);
         }
     }
 
-    /// Queues an actor that has little to do, and that a task of the runtime is likely to wait for:
-    /// at the dispatcher of this very thread. One of another would be woken for it, and would find
-    /// nothing more to do.
-    pub(crate) fn push_near(&self, ready: Ready, home: u32) {
-        let near = self.near().filter(|_| !solo::is_solo(home));
-        match near {
-            Some(near) => self.push(ready, place_of(near.number())),
+    /// Queues an actor that has little to do, and that a task of the runtime is likely to wait for,
+    /// with the dispatcher of this very thread. Another dispatcher would have to be woken for it,
+    /// and would find nothing more to do.
+    pub(crate) fn push_local(&self, ready: Runnable, home: u32) {
+        let Some(ready) = run_here(Bug::StartsWhereItIsSpawned, ready) else {
+            return;
+        };
+        let local = self.local().filter(|_| !blocking::is_blocking(home));
+        match local {
+            Some(local) => self.push(ready, place_of(local.number())),
             None => self.push(ready, home),
         }
     }
 
-    /// The seat at which this thread dispatched last.
-    fn near(&self) -> Option<&Seat> {
-        let known = near::seat(self.runtime);
-        // Any will do, if it is always the same one.
-        let near = known.or_else(|| (self.runtime.is_some() && self.is_task_here()).then_some(0));
-        self.seats.get(near?)
+    /// Returns the dispatcher that this thread ran last.
+    fn local(&self) -> Option<&DispatcherState> {
+        let known = local::dispatcher(self.runtime);
+        // Any dispatcher will do, as long as it is always the same one.
+        let local = known.or_else(|| (self.runtime.is_some() && self.is_task_here()).then_some(0));
+        self.dispatchers.get(local?)
     }
 
     #[cold]
-    fn push_far(&self, ready: Ready, home: usize) {
-        let mut seat = &self.seats[home];
-        if seat.is_stuck() {
-            let free = self.seats.iter().find(|seat| !seat.is_stuck());
-            seat = free.unwrap_or(seat);
+    fn push_remote(&self, ready: Runnable, home: usize) {
+        let mut dispatcher = &self.dispatchers[home];
+        if dispatcher.is_blocked() {
+            let free = self
+                .dispatchers
+                .iter()
+                .find(|dispatcher| !dispatcher.is_blocked());
+            dispatcher = free.unwrap_or(dispatcher);
         }
-        seat.push(ready);
-        // All have left: what was queued now is nobody's.
+        dispatcher.push(ready);
+        // All dispatchers have left: none would run what was queued now.
         if self.down.load(Ordering::SeqCst) {
-            seat.clear();
+            dispatcher.clear();
         }
     }
 
     #[cold]
-    fn push_solo(&self, ready: Ready, place: u32) {
-        let solo = self.solos.lock().get(place);
-        // Without its thread nobody runs it: dropped, it ends.
-        if let Some(solo) = solo {
-            solo.push(ready);
+    fn push_blocking(&self, ready: Runnable, place: u32) {
+        let blocking = self.blocking_threads.lock().get(place);
+        // Without its thread, nothing runs the actor; dropping the `Runnable` ends it.
+        if let Some(blocking) = blocking {
+            blocking.push(ready);
         }
     }
 
     fn leave(&self) {
-        if self.seated.fetch_sub(1, Ordering::SeqCst) > 1 {
+        if self.running.fetch_sub(1, Ordering::SeqCst) > 1 {
             return;
         }
         self.down.store(true, Ordering::SeqCst);
-        self.seats.iter().for_each(Seat::clear);
-        let solos = self.solos.lock().end_all();
-        drop(solos);
-        if let Some(residents) = self.residents.get().and_then(Weak::upgrade) {
-            residents.abandon();
+        self.dispatchers.iter().for_each(DispatcherState::clear);
+        let blocking_threads = self.blocking_threads.lock().end_all();
+        drop(blocking_threads);
+        if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+            owner.abandon();
         }
     }
 }
 
-/// The place of a seat; there are as many seats as workers, and as many again.
-fn place_of(seat: usize) -> u32 {
-    u32::try_from(seat).unwrap_or(0)
+/// Runs an actor on the stack of the code that queues it, if that bug is seeded; returns the actor
+/// if it has more to do.
+#[inline(always)]
+fn run_here(bug: Bug, ready: Runnable) -> Option<Runnable> {
+    match seeded(bug) {
+        true => ready.run(),
+        false => Some(ready),
+    }
+}
+
+/// Returns the place of a dispatcher; there are twice as many dispatchers as workers.
+fn place_of(dispatcher: usize) -> u32 {
+    u32::try_from(dispatcher).unwrap_or(0)
 }
 
 impl fmt::Debug for Pool {

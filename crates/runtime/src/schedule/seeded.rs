@@ -1,9 +1,9 @@
 //! A run queue whose order follows from a seed.
 //!
-//! All tasks of a system under test run on one thread. Whichever of the tasks that are ready runs
-//! next is drawn from the seed, so one seed gives one interleaving and many seeds explore many.
-//! So is whether an actor that is restarted at once begins anew in the same turn. Nothing else
-//! chooses: wake-ups that come from timers arrive in the order of virtual time.
+//! All tasks of a system under test run on one thread. The next task to run is drawn from the seed
+//! among the runnable ones, so one seed gives one interleaving and many seeds explore many. It is
+//! also drawn whether an actor that is restarted at once begins its next incarnation in the same
+//! turn. Nothing else is chosen: wake-ups from timers arrive in the order of virtual time.
 
 #[cfg(all(test, strowger_loom))]
 mod loom;
@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 use self::queued::Queued;
 use super::Ended;
-use super::pool::Residents;
-use super::strand::Ready;
+use super::pool::PoolOwner;
+use super::strand::Runnable;
 use crate::path::Path;
 use crate::splitmix::SplitMix64;
 use crate::sync::{AtomicBool, Ordering};
@@ -36,9 +36,9 @@ use crate::sync::{AtomicBool, Ordering};
 pub struct Step {
     /// Virtual time since the start of the system.
     pub at: Duration,
-    /// The number of the task, in the order in which tasks were started.
+    /// Number of the task, in the order in which tasks were started.
     pub task: u64,
-    /// The actor that the task belongs to.
+    /// The path of the actor that the task belongs to.
     pub path: Path,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Which task ran when. Equal traces mean that the same happened.
+/// The order in which tasks ran. Equal traces mean that the runs were the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     seed: u64,
@@ -58,35 +58,35 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// How many steps a trace keeps; of those that follow it keeps the digest.
+    /// Number of steps that a trace keeps; further steps only enter the digest.
     const KEPT: usize = 65_536;
 
-    /// The seed of the run.
+    /// Returns the seed of the run.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// How many turns tasks had.
+    /// Returns the number of turns.
     #[must_use]
     pub const fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// The first steps, up to 65536.
+    /// Returns the first steps, up to 65536.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.first
     }
 
-    /// A number that stands for all steps, also those that are not kept.
+    /// Returns a hash of all steps, including those that are not kept.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
     }
 
     fn record(&mut self, step: Step) {
-        // FNV-1a: the digest must not depend on the release of a hasher.
+        // FNV-1a: the digest must not depend on the version of a hasher.
         let at = step.at.as_nanos().to_le_bytes();
         let task = step.task.to_le_bytes();
         for octet in at.iter().chain(&task).chain(step.path.as_str().as_bytes()) {
@@ -110,18 +110,18 @@ impl fmt::Display for Trace {
     }
 }
 
-/// The actors and tasks of one system under test.
-pub(crate) struct RunQueue(Mutex<Queue>);
+/// The run queue of the actors and tasks of one system under test.
+pub(crate) struct RunQueue(Mutex<SeededState>);
 
-/// Something that can run.
-enum Entry {
+/// A runnable task or actor.
+enum QueuedWork {
     Task(Arc<Task>),
-    Actor(Ready, u32),
+    Actor(Runnable, u32),
 }
 
-struct Queue {
-    /// In an order that follows from what came and what was taken, and means nothing.
-    ready: Vec<Entry>,
+struct SeededState {
+    /// The order follows from what was added and taken, and has no meaning.
+    ready: Vec<QueuedWork>,
     /// Every task that has not ended, so that a task that nothing can wake is not leaked.
     live: BTreeMap<u64, Arc<Task>>,
     numbers: SplitMix64,
@@ -131,10 +131,10 @@ struct Queue {
     clock: Option<Handle>,
     /// Wakes the driver, which runs in tokio.
     driver: Option<Waker>,
-    residents: Option<Weak<dyn Residents>>,
+    owner: Option<Weak<dyn PoolOwner>>,
 }
 
-impl Queue {
+impl SeededState {
     fn record(&mut self, task: u64, path: Path) {
         let at = self.start.elapsed();
         self.trace.record(Step { at, task, path });
@@ -143,7 +143,7 @@ impl Queue {
 
 impl RunQueue {
     pub(crate) fn new(seed: u64, start: Instant) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Queue {
+        Arc::new(Self(Mutex::new(SeededState {
             ready: Vec::new(),
             live: BTreeMap::new(),
             numbers: SplitMix64::new(seed),
@@ -157,11 +157,11 @@ impl RunQueue {
             },
             driver: None,
             clock: None,
-            residents: None,
+            owner: None,
         })))
     }
 
-    /// Says whose time it is, also for calls from outside of that runtime.
+    /// Sets the runtime whose clock is used, for calls from outside of that runtime too.
     pub(crate) fn keep_time_of(&self, clock: Handle) {
         self.0.lock().clock = Some(clock);
     }
@@ -172,28 +172,29 @@ impl RunQueue {
         Instant::now()
     }
 
-    pub(crate) fn open(&self, residents: Weak<dyn Residents>) {
-        self.0.lock().residents = Some(residents);
+    pub(crate) fn open(&self, owner: Weak<dyn PoolOwner>) {
+        self.0.lock().owner = Some(owner);
     }
 
     pub(crate) fn admit(&self) -> u32 {
         let mut queue = self.0.lock();
         let id = queue.next_id;
         queue.next_id += 1;
-        // No run has so many lives that this matters.
+        // No run has enough incarnations for this to matter.
         u32::try_from(id).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn push(&self, ready: Ready, number: u32) {
-        self.enter(Entry::Actor(ready, number));
+    pub(crate) fn push(&self, ready: Runnable, number: u32) {
+        self.enter(QueuedWork::Actor(ready, number));
     }
 
-    /// Draws whether an actor whose restart follows at once begins anew in the same turn.
+    /// Draws whether an actor that is restarted at once begins its next incarnation in the same
+    /// turn.
     pub(crate) fn may_renew(&self) -> bool {
         self.0.lock().numbers.below(2) == 0
     }
 
-    fn enter(&self, entry: Entry) {
+    fn enter(&self, entry: QueuedWork) {
         let mut queue = self.0.lock();
         queue.ready.push(entry);
         let driver = queue.driver.take();
@@ -216,7 +217,7 @@ impl RunQueue {
             path,
             queue: Arc::downgrade(self),
             queued: Queued::new(),
-            state: Mutex::new(State::Idle(Box::pin(future))),
+            state: Mutex::new(TaskState::Idle(Box::pin(future))),
             aborted: AtomicBool::new(false),
             owner: Mutex::new(None),
         });
@@ -226,8 +227,8 @@ impl RunQueue {
         task
     }
 
-    /// Runs one of the tasks that are ready; `false` when none is. `driver` is woken when there
-    /// is work again.
+    /// Runs one of the runnable tasks; returns `false` if there is none. `driver` is woken when
+    /// there is work again.
     pub(crate) fn run_one(&self, driver: &Waker) -> bool {
         let mut queue = self.0.lock();
         if queue.ready.is_empty() {
@@ -236,21 +237,22 @@ impl RunQueue {
         }
         let ready = queue.ready.len();
         let drawn = queue.numbers.below(ready);
-        // The last one takes the place: to move all that come after would cost a step for each.
+        // The last entry takes the place of the drawn one: moving all entries behind it would cost
+        // a step for each.
         let entry = queue.ready.swap_remove(drawn);
         match &entry {
-            Entry::Task(task) => queue.record(task.id, task.path.clone()),
-            Entry::Actor(ready, number) => queue.record((*number).into(), ready.path()),
+            QueuedWork::Task(task) => queue.record(task.id, task.path.clone()),
+            QueuedWork::Actor(ready, number) => queue.record((*number).into(), ready.path()),
         }
         drop(queue);
         match entry {
-            Entry::Task(task) => {
+            QueuedWork::Task(task) => {
                 if task.run() {
                     let ended = self.0.lock().live.remove(&task.id);
                     drop(ended);
                 }
             }
-            Entry::Actor(ready, number) => {
+            QueuedWork::Actor(ready, number) => {
                 if let Some(again) = ready.run() {
                     self.push(again, number);
                 }
@@ -267,14 +269,14 @@ impl RunQueue {
         self.0.lock().trace.clone()
     }
 
-    /// Drops all that has not ended.
+    /// Drops everything that has not ended.
     pub(crate) fn clear(&self) {
-        let residents = self.0.lock().residents.take();
+        let owner = self.0.lock().owner.take();
         loop {
             let ready = std::mem::take(&mut self.0.lock().ready);
             drop(ready);
-            if let Some(residents) = residents.as_ref().and_then(Weak::upgrade) {
-                residents.abandon();
+            if let Some(owner) = owner.as_ref().and_then(Weak::upgrade) {
+                owner.abandon();
             }
             let mut queue = self.0.lock();
             let Some((_, task)) = queue.live.pop_first() else {
@@ -306,14 +308,14 @@ pub(crate) struct Task {
     path: Path,
     queue: Weak<RunQueue>,
     queued: Queued,
-    state: Mutex<State>,
-    /// Has no model: whoever sets it queues the task after that, and who finds it queued is seen in
-    /// the turn.
+    state: Mutex<TaskState>,
+    /// There is no model: the flag is set before the task is queued, and if the task was queued
+    /// already, its turn sees the flag.
     aborted: AtomicBool,
     owner: Mutex<Option<Waker>>,
 }
 
-enum State {
+enum TaskState {
     Idle(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// On the stack of the driver.
     Running,
@@ -325,16 +327,16 @@ impl Task {
         if self.queued.enter()
             && let Some(queue) = self.queue.upgrade()
         {
-            queue.enter(Entry::Task(Arc::clone(self)));
+            queue.enter(QueuedWork::Task(Arc::clone(self)));
         }
     }
 
-    /// Gives the task a turn; whether it has ended.
+    /// Gives the task a turn; returns `true` if it has ended.
     fn run(self: &Arc<Self>) -> bool {
         self.queued.leave();
         let mut state = self.state.lock();
-        match std::mem::replace(&mut *state, State::Running) {
-            State::Idle(mut future) => {
+        match std::mem::replace(&mut *state, TaskState::Running) {
+            TaskState::Idle(mut future) => {
                 drop(state);
                 let aborted = self.aborted.load(Ordering::Acquire);
                 let waker = Waker::from(Arc::clone(self));
@@ -347,7 +349,7 @@ impl Task {
                 }));
                 let ended = match turn {
                     Ok(Some(Poll::Pending)) => {
-                        *self.state.lock() = State::Idle(future);
+                        *self.state.lock() = TaskState::Idle(future);
                         return false;
                     }
                     Ok(Some(Poll::Ready(()))) => Ended::Finished,
@@ -356,7 +358,7 @@ impl Task {
                 };
                 self.end(future, ended);
             }
-            before @ (State::Running | State::Ended(_)) => {
+            before @ (TaskState::Running | TaskState::Ended(_)) => {
                 *state = before;
             }
         }
@@ -364,13 +366,13 @@ impl Task {
     }
 
     fn end(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>, mut ended: Ended) {
-        // What the future held is foreign code's to drop.
+        // Dropping what the future held runs foreign code.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(future)))
             && ended != Ended::Aborted
         {
             ended = Ended::Panicked(crate::exit::panic_text(payload.as_ref()));
         }
-        *self.state.lock() = State::Ended(ended);
+        *self.state.lock() = TaskState::Ended(ended);
         let owner = self.owner.lock().take();
         if let Some(owner) = owner {
             owner.wake();
@@ -385,8 +387,8 @@ impl Task {
     pub(crate) fn poll_ended(&self, cx: &Context<'_>) -> Poll<Ended> {
         *self.owner.lock() = Some(cx.waker().clone());
         match &*self.state.lock() {
-            State::Ended(ended) => Poll::Ready(ended.clone()),
-            State::Idle(_) | State::Running => Poll::Pending,
+            TaskState::Ended(ended) => Poll::Ready(ended.clone()),
+            TaskState::Idle(_) | TaskState::Running => Poll::Pending,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What runs: the value behind an address, its incarnation, and the right to run it.
+//! Strands: the value behind an address, its incarnation, and the right to run it.
 //!
-//! A strand is data behind a lock that is also something to run. Its state changes only while the
-//! lock is held:
+//! A strand is data behind a lock that can also be run. Its state changes only while the lock is
+//! held:
 //!
 //! ```text
 //!          start             run              nothing more to do
@@ -13,44 +13,49 @@
 //!    +--- the body is done, or dropped (from Running or Woken)
 //! ```
 //!
-//! All `unsafe` of the crate is in this module, and rests on these rules:
+//! All `unsafe` code of the crate is in this module, and relies on these rules:
 //!
-//! 1. Who moves the state to `Running` owns the body until it moves it away from `Running` or
-//!    `Woken`; who moves it from `Off` to `Queued` owns it until it queues. Nobody else touches it.
-//!    The body stays where it is; the life in it is put there from `Off`, and is gone at `Off`. A
-//!    life that is over may begin anew in its place, as another incarnation: the state stays.
-//! 2. Who moves the state to `Queued` makes the one [`Ready`]; it ends where the state is moved to
-//!    `Running`. A `Ready` that is dropped ends the incarnation.
-//! 3. From `start` until the state is `Off` again the strand holds a reference to its own owner. So
-//!    neither a `Ready` nor the body needs one to be valid, nor what a life has ([`Kept`]).
+//! 1. The thread that moves the state to `Running` owns the body until it moves the state away from
+//!    `Running` or `Woken`; the thread that moves the state from `Off` to `Queued` owns the body
+//!    until it queues the strand. No other thread touches the body. The body does not move. A
+//!    `Behavior` is put into it when the state leaves `Off`, and is gone when the state is `Off`
+//!    again. A `Behavior` that is over may begin again in its place, as another incarnation: the
+//!    state does not change.
+//! 2. The thread that moves the state to `Queued` makes the one [`Runnable`], which is consumed
+//!    where the state is moved to `Running`. A `Runnable` that is dropped ends the incarnation.
+//! 3. From `start` until the state is `Off` again, the strand holds a reference to its own host.
+//!    Neither a `Runnable`, nor the body, nor the reference of a `Behavior` to its host
+//!    ([`HostRef`]) therefore needs a count of its own to be valid.
 //! 4. Data is touched only while the lock is held.
-//! 5. What a turn works on borrows the life and the owner. It is in a buffer of its own
-//!    ([`scratch`]), and dropped before either: before the life is asked for the next thing to do.
-//!    While it is there, it is also in the body, and nothing but it touches the life.
-//! 6. What passes from one to another without a lock has rules of its own ([`slot`](mod@slot),
-//!    [`next`], [`fresh`]).
-//! 7. A message on its way is there until it is taken out ([`Whole`], [`Lane`]).
-//! 8. What only its owner may touch is shared with others as a thing they can do nothing with
-//!    ([`Sole`]).
+//! 5. The work of a turn borrows the `Behavior` and the host. It is in a buffer of its own
+//!    ([`arena`]), and is dropped before either of them: before the `Behavior` is asked for the
+//!    next thing to do. While the work exists, the body refers to it, and nothing but the work
+//!    touches the `Behavior`.
+//! 6. Values that pass between threads without a lock follow rules of their own
+//!    ([`slot`](mod@slot), [`lifo_slot`], [`recent_asks`]).
+//! 7. A message in transit is initialized until it is taken out ([`OpaqueMessage`],
+//!    [`MessageQueue`]).
+//! 8. A value that only its owner may touch is shared with others in a form that gives them no
+//!    access to it ([`Exclusive`]).
 
 #![allow(
     unsafe_code,
     reason = "the one module where ownership is handed over by state"
 )]
 
-mod berth;
+mod arena;
 mod body;
 mod current;
-mod fresh;
-mod kept;
-mod lane;
+mod exclusive;
+mod host_ref;
+mod lifo_slot;
 mod lock;
 #[cfg(all(test, strowger_loom))]
 pub(super) mod loom;
-mod next;
-mod scratch;
+mod message_queue;
+mod recent_asks;
 mod slot;
-mod sole;
+mod unique_arc;
 
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
@@ -63,77 +68,78 @@ use crate::exit::Exit;
 use crate::path::Path;
 use crate::schedule::wake;
 use crate::sync::UnsafeCell;
-pub(crate) use berth::Berth;
 use body::Body;
-use body::Stand;
-pub(crate) use body::{Life, Step, apart};
+use body::TurnOutcome;
+pub(crate) use body::{Behavior, NextStep, heap_bytes};
 pub(crate) use current::Current;
-pub(crate) use fresh::Fresh;
-pub(crate) use kept::Kept;
-pub(crate) use lane::{Lane, Whole};
+pub(crate) use exclusive::Exclusive;
+pub(crate) use host_ref::HostRef;
+pub(crate) use lifo_slot::{LifoSlot, LifoWriter};
 pub(crate) use lock::{Guard, Lock};
-pub(crate) use next::{Filler, Next};
+pub(crate) use message_queue::{MessageQueue, OpaqueMessage};
+pub(crate) use recent_asks::RecentAsks;
 pub(crate) use slot::{Giver, Taker, slot};
-pub(crate) use sole::Sole;
+pub(crate) use unique_arc::UniqueArc;
 
-/// What a strand is about.
-pub(crate) trait Rest {
-    /// Takes note that a turn begins.
+/// The data of a strand.
+pub(crate) trait TurnData {
+    /// Called when a turn begins.
     fn begin_turn(&mut self) {}
 
-    /// After a turn that found nothing more to do: whether that is so. If it is, whoever brings
-    /// something wakes the strand.
+    /// Called after a turn that found nothing more to do. Returns `true` if there is indeed
+    /// nothing; from then on, the code that adds work wakes the strand.
     fn rest(&mut self) -> bool;
 }
 
 /// The owner of a strand.
 pub(crate) trait Host: Send + Sync + Sized + 'static {
-    type Data: Rest + Send;
+    type Data: TurnData + Send;
 
-    /// The strand inside this very value.
+    /// Returns the strand inside this very value.
     fn strand(&self) -> &Strand<Self::Data>;
 
-    /// Puts the right to run where somebody will use it.
-    fn queue(&self, ready: Ready, place: u32);
+    /// Queues the right to run where it will be used.
+    fn queue(&self, ready: Runnable, place: u32);
 
-    /// Whether nobody will run anything any more.
+    /// Returns `true` if nothing runs strands any more.
     fn is_down(&self) -> bool;
 
-    /// Whether what it is at is to end, however long it would take.
+    /// Returns `true` if the current work is to end, however long it would take.
     fn is_killed(&self) -> bool;
 
-    /// Has a turn, in a way that those notice who are called in it.
+    /// Runs a turn, within whatever the code that it calls needs to recognize the host.
     fn during<R>(&self, turn: impl FnOnce() -> R) -> R {
         turn()
     }
 
-    /// Where the actor lives, for traces.
+    /// Returns the path of the actor, for traces.
     fn path(&self) -> Path;
 
-    /// Who it is, for those who watch it run.
-    fn mark(&self) -> Mark;
+    /// Returns the identity of the actor, for the monitor.
+    fn mark(&self) -> ActorMark;
 
-    /// Takes what is left of the incarnation out of the data, under the lock that makes the strand
-    /// `Off`; says how many things are lost with it, if nothing more is taken in.
-    fn ended(&self, data: Held<'_, Self::Data>) -> Option<u64> {
+    /// Takes what remains of the incarnation out of the data, under the lock that turns the strand
+    /// `Off`. Returns the number of messages that are lost with it, if no more are taken in.
+    fn ended(&self, data: StrandGuard<'_, Self::Data>) -> Option<u64> {
         drop(data);
         None
     }
 
-    /// Takes note that the incarnation at this place is gone, and what `ended` said; without an
-    /// exit, it was dropped on its way.
+    /// Called when the incarnation at this place is gone, with the result of `ended`. Without an
+    /// exit, it was dropped before its end.
     fn over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
 }
 
-/// An actor without its types: the address of what its system shares, and its identifier.
+/// The identity of an actor without its types: the address of what its system shares, and the
+/// actor's identifier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Mark {
+pub(crate) struct ActorMark {
     pub(crate) system: usize,
     pub(crate) actor: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RunState {
     Off,
     Parked,
     Queued,
@@ -147,29 +153,29 @@ pub(crate) struct Strand<T> {
     body: UnsafeCell<Body>,
 }
 
-// SAFETY: the body is touched by its owner only (rule 1), and lives are `Send`.
+// SAFETY: the body is touched by its owner only (rule 1), and every `Behavior` is `Send`.
 unsafe impl<T: Send> Sync for Strand<T> {}
 
-// What senders touch comes first, beside the lock.
+// The fields that senders touch come first, beside the lock.
 #[repr(C)]
 struct Run<T> {
-    state: State,
-    /// The place that the scheduler gave to the incarnation.
+    state: RunState,
+    /// The place that the scheduler assigned to the incarnation.
     place: u32,
     data: T,
-    /// The owner, while the strand holds a reference to it.
-    host: Option<NonNull<dyn Turn>>,
+    /// The host, while the strand holds a reference to it.
+    host: Option<NonNull<dyn ErasedHost>>,
 }
 
 // SAFETY: the pointer stands for a reference to a host, and hosts are `Send` and `Sync`.
 unsafe impl<T: Send> Send for Run<T> {}
 
 impl<T> Strand<T> {
-    // Inlined, or the room for a life is copied.
+    // Inlined; otherwise the room for a `Behavior` is copied.
     #[inline(always)]
     pub(crate) fn new(data: T) -> Self {
         let run = Run {
-            state: State::Off,
+            state: RunState::Off,
             place: 0,
             data,
             host: None,
@@ -181,70 +187,72 @@ impl<T> Strand<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn lock(&self) -> Held<'_, T> {
-        Held(self.run.lock())
+    pub(crate) fn lock(&self) -> StrandGuard<'_, T> {
+        StrandGuard(self.run.lock())
     }
 
-    /// The place that the scheduler gave to the incarnation.
+    /// Returns the place that the scheduler assigned to the incarnation.
     pub(crate) fn place(&self) -> u32 {
         self.run.lock().place
     }
 
-    /// Gives the strand a turn, wherever it waits.
+    /// Wakes the strand, wherever it waits.
     pub(crate) fn wake(&self) {
         self.lock().wake();
     }
 }
 
-/// Starts an incarnation: returns the right to run it. The strand keeps its owner alive until the
-/// incarnation is over.
+/// Starts an incarnation, and returns the right to run it. The strand keeps its host alive until
+/// the incarnation is over.
 ///
-/// There is none while the last one is not over, which its owner sees to. `begin` changes the data
-/// for it, and must not panic; the life is made of what that returns.
-pub(crate) fn start<C: Host, B, L: Life<C>>(
+/// Returns `None` if the last incarnation is not over, which the host has to rule out. `begin`
+/// prepares the data for the new incarnation and must not panic; `behavior` makes the `Behavior`
+/// from the result of `begin`.
+pub(crate) fn start<C: Host, B, L: Behavior<C>>(
     host: &Arc<C>,
     place: u32,
     begin: impl FnOnce(&mut C::Data) -> B,
-    life: impl FnOnce(B, Kept<C>) -> L,
-) -> Option<Ready> {
+    behavior: impl FnOnce(B, HostRef<C>) -> L,
+) -> Option<Runnable> {
     let strand = host.strand();
     let mut run = strand.run.lock();
-    if run.state != State::Off {
+    if run.state != RunState::Off {
         return None;
     }
-    let turn: *const dyn Turn = Arc::into_raw(Arc::<C>::clone(host));
+    let turn: *const dyn ErasedHost = Arc::into_raw(Arc::<C>::clone(host));
     run.host = NonNull::new(turn.cast_mut());
     run.place = place;
-    run.state = State::Queued;
-    let ready = Ready(run.host.expect("made from a reference"));
+    run.state = RunState::Queued;
+    let ready = Runnable(run.host.expect("made from a reference"));
     let begun = begin(&mut run.data);
     drop(run);
-    // A panic on the way to the life drops the `Ready`, which ends what was not there.
-    // SAFETY: we moved the state from `Off` to `Queued`, and queue it after this.
-    let put = |body| unsafe { Body::put::<C, L>(body, || life(begun, Kept::new(host))) };
+    // If `behavior` panics, the `Runnable` is dropped, which ends an incarnation without a
+    // `Behavior`. SAFETY: we moved the state from `Off` to `Queued`, and the `Runnable` is queued
+    // after this.
+    let put = |body| unsafe { Body::put::<C, L>(body, || behavior(begun, HostRef::new(host))) };
     strand.body.get_mut().with(put);
     Some(ready)
 }
 
-/// Ends an incarnation that waits, because nobody will run it any more. One that is queued ends
-/// with its queue, one that runs at the end of its turn.
+/// Ends an incarnation that is parked, because nothing will run it any more. A queued incarnation
+/// ends with its queue, a running one at the end of its turn.
 pub(crate) fn abandon<C: Host>(host: &C) {
     let strand = host.strand();
     let mut run = strand.run.lock();
-    if run.state == State::Parked {
-        run.state = State::Running;
+    if run.state == RunState::Parked {
+        run.state = RunState::Running;
         let host = run.host.expect("it was started");
         drop(run);
-        // SAFETY: we moved the state to `Running`, and the strand keeps its owner (rule 3).
-        let last = unsafe { host.as_ref() }.finish(Right(()));
-        last.tell(None);
+        // SAFETY: we moved the state to `Running`, and the strand keeps its host (rule 3).
+        let end = unsafe { host.as_ref() }.finish(ModuleToken(()));
+        end.report(None);
     }
 }
 
-/// The data of a strand, as long as this is held.
-pub(crate) struct Held<'a, T>(Guard<'a, Run<T>>);
+/// Access to the data of a strand; the lock is held until this is dropped.
+pub(crate) struct StrandGuard<'a, T>(Guard<'a, Run<T>>);
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for StrandGuard<'_, T> {
     type Target = T;
 
     #[inline(always)]
@@ -253,15 +261,15 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for StrandGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0.data
     }
 }
 
-impl<T> Held<'_, T> {
-    /// Gives the strand a turn, and the lock back.
+impl<T> StrandGuard<'_, T> {
+    /// Wakes the strand, and releases the lock.
     #[inline]
     pub(crate) fn wake(self) {
         if let Some((ready, place)) = self.claim() {
@@ -269,34 +277,34 @@ impl<T> Held<'_, T> {
         }
     }
 
-    /// Gives the strand a turn, and the lock back: returns the right to run it, and where it
-    /// belongs, if it was parked.
+    /// Wakes the strand, and releases the lock. If the strand was parked, returns the right to run
+    /// it and its place.
     #[inline]
-    pub(crate) fn claim(mut self) -> Option<(Ready, u32)> {
+    pub(crate) fn claim(mut self) -> Option<(Runnable, u32)> {
         match self.0.state {
-            State::Parked => {
-                self.0.state = State::Queued;
+            RunState::Parked => {
+                self.0.state = RunState::Queued;
                 let host = self.0.host.expect("what is parked was started");
-                Some((Ready(host), self.0.place))
+                Some((Runnable(host), self.0.place))
             }
-            State::Running => {
-                self.0.state = State::Woken;
+            RunState::Running => {
+                self.0.state = RunState::Woken;
                 None
             }
-            State::Off | State::Queued | State::Woken => None,
+            RunState::Off | RunState::Queued | RunState::Woken => None,
         }
     }
 }
 
 /// The right to run a strand. Dropping it ends the incarnation.
-pub(crate) struct Ready(NonNull<dyn Turn>);
+pub(crate) struct Runnable(NonNull<dyn ErasedHost>);
 
 // SAFETY: it stands for a reference to a host, and hosts are `Send` and `Sync`.
-unsafe impl Send for Ready {}
+unsafe impl Send for Runnable {}
 
-impl Ready {
-    fn turn(&self) -> &dyn Turn {
-        // SAFETY: while it is queued, the strand keeps its owner (rule 3).
+impl Runnable {
+    fn turn(&self) -> &dyn ErasedHost {
+        // SAFETY: while it is queued, the strand keeps its host (rule 3).
         unsafe { self.0.as_ref() }
     }
 
@@ -305,11 +313,11 @@ impl Ready {
         let host = ManuallyDrop::new(self).0;
         let mut exit = None;
         // SAFETY: as in `turn`.
-        match unsafe { host.as_ref() }.turn(Right(()), &mut exit) {
-            Turned::Parked => None,
-            Turned::Woken => Some(Self(host)),
-            Turned::Over(last) => {
-                last.tell(exit.as_ref());
+        match unsafe { host.as_ref() }.turn(ModuleToken(()), &mut exit) {
+            TurnResult::Parked => None,
+            TurnResult::Woken => Some(Self(host)),
+            TurnResult::Over(end) => {
+                end.report(exit.as_ref());
                 None
             }
         }
@@ -317,7 +325,7 @@ impl Ready {
 
     fn queue(self, place: u32) {
         let host = self.0;
-        // SAFETY: as in `turn`; and who wakes a strand has a reference of its own.
+        // SAFETY: as in `turn`; and the code that wakes a strand has a reference of its own.
         unsafe { host.as_ref() }.queue_it(self, place);
     }
 
@@ -326,87 +334,87 @@ impl Ready {
         self.turn().path()
     }
 
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> ActorMark {
         self.turn().mark()
     }
 }
 
-impl Drop for Ready {
+impl Drop for Runnable {
     fn drop(&mut self) {
-        let last = self.turn().give_up(Right(()));
-        last.tell(None);
+        let end = self.turn().give_up(ModuleToken(()));
+        end.report(None);
     }
 }
 
-impl fmt::Debug for Ready {
+impl fmt::Debug for Runnable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ready({})", self.turn().path())
+        write!(f, "Runnable({})", self.turn().path())
     }
 }
 
-/// Proof that the caller is in this module, and has read its rules.
-struct Right(());
+/// Proof that the caller is in this module, and that its author has read the rules.
+struct ModuleToken(());
 
-/// What a turn came to.
-enum Turned {
+/// The result of a turn.
+enum TurnResult {
     Parked,
-    /// The state is `Queued` again, for a `Ready` that the caller makes.
+    /// The state is `Queued` again, and the caller makes the `Runnable` for it.
     Woken,
-    Over(Last),
+    Over(IncarnationEnd),
 }
 
-/// The reference that the strand had to its owner, with which the owner takes note of the end.
+/// The reference that the strand had to its host, through which the host is told of the end.
 ///
-/// The owner may be gone after that, so no reference to it may be in use any more: not even the
+/// The host may be gone after that, so no reference to it may be in use any more: not even the
 /// `&self` of a method that has not returned.
 #[must_use]
-struct Last {
-    host: Arc<dyn Turn>,
+struct IncarnationEnd {
+    host: Arc<dyn ErasedHost>,
     lost: Option<u64>,
     place: u32,
 }
 
-impl Last {
-    fn tell(self, exit: Option<&Exit>) {
-        self.host.tell_over(exit, self.lost, self.place);
+impl IncarnationEnd {
+    fn report(self, exit: Option<&Exit>) {
+        self.host.report_end(exit, self.lost, self.place);
     }
 }
 
 /// A host without its types.
-trait Turn: Send + Sync {
-    /// The state is `Queued`, and the caller had the `Ready`. Why the incarnation is over, if it
-    /// is, stays with the caller: it is not handed from one to the next.
-    fn turn(&self, right: Right, exit: &mut Option<Exit>) -> Turned;
+trait ErasedHost: Send + Sync {
+    /// The state is `Queued`, and the caller had the `Runnable`. If the incarnation is over, the
+    /// exit is written to the caller's place instead of being returned through every frame.
+    fn turn(&self, token: ModuleToken, exit: &mut Option<Exit>) -> TurnResult;
     /// The state is `Running` or `Woken`, and the caller moved it there.
-    fn finish(&self, right: Right) -> Last;
-    /// The state is `Queued`, and the caller had the `Ready`.
-    fn give_up(&self, right: Right) -> Last;
-    fn tell_over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
-    fn queue_it(&self, ready: Ready, place: u32);
+    fn finish(&self, token: ModuleToken) -> IncarnationEnd;
+    /// The state is `Queued`, and the caller had the `Runnable`.
+    fn give_up(&self, token: ModuleToken) -> IncarnationEnd;
+    fn report_end(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
+    fn queue_it(&self, ready: Runnable, place: u32);
     fn path(&self) -> Path;
-    fn mark(&self) -> Mark;
+    fn mark(&self) -> ActorMark;
 }
 
-impl<C: Host> Turn for C {
-    fn turn(&self, right: Right, exit: &mut Option<Exit>) -> Turned {
+impl<C: Host> ErasedHost for C {
+    fn turn(&self, token: ModuleToken, exit: &mut Option<Exit>) -> TurnResult {
         let strand = self.strand();
         let mut run = strand.run.lock();
-        run.state = State::Running;
+        run.state = RunState::Running;
         run.data.begin_turn();
         let host = run.host.expect("what is queued was started");
         let waker = Borrowed::<C>::of(host);
         let mut cx = Context::from_waker(&waker);
-        // The lock that began the turn is the one under which it looks for something to do.
-        let mut held = Some(Held(run));
-        // One in a turn: others wait for theirs.
+        // The lock that begins the turn is also the one under which it looks for something to do.
+        let mut held = Some(StrandGuard(run));
+        // At most one renewal in a turn: other actors wait for theirs.
         let mut heir = true;
         let came = self.during(|| {
             loop {
-                let stand = strand.body.get_mut().with(|body| {
-                    // SAFETY: we moved the state to `Running`, and are the host of the life.
+                let outcome = strand.body.get_mut().with(|body| {
+                    // SAFETY: we moved the state to `Running`, and are the host of the `Behavior`.
                     unsafe { Body::turn(body, self, &mut held, exit, &mut cx) }
                 });
-                if matches!(stand, Stand::Over) {
+                if matches!(outcome, TurnOutcome::Over) {
                     exit.get_or_insert(Exit::Killed);
                     let may = mem::take(&mut heir);
                     // SAFETY: as above.
@@ -420,46 +428,47 @@ impl<C: Host> Turn for C {
                 if self.is_down() {
                     return None;
                 }
-                if run.state == State::Woken {
-                    run.state = State::Queued;
-                    return Some(Turned::Woken);
+                if run.state == RunState::Woken {
+                    run.state = RunState::Queued;
+                    return Some(TurnResult::Woken);
                 }
-                if matches!(stand, Stand::Waits) || run.data.rest() {
-                    run.state = State::Parked;
-                    return Some(Turned::Parked);
+                if matches!(outcome, TurnOutcome::Waiting) || run.data.rest() {
+                    run.state = RunState::Parked;
+                    return Some(TurnResult::Parked);
                 }
-                held = Some(Held(run));
+                held = Some(StrandGuard(run));
             }
         });
-        came.unwrap_or_else(|| Turned::Over(self.finish(right)))
+        came.unwrap_or_else(|| TurnResult::Over(self.finish(token)))
     }
 
-    fn finish(&self, _: Right) -> Last {
+    fn finish(&self, _: ModuleToken) -> IncarnationEnd {
         let strand = self.strand();
-        // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as its own.
+        // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as the
+        // owner.
         let clear = |body| unsafe { Body::clear(body) };
         strand.body.get_mut().with(clear);
         let mut run = strand.run.lock();
-        run.state = State::Off;
+        run.state = RunState::Off;
         let host = run.host.take().expect("what ran was started");
         let place = run.place;
-        let lost = self.ended(Held(run));
-        // SAFETY: `start` made the pointer from an `Arc<C>` for this moment.
+        let lost = self.ended(StrandGuard(run));
+        // SAFETY: `start` made the pointer from an `Arc<C>`, to be taken back here.
         let host = unsafe { Arc::from_raw(host.as_ptr().cast_const()) };
-        Last { host, lost, place }
+        IncarnationEnd { host, lost, place }
     }
 
     #[cold]
-    fn give_up(&self, right: Right) -> Last {
-        self.strand().run.lock().state = State::Running;
-        self.finish(right)
+    fn give_up(&self, token: ModuleToken) -> IncarnationEnd {
+        self.strand().run.lock().state = RunState::Running;
+        self.finish(token)
     }
 
-    fn tell_over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32) {
+    fn report_end(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32) {
         self.over(exit, lost, place);
     }
 
-    fn queue_it(&self, ready: Ready, place: u32) {
+    fn queue_it(&self, ready: Runnable, place: u32) {
         self.queue(ready, place);
     }
 
@@ -467,12 +476,12 @@ impl<C: Host> Turn for C {
         Host::path(self)
     }
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> ActorMark {
         Host::mark(self)
     }
 }
 
-/// A waker without a reference of its own, for the time of a turn; its clones have one.
+/// A waker without a reference of its own, for the duration of a turn; its clones have one.
 struct Borrowed<C>(ManuallyDrop<Waker>, std::marker::PhantomData<C>);
 
 impl<C: Host> Borrowed<C> {
@@ -483,26 +492,27 @@ impl<C: Host> Borrowed<C> {
             RawWaker::new(host, &Self::TABLE)
         },
         |host| {
-            // SAFETY: a waker that is woken by value gives its reference up.
+            // SAFETY: a waker that is woken by value gives up its reference.
             let host = unsafe { Arc::from_raw(host.cast::<C>()) };
             wake::note_actor();
             host.strand().wake();
         },
         |host| {
             wake::note_actor();
-            // SAFETY: a waker that is borrowed has a reference, or is borrowed from a turn.
+            // SAFETY: a waker that is woken by reference has a reference to the host, or is
+            // borrowed from a turn.
             unsafe { &*host.cast::<C>() }.strand().wake();
         },
         |host| {
-            // SAFETY: a waker that is dropped gives its reference up.
+            // SAFETY: a waker that is dropped gives up its reference.
             drop(unsafe { Arc::from_raw(host.cast::<C>()) });
         },
     );
 
-    fn of(host: NonNull<dyn Turn>) -> Self {
+    fn of(host: NonNull<dyn ErasedHost>) -> Self {
         let data = host.cast::<()>().as_ptr().cast_const();
         // SAFETY: the table is made for pointers from an `Arc<C>`, and the strand keeps one while
-        // it runs; the waker is not dropped, so it gives no reference up that it does not have.
+        // it runs; the waker is not dropped, so it gives up no reference that it does not have.
         let waker = unsafe { Waker::from_raw(RawWaker::new(data, &Self::TABLE)) };
         Self(ManuallyDrop::new(waker), std::marker::PhantomData)
     }

@@ -1,36 +1,37 @@
-//! Wakes of those who are no actors, by actors.
+//! Wakes of tasks that are not actors, by actors.
 //!
-//! A dispatcher is a task among others. One that an actor wakes, by an answer or by room in its
-//! mailbox, has to wait until the dispatcher lets other tasks run: where tokio keeps it, no other
-//! thread takes it up. So such a wake is noted, and the dispatcher gives way soon.
+//! A dispatcher is one tokio task among others. If an actor wakes another task, by an answer or by
+//! room in its mailbox, that task has to wait until the dispatcher lets other tasks run: tokio may
+//! keep it in a place from which no other thread takes it. Such a wake is therefore noted, and the
+//! dispatcher soon yields.
 
 use std::cell::Cell;
 use std::task::Waker;
 
 thread_local! {
-    /// How many wakes were of actors.
+    /// Number of wakes that woke actors.
     static ACTORS: Cell<u32> = const { Cell::new(0) };
-    /// Whether another was woken since that was last asked.
+    /// Set if something other than an actor was woken since the last `take_others`.
     static OTHERS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Wakes whoever it is.
+/// Wakes a task, and notes if it is not an actor.
 pub(crate) fn wake(waker: Waker) {
     let count = || ACTORS.try_with(Cell::get).unwrap_or_default();
     let before = count();
     waker.wake();
     if count() == before {
-        // A thread on its way out dispatches nothing.
+        // A thread that is ending dispatches nothing.
         let _ended = OTHERS.try_with(|others| others.set(true));
     }
 }
 
-/// Notes that it is an actor that is woken.
+/// Notes that an actor is woken.
 pub(super) fn note_actor() {
     let _ended = ACTORS.try_with(|actors| actors.set(actors.get().wrapping_add(1)));
 }
 
-/// Whether others than actors were woken on this thread since this was last asked.
+/// Returns `true` if something other than an actor was woken on this thread since the last call.
 #[inline]
 pub(super) fn take_others() -> bool {
     OTHERS.with(Cell::take)

@@ -1,56 +1,59 @@
-//! The books of a stream: who may send how much. Pure: no queue, no waker, no clock.
+//! The flow control of a stream: how many items may be sent. Pure values, without a queue, a waker
+//! or a clock.
 
-/// Why the other side of a stream is not to be trusted.
+/// A violation of the flow control by the other side of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowError {
-    /// The reader granted more than one that keeps to its window may.
+    /// The reader granted more credit than its window allows.
     #[error("credit of {credit} is more than the {limit} that a reader may grant")]
     TooMuchCredit {
-        /// What the reader's credit would have come to.
+        /// The credit that the reader would have had.
         credit: u32,
-        /// What it may come to.
+        /// The maximum credit.
         limit: u32,
     },
-    /// The source sent an item for which it had no credit.
+    /// The source sent an item without credit.
     #[error("an item came without credit")]
     NoCredit,
 }
 
-/// What happens to a reader that grants no credit while there is something to send.
+/// The rule for a reader that has granted no credit when an item is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Lag {
-    /// The source waits for the slowest.
+    /// The source waits for the slowest reader.
     #[default]
     Wait,
-    /// The reader misses the item. It is told how many it missed, at the place where they were.
+    /// The reader misses the item. It is told how many items it missed, at the point in the stream
+    /// where they were.
     Miss,
     /// The reader is disconnected.
     Disconnect,
 }
 
-/// What a source may do with an item for one reader.
+/// The decision of a source about an item for one reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offer {
-    /// Send it, after the news that so many were missed before it.
+    /// Send the item, preceded by the number of items missed before it.
     Send {
-        /// How many the reader missed since the last item that it was sent.
+        /// Number of items the reader has missed since the last one it was sent.
         missed: u64,
     },
-    /// Not now: the source waits for credit.
+    /// Wait for credit before sending the item.
     Wait,
-    /// The reader misses it.
+    /// Drop the item; the reader misses it.
     Miss,
-    /// The reader is too slow: send it its end and forget it.
+    /// Disconnect the reader, which is too slow: send it the end of the stream and drop it.
     Disconnect,
 }
 
-/// The source's half of the books of one reader.
+/// The source's half of the flow control for one reader.
 ///
-/// With [`Inlet`] on the other side it is the whole protocol: grants go one way, items the other.
-/// Both are pure, so that the two halves may sit in one process or at the ends of a socket.
+/// Together with an [`Inlet`] on the other side, this is the whole protocol: grants go one way,
+/// items the other. Both halves are pure values, so they may live in one process or at the two ends
+/// of a socket.
 ///
 /// ```
 /// use strowger::{Inlet, Lag, Offer, Outlet};
@@ -80,7 +83,7 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// Books of a reader that has granted nothing yet, and that may grant up to `limit`.
+    /// Creates the state for a reader that has granted no credit yet and may grant up to `limit`.
     #[must_use]
     pub const fn new(lag: Lag, limit: u32) -> Self {
         Self {
@@ -92,10 +95,10 @@ impl Outlet {
         }
     }
 
-    /// Takes credit that the reader grants.
+    /// Adds credit that the reader has granted.
     ///
     /// # Errors
-    /// When there would be more than the limit; then nothing is taken.
+    /// Returns an error if the credit would exceed the limit; the credit is then unchanged.
     pub const fn grant(&mut self, credit: u32) -> Result<(), FlowError> {
         let sum = self.credit.saturating_add(credit);
         if sum > self.limit {
@@ -108,7 +111,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Decides about one item, and writes it down.
+    /// Decides what to do with one item, and records the decision.
     pub const fn offer(&mut self) -> Offer {
         if self.credit > 0 {
             self.credit -= 1;
@@ -127,29 +130,30 @@ impl Outlet {
         }
     }
 
-    /// How many the reader missed of which it was not told, to be told before the next item or
-    /// the end.
+    /// Returns the number of missed items that the reader has not been told of, which is to be sent
+    /// before the next item or the end, and resets it.
     pub const fn report(&mut self) -> u64 {
         std::mem::replace(&mut self.unreported, 0)
     }
 
-    /// How many items may be sent.
+    /// Returns the number of items that may be sent.
     #[must_use]
     pub const fn credit(&self) -> u32 {
         self.credit
     }
 
-    /// How many items the reader missed.
+    /// Returns the total number of items that the reader missed.
     #[must_use]
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 }
 
-/// The reader's half of the books.
+/// The reader's half of the flow control.
 ///
-/// What was granted and has not come, and what has come and is not taken, are together never
-/// more than the window. They are filled up again once they are at most half of it.
+/// Items that were granted and have not arrived, and items that have arrived and have not been
+/// taken, never exceed the window together. More credit is granted once they fill at most half of
+/// it.
 #[derive(Debug, Clone)]
 pub struct Inlet {
     window: u32,
@@ -158,7 +162,7 @@ pub struct Inlet {
 }
 
 impl Inlet {
-    /// Books of a reader with a window of at least one, which has granted nothing yet.
+    /// Creates the state of a reader that has granted no credit yet. The window is at least one.
     #[must_use]
     pub const fn new(window: u32) -> Self {
         Self {
@@ -168,21 +172,21 @@ impl Inlet {
         }
     }
 
-    /// Changes the window. A smaller one takes nothing back: less is granted until it fits.
+    /// Changes the window. Credit is not revoked if it shrinks: no more is granted until it fits.
     pub const fn resize(&mut self, window: u32) {
         self.window = at_least_one(window);
     }
 
-    /// The window.
+    /// Returns the window.
     #[must_use]
     pub const fn window(&self) -> u32 {
         self.window
     }
 
-    /// Notes an item that came.
+    /// Records an item that has arrived.
     ///
     /// # Errors
-    /// When it came without credit; then it must not be kept.
+    /// Returns an error if the item was sent without credit. The caller must not keep it then.
     pub const fn arrived(&mut self) -> Result<(), FlowError> {
         if self.granted == 0 {
             return Err(FlowError::NoCredit);
@@ -192,12 +196,12 @@ impl Inlet {
         Ok(())
     }
 
-    /// Notes that an item which came was taken.
+    /// Records that an item was taken out of the queue.
     pub const fn taken(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// The credit to grant now: nothing, or what fills the window up.
+    /// Returns the credit to grant now: zero, or enough to fill the window.
     #[must_use]
     pub const fn refill(&mut self) -> u32 {
         let used = self.granted + self.waiting;

@@ -1,7 +1,7 @@
-//! What a source and one of its readers share.
+//! The state shared by a source and one of its readers.
 //!
-//! Locks are taken in one order: the links of a source, a link, the hub. Wakers and replies are
-//! called, and items dropped, when none is held that a reader needs.
+//! Locks are taken in a fixed order: the links of a source, then a link, then the reader set.
+//! Wakers and replies are called, and items are dropped, while no lock is held that a reader needs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,53 +14,54 @@ use super::flow::{Inlet, Lag, Offer, Outlet};
 use crate::exit::discard;
 use crate::reply::Reply;
 
-/// A reader's queue with the books of both sides.
-pub(super) struct Link<T> {
-    state: Mutex<State<T>>,
-    pub(super) hub: Arc<Hub>,
+/// A reader's queue, with the flow-control state of both sides.
+pub(super) struct ReaderLink<T> {
+    state: Mutex<LinkState<T>>,
+    pub(super) reader_set: Arc<ReaderSet>,
 }
 
-struct State<T> {
+struct LinkState<T> {
     outlet: Outlet,
     inlet: Inlet,
-    /// Each item with how many were missed before it.
+    /// Each item with the number of items missed before it.
     queue: VecDeque<(u64, T)>,
     end: Option<End>,
-    /// Whether the reader is gone.
+    /// `true` if the reader was dropped.
     cancelled: bool,
     waker: Option<Waker>,
 }
 
-/// The end of a stream, after what still waits for the reader.
+/// The end of a stream, which the reader gets after the queued items.
 struct End {
     missed: u64,
-    /// `None` where the source said that all was sent.
+    /// `None` if the source finished the stream.
     why: Option<ReadError>,
 }
 
-/// What a source learns of its readers.
+/// The state of all readers of a source.
 #[derive(Default)]
-pub(super) struct Hub(Mutex<Readers>);
+pub(super) struct ReaderSet(Mutex<Readers>);
 
 #[derive(Default)]
 struct Readers {
+    /// Number of readers that have neither ended nor been dropped.
     connected: usize,
-    /// Those without credit, for whom a source that waits has to wait.
+    /// Number of readers without credit, which a source with [`Lag::Wait`] has to wait for.
     blocking: usize,
     waker: Option<Waker>,
     ready: Option<Reply<()>>,
     idle: Option<Reply<()>>,
 }
 
-/// Whom a change concerns, to be told without a lock.
+/// Wakers and replies to call after a change, once the lock is released.
 #[derive(Default)]
 #[must_use = "those who wait are to be told"]
-pub(super) struct Calls {
+pub(super) struct DeferredWakeups {
     wakers: [Option<Waker>; 2],
     replies: [Option<Reply<()>>; 2],
 }
 
-impl Calls {
+impl DeferredWakeups {
     pub(super) fn make(self) {
         self.wakers.into_iter().flatten().for_each(Waker::wake);
         let replies = self.replies.into_iter().flatten();
@@ -68,7 +69,7 @@ impl Calls {
     }
 }
 
-impl Hub {
+impl ReaderSet {
     pub(super) fn connected(&self) -> usize {
         self.0.lock().connected
     }
@@ -88,7 +89,7 @@ impl Hub {
         Poll::Pending
     }
 
-    /// Answers when no reader blocks; the reply that waited before is dropped.
+    /// Sends `reply` when no reader blocks the source. A reply that was waiting before is dropped.
     pub(super) fn when_ready(&self, reply: Reply<()>) {
         let mut readers = self.0.lock();
         if readers.blocking == 0 {
@@ -101,7 +102,7 @@ impl Hub {
         drop(old);
     }
 
-    /// Answers when no reader is left; the reply that waited before is dropped.
+    /// Sends `reply` when no readers are left. A reply that was waiting before is dropped.
     pub(super) fn when_idle(&self, reply: Reply<()>) {
         let mut readers = self.0.lock();
         if readers.connected == 0 {
@@ -122,17 +123,17 @@ impl Hub {
         self.0.lock().blocking += 1;
     }
 
-    fn unblock(&self) -> Calls {
+    fn unblock(&self) -> DeferredWakeups {
         self.0.lock().unblock()
     }
 
-    fn disconnect(&self, blocking: bool) -> Calls {
+    fn disconnect(&self, blocking: bool) -> DeferredWakeups {
         let mut readers = self.0.lock();
         readers.connected -= 1;
         let mut calls = if blocking {
             readers.unblock()
         } else {
-            Calls::default()
+            DeferredWakeups::default()
         };
         if readers.connected == 0 {
             calls.replies[1] = readers.idle.take();
@@ -140,7 +141,7 @@ impl Hub {
         calls
     }
 
-    /// Nobody waits for a source that is gone; its replies are dropped.
+    /// Drops the replies that are waiting: the source is gone.
     pub(super) fn close(&self) {
         let mut readers = self.0.lock();
         let replies = [readers.ready.take(), readers.idle.take()];
@@ -150,9 +151,9 @@ impl Hub {
 }
 
 impl Readers {
-    fn unblock(&mut self) -> Calls {
+    fn unblock(&mut self) -> DeferredWakeups {
         self.blocking -= 1;
-        let mut calls = Calls::default();
+        let mut calls = DeferredWakeups::default();
         if self.blocking == 0 {
             calls.wakers[0] = self.waker.take();
             calls.replies[0] = self.ready.take();
@@ -161,24 +162,24 @@ impl Readers {
     }
 }
 
-/// What became of an item for one reader.
+/// The outcome of offering an item to one reader.
 pub(super) enum Delivered {
     Yes,
     Missed,
     Disconnected,
-    /// The reader had gone.
+    /// The reader had been dropped, or its stream had ended.
     Gone,
 }
 
-impl<T> Link<T> {
-    pub(super) fn new(hub: &Arc<Hub>, lag: Lag, window: u32, limit: u32) -> Self {
+impl<T> ReaderLink<T> {
+    pub(super) fn new(reader_set: &Arc<ReaderSet>, lag: Lag, window: u32, limit: u32) -> Self {
         let mut outlet = Outlet::new(lag, limit);
         let mut inlet = Inlet::new(window.min(limit));
         let granted = outlet.grant(inlet.refill());
         debug_assert!(granted.is_ok(), "a window is at most the limit");
-        hub.connect();
+        reader_set.connect();
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(LinkState {
                 outlet,
                 inlet,
                 queue: VecDeque::new(),
@@ -186,11 +187,12 @@ impl<T> Link<T> {
                 cancelled: false,
                 waker: None,
             }),
-            hub: Arc::clone(hub),
+            reader_set: Arc::clone(reader_set),
         }
     }
 
-    /// Offers an item. It is cloned by the caller, who holds no lock that foreign code may want.
+    /// Offers an item. The caller clones it beforehand, because cloning runs user code, which must
+    /// not run under the lock of a link.
     pub(super) fn offer(&self, item: T) -> Delivered {
         let mut state = self.state.lock();
         if state.cancelled || state.end.is_some() {
@@ -199,10 +201,10 @@ impl<T> Link<T> {
         let missed = match state.outlet.offer() {
             Offer::Send { missed } => missed,
             Offer::Miss => return Delivered::Missed,
-            // The source asked before that nobody blocks it, and is the only one that sends.
+            // The source has checked that no reader blocks it, and it is the only sender.
             Offer::Wait => return Delivered::Gone,
             Offer::Disconnect => {
-                let calls = state.finish(&self.hub, Some(ReadError::Disconnected));
+                let calls = state.finish(&self.reader_set, Some(ReadError::Disconnected));
                 drop(state);
                 calls.make();
                 return Delivered::Disconnected;
@@ -212,7 +214,7 @@ impl<T> Link<T> {
         debug_assert!(arrived.is_ok(), "both books are in one place");
         state.queue.push_back((missed, item));
         if state.outlet.credit() == 0 {
-            self.hub.block();
+            self.reader_set.block();
         }
         let waker = state.waker.take();
         drop(state);
@@ -222,7 +224,7 @@ impl<T> Link<T> {
         Delivered::Yes
     }
 
-    /// Whether nothing can come of it for the source any more.
+    /// Returns `true` if the source has no further use for the link.
     pub(super) fn is_over(&self) -> bool {
         let state = self.state.lock();
         state.cancelled || state.end.is_some()
@@ -233,19 +235,20 @@ impl<T> Link<T> {
         !state.cancelled && state.end.is_none() && state.outlet.credit() == 0
     }
 
-    /// Ends the stream for this reader, after what waits for it; false when it had ended.
+    /// Ends the stream for this reader, after the queued items. Returns `false` if it had ended
+    /// before.
     pub(super) fn end(&self, why: Option<ReadError>) -> bool {
         let mut state = self.state.lock();
         if state.cancelled || state.end.is_some() {
             return false;
         }
-        let calls = state.finish(&self.hub, why);
+        let calls = state.finish(&self.reader_set, why);
         drop(state);
         calls.make();
         true
     }
 
-    /// The reader's next item.
+    /// Polls for the reader's next item.
     pub(super) fn poll(&self, waker: Option<&Waker>) -> Poll<Option<Result<T, ReadError>>> {
         let mut state = self.state.lock();
         if let Some((missed, _)) = state.queue.front_mut() {
@@ -256,7 +259,7 @@ impl<T> Link<T> {
         }
         if let Some((_, item)) = state.queue.pop_front() {
             state.inlet.taken();
-            let calls = state.refill(&self.hub);
+            let calls = state.refill(&self.reader_set);
             drop(state);
             calls.make();
             return Poll::Ready(Some(Ok(item)));
@@ -276,11 +279,11 @@ impl<T> Link<T> {
         Poll::Pending
     }
 
-    /// Changes the reader's window.
+    /// Changes the window of the reader.
     pub(super) fn resize(&self, window: u32, limit: u32) {
         let mut state = self.state.lock();
         state.inlet.resize(window.min(limit));
-        let calls = state.refill(&self.hub);
+        let calls = state.refill(&self.reader_set);
         drop(state);
         calls.make();
     }
@@ -289,21 +292,21 @@ impl<T> Link<T> {
         self.state.lock().inlet.window()
     }
 
-    /// How many items wait for the reader, and how many it missed in all.
-    pub(super) fn figures(&self) -> (usize, u64) {
+    /// Returns the number of queued items and the total number of missed items.
+    pub(super) fn counts(&self) -> (usize, u64) {
         let state = self.state.lock();
         (state.queue.len(), state.outlet.missed())
     }
 
-    /// The reader is gone.
+    /// Records that the reader was dropped.
     pub(super) fn cancel(&self) {
         let mut state = self.state.lock();
         state.cancelled = true;
         let queue = std::mem::take(&mut state.queue);
         let calls = if state.end.is_none() {
-            self.hub.disconnect(state.outlet.credit() == 0)
+            self.reader_set.disconnect(state.outlet.credit() == 0)
         } else {
-            Calls::default()
+            DeferredWakeups::default()
         };
         drop(state);
         calls.make();
@@ -311,27 +314,27 @@ impl<T> Link<T> {
     }
 }
 
-impl<T> State<T> {
-    fn finish(&mut self, hub: &Hub, why: Option<ReadError>) -> Calls {
+impl<T> LinkState<T> {
+    fn finish(&mut self, reader_set: &ReaderSet, why: Option<ReadError>) -> DeferredWakeups {
         let missed = self.outlet.report();
         self.end = Some(End { missed, why });
-        let mut calls = hub.disconnect(self.outlet.credit() == 0);
+        let mut calls = reader_set.disconnect(self.outlet.credit() == 0);
         calls.wakers[1] = self.waker.take();
         calls
     }
 
-    fn refill(&mut self, hub: &Hub) -> Calls {
+    fn refill(&mut self, reader_set: &ReaderSet) -> DeferredWakeups {
         let credit = self.inlet.refill();
         if credit == 0 || self.end.is_some() {
-            return Calls::default();
+            return DeferredWakeups::default();
         }
         let blocked = self.outlet.credit() == 0;
         let granted = self.outlet.grant(credit);
         debug_assert!(granted.is_ok(), "a window is at most the limit");
         if blocked {
-            hub.unblock()
+            reader_set.unblock()
         } else {
-            Calls::default()
+            DeferredWakeups::default()
         }
     }
 }

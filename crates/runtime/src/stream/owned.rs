@@ -2,30 +2,31 @@
 
 use std::sync::Arc;
 
-use super::Shared;
+use super::SourceState;
 use crate::exit::Exit;
 
 /// A source without the type of its items.
 trait Ending: Send + Sync {
     fn is_over(&self) -> bool;
-    fn explain(&self, exit: &Exit);
+    fn set_exit_reason(&self, exit: &Exit);
     fn end(&self);
 }
 
-/// Ends the sources of an incarnation with it, also those that others hold.
+/// Ends the sources of an incarnation with it, including those that are held elsewhere.
 #[derive(Default)]
 pub(crate) struct OwnedSources(Option<Box<Owned>>);
 
-/// Apart, because most actors have no sources.
+/// Boxed, because most actors have no sources.
 #[derive(Default)]
 struct Owned {
     sources: Vec<Arc<dyn Ending>>,
 }
 
 impl OwnedSources {
-    pub(super) fn add<T: Send + 'static>(&mut self, source: Arc<Shared<T>>) {
+    pub(super) fn add<T: Send + 'static>(&mut self, source: Arc<SourceState<T>>) {
         let sources = &mut self.0.get_or_insert_default().sources;
-        // Looked for when there is no room, and then room is made: little on average.
+        // Ended sources are removed only when the vector is full, and the capacity is then doubled,
+        // so the cost per call is constant on average.
         if sources.len() == sources.capacity() {
             sources.retain(|source| !source.is_over());
             sources.reserve(sources.len() + 1);
@@ -33,10 +34,10 @@ impl OwnedSources {
         sources.push(source);
     }
 
-    /// Says why the incarnation is ending; its last hook may still send.
-    pub(crate) fn explain(&self, exit: &Exit) {
+    /// Records why the incarnation is ending. Its last hook may still send items.
+    pub(crate) fn set_exit_reason(&self, exit: &Exit) {
         let sources = self.0.iter().flat_map(|owned| &owned.sources);
-        sources.for_each(|source| source.explain(exit));
+        sources.for_each(|source| source.set_exit_reason(exit));
     }
 }
 
@@ -47,12 +48,12 @@ impl Drop for OwnedSources {
     }
 }
 
-impl<T: Send + 'static> Ending for Shared<T> {
+impl<T: Send + 'static> Ending for SourceState<T> {
     fn is_over(&self) -> bool {
         self.links.lock().ended
     }
 
-    fn explain(&self, exit: &Exit) {
+    fn set_exit_reason(&self, exit: &Exit) {
         self.links.lock().cause = Some(exit.clone());
     }
 
@@ -61,7 +62,7 @@ impl<T: Send + 'static> Ending for Shared<T> {
         if links.ended {
             return;
         }
-        // Without a reason its task was dropped: the runtime is going down.
+        // Without an exit, the task of the actor was dropped because the runtime is shutting down.
         let exit = links.cause.clone().unwrap_or(Exit::Killed);
         drop(links);
         self.end(Some(&self.why(exit)));

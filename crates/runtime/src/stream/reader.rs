@@ -9,113 +9,116 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-use super::link::Link;
-use crate::budget::charged;
+use super::link::ReaderLink;
+use crate::budget::charge_poll;
 use crate::exit::Exit;
 use crate::path::Path;
 
-/// What a reader gets in the place of an item. All but [`ReadError::Missed`] are the last.
+/// An error that a reader gets in place of an item. Every error except [`ReadError::Missed`] ends
+/// the stream.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The reader was too slow and missed items; the stream goes on.
+    /// The reader was too slow and missed items. The stream continues.
     #[error("missed {count} items")]
     Missed {
-        /// How many, just here.
+        /// Number of items missed at this point.
         count: u64,
     },
     /// The reader was too slow and was disconnected.
     #[error("disconnected because it read too slowly")]
     Disconnected,
-    /// The source failed.
+    /// The source ended the stream with an error.
     #[error("the source failed: {error}")]
     Failed {
-        /// What it said.
+        /// The error passed to [`Source::fail`](crate::Source::fail).
         error: Arc<dyn Error + Send + Sync>,
     },
-    /// The incarnation of the source's actor ended before the stream did. Its next incarnation
-    /// has another source.
+    /// The incarnation that owns the source ended before the stream did. The next incarnation has
+    /// another source.
     #[error("{path} ended before the stream: {exit}")]
     Ended {
-        /// The source's actor.
+        /// The path of the source's actor.
         path: Path,
-        /// Why it ended.
+        /// The exit of the incarnation.
         exit: Exit,
     },
-    /// The source was dropped before the stream was finished; also by a hook that fails after
-    /// that, as with a [`Reply`](crate::Reply). [`Source::fail`](crate::Source::fail) says why.
+    /// The source was dropped before the stream was finished. This is also the error if a hook
+    /// drops the source and fails afterwards, as with a [`Reply`](crate::Reply); to give a reason,
+    /// call [`Source::fail`](crate::Source::fail).
     #[error("the source was dropped before the stream was finished")]
     Dropped,
 }
 
-/// The receiving end of a stream; made with [`Source::reader`](crate::Source::reader), read
-/// wherever it is taken.
+/// The receiving end of a stream, created with [`Source::reader`](crate::Source::reader). It may be
+/// read on any thread or task.
 ///
-/// It grants credit by itself: its window at first, and what fills that up once half of it was
-/// read. Dropping it cancels: the source sends no more to it, and learns of it.
+/// The reader grants credit by itself: its window at first, and enough to fill the window whenever
+/// half of it has been read. Dropping the reader cancels the stream: the source is informed and
+/// sends it no more items.
 pub struct Reader<T> {
-    link: Arc<Link<T>>,
+    link: Arc<ReaderLink<T>>,
     max_window: u32,
 }
 
 impl<T> Reader<T> {
-    pub(super) const fn new(link: Arc<Link<T>>, max_window: u32) -> Self {
+    pub(super) const fn new(link: Arc<ReaderLink<T>>, max_window: u32) -> Self {
         Self { link, max_window }
     }
 
-    /// Asks for another window: how many items may wait for this reader. At least one, and at most
-    /// what the source allows.
+    /// Changes the window, which is the number of items that may be queued for this reader. It is
+    /// at least one and at most what the source allows.
     #[must_use]
     pub fn with_window(self, items: u32) -> Self {
         self.set_window(items);
         self
     }
 
-    /// As [`Reader::with_window`], in the middle of a stream. A smaller window drops nothing: less
-    /// is granted until it fits.
+    /// Changes the window in the middle of a stream, as [`Reader::with_window`] does. If the window
+    /// shrinks, no item is dropped: less credit is granted until the items fit.
     pub fn set_window(&self, items: u32) {
         self.link.resize(items, self.max_window);
     }
 
-    /// How many items may wait for this reader.
+    /// Returns the number of items that may be queued for this reader.
     #[must_use]
     pub fn window(&self) -> u32 {
         self.link.window()
     }
 
-    /// How many items wait.
+    /// Returns the number of queued items.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.link.figures().0
+        self.link.counts().0
     }
 
-    /// Whether no item waits.
+    /// Returns `true` if no items are queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many items it missed in all.
+    /// Returns the total number of items that the reader missed.
     #[must_use]
     pub fn missed(&self) -> u64 {
-        self.link.figures().1
+        self.link.counts().1
     }
 
-    /// Waits for the next item; `None` after the last. Dropping the future loses nothing.
+    /// Waits for the next item; returns `None` after the last. Dropping the future loses no item.
     pub async fn recv(&mut self) -> Option<Result<T, ReadError>> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// The next item, if it is there: `Ready(None)` after the last, `Pending` when nothing is
-    /// there now, of which nobody is woken.
+    /// Returns the next item if one is queued, `Ready(None)` after the last, and `Pending` if
+    /// nothing is queued at present. No waker is registered.
     pub fn try_recv(&mut self) -> Poll<Option<Result<T, ReadError>>> {
         self.link.poll(None)
     }
 
-    /// The next item, or a wake-up when it is there.
+    /// Polls for the next item and registers the waker if none is queued.
     pub fn poll_recv(&mut self, cx: &Context<'_>) -> Poll<Option<Result<T, ReadError>>> {
         let cx = &mut Context::from_waker(cx.waker());
-        charged(cx, |cx| self.link.poll(Some(cx.waker())))
+        charge_poll(cx, |cx| self.link.poll(Some(cx.waker())))
     }
 }
 
@@ -123,7 +126,7 @@ impl<T> Stream for Reader<T> {
     type Item = Result<T, ReadError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        charged(cx, |cx| self.link.poll(Some(cx.waker())))
+        charge_poll(cx, |cx| self.link.poll(Some(cx.waker())))
     }
 }
 

@@ -1,11 +1,11 @@
-//! The address of a supervisor, and what can be asked of it.
+//! The address of a supervisor, and the requests that can be sent to it.
 
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 
 use crate::address::{ActorRef, AnyRef};
-use crate::budget::charged;
+use crate::budget::charge_poll;
 use crate::cell::ActorId;
 use crate::exit::Exit;
 use crate::path::{Key, Path};
@@ -15,39 +15,39 @@ use crate::supervision::spec::Restart;
 use crate::supervision::supervisor::SupervisorMsg;
 use crate::system::StartError;
 
-/// Why a supervisor did not do what was asked of one child.
+/// The error returned when a supervisor cannot carry out a request about a child.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChildError {
     /// The supervisor has ended.
     #[error("the supervisor has ended")]
     Ended,
-    /// It has no such child.
+    /// The supervisor has no child with this key.
     #[error("there is no child {key:?}")]
     Unknown {
-        /// The key.
+        /// The key of the request.
         key: Arc<str>,
     },
-    /// The child runs, or is about to be restarted.
+    /// The child is running, or is about to be restarted.
     #[error("the child {key:?} is running")]
     Running {
-        /// The key.
+        /// The key of the child.
         key: Arc<str>,
     },
-    /// The child was not started.
+    /// The child could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
-/// A child as its supervisor sees it.
+/// Information about a child of a supervisor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ChildInfo {
-    /// Its key.
+    /// The key of the child.
     pub key: Arc<str>,
-    /// After which exits it is started again.
+    /// When the child is restarted.
     pub restart: Restart,
-    /// The actor; `None` for a child that was stopped and kept its place.
+    /// The child's actor; `None` if the child is stopped but still in the child table.
     pub actor: Option<AnyRef>,
 }
 
@@ -69,19 +69,23 @@ impl SupervisorRef {
     /// Adds a child after all others and starts it.
     ///
     /// # Errors
-    /// When the key is taken, or the child ends while it starts. [`StartError::Ignored`] when it
-    /// chose not to run: then it keeps its place, stopped, unless it is temporary.
+    /// Returns an error if the key is taken or if the child ends while it starts. The error is
+    /// [`StartError::Ignored`] if the child chose not to run: it then stays in the child table,
+    /// stopped, unless it is temporary.
     pub async fn start_child(&self, spec: ChildSpec) -> Result<AnyRef, ChildError> {
         self.call(|reply| SupervisorMsg::Start(Box::new(spec), reply))
             .await?
     }
 
-    /// Adds many children in one call, and starts them in this order, each when the one before
-    /// has started or failed. Comes back with a result for each; one that fails changes nothing
-    /// for the others. For all or none there is [`SupervisorRef::start_together`].
+    /// Adds several children in one call and starts them in order, each after the previous one has
+    /// started or failed.
+    ///
+    /// Returns one result per child. A child that fails to start does not affect the others; to
+    /// start all or none, use [`SupervisorRef::start_together`].
     ///
     /// # Errors
-    /// When the supervisor has ended. A result is an error as in [`SupervisorRef::start_child`].
+    /// Returns an error if the supervisor has ended. The individual results are those of
+    /// [`SupervisorRef::start_child`].
     pub async fn start_children(
         &self,
         specs: impl IntoIterator<Item = ChildSpec>,
@@ -91,13 +95,14 @@ impl SupervisorRef {
             .await
     }
 
-    /// Adds many children in one call, all or none: as when a supervisor starts, they start in
-    /// this order up to the first that fails, which stops those before it, the latest first, and
-    /// takes their places away. One that chose not to run has not failed, and is not among those
-    /// that are returned.
+    /// Adds several children in one call, all or none.
+    ///
+    /// The children start in order, as they do when a supervisor starts. If one fails, the children
+    /// started before it are stopped, the latest first, and all of them are removed from the child
+    /// table. A child that chooses not to run has not failed; it is left out of the returned list.
     ///
     /// # Errors
-    /// The error of the child that failed, as in [`SupervisorRef::start_child`].
+    /// Returns the error of the child that failed, as in [`SupervisorRef::start_child`].
     pub async fn start_together(
         &self,
         specs: impl IntoIterator<Item = ChildSpec>,
@@ -107,95 +112,97 @@ impl SupervisorRef {
             .await?
     }
 
-    /// Starts a child again that was stopped and kept its place.
+    /// Starts a stopped child that is still in the child table.
     ///
     /// # Errors
-    /// When it runs, or ends while it starts. [`StartError::Ignored`] when it chose not to run.
+    /// Returns an error if the child is running or ends while it starts. The error is
+    /// [`StartError::Ignored`] if the child chose not to run.
     pub async fn restart_child(&self, key: &str) -> Result<AnyRef, ChildError> {
         self.call(|reply| SupervisorMsg::Restart(key.into(), reply))
             .await?
     }
 
-    /// Stops a child; it keeps its place unless it is temporary.
+    /// Stops a child and waits for it to end. It stays in the child table unless it is temporary.
     ///
     /// # Errors
-    /// When there is no such child.
+    /// Returns an error if there is no such child.
     pub async fn terminate_child(&self, key: &str) -> Result<(), ChildError> {
         self.call(|reply| SupervisorMsg::Terminate(key.into(), reply))
             .await?
     }
 
-    /// Takes the place of a stopped child away.
+    /// Removes a stopped child from the child table.
     ///
     /// # Errors
-    /// When there is no such child, or it runs.
+    /// Returns an error if there is no such child or if it is running.
     pub async fn delete_child(&self, key: &str) -> Result<(), ChildError> {
         self.call(|reply| SupervisorMsg::Delete(key.into(), reply))
             .await?
     }
 
-    /// The children in their order.
+    /// Returns the children in start order.
     ///
     /// # Errors
-    /// When the supervisor has ended.
+    /// Returns an error if the supervisor has ended.
     pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ChildError> {
         self.call(SupervisorMsg::Which).await
     }
 
-    /// How many children have a place.
+    /// Returns the number of children in the child table, stopped ones included.
     ///
     /// # Errors
-    /// When the supervisor has ended.
+    /// Returns an error if the supervisor has ended.
     pub async fn count_children(&self) -> Result<usize, ChildError> {
         self.call(SupervisorMsg::Count).await
     }
 
-    /// The child with this key, if it has a cell and its messages are of type `M`.
+    /// Returns the child with this key, if it has a cell and handles messages of type `M`.
     #[must_use]
     pub fn child<M: Send + 'static>(&self, key: &str) -> Option<ActorRef<M>> {
         self.any_child(key)?.downcast()
     }
 
-    /// The child with this key, of any type.
+    /// Returns the child with this key, whatever its message type.
     #[must_use]
     pub fn any_child(&self, key: &str) -> Option<AnyRef> {
         self.0.0.node.child(&Key::from(key)).map(AnyRef)
     }
 
-    /// Asks the supervisor to stop, and so all below it.
+    /// Asks the supervisor to stop, and with it everything below it in the tree.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Ends the supervisor and all below it at their next await.
+    /// Ends the supervisor and everything below it at their next await.
     pub fn kill(&self) {
         self.0.kill();
     }
 
-    /// Waits for the supervisor's end, over all restarts.
+    /// Waits until the supervisor has ended for good; restarts do not count as its end.
     pub async fn stopped(&self) -> Exit {
         self.0.stopped().await
     }
 
-    /// The supervisor's identifier.
+    /// Returns the identifier of the supervisor.
     #[must_use]
     pub fn id(&self) -> ActorId {
         self.0.id()
     }
 
-    /// Where the supervisor lives in the tree.
+    /// Returns the path of the supervisor in the tree.
     #[must_use]
     pub fn path(&self) -> Path {
         self.0.path()
     }
 
-    /// The same address without its type.
+    /// Returns the same address without its message type.
     #[must_use]
     pub fn erase(&self) -> AnyRef {
         self.0.erase()
     }
 
-    /// Waits as long as the supervisor lives: a child may take its time to start or to stop.
+    /// Sends a request and waits for the answer, for as long as the supervisor lives: there is no
+    /// deadline, since a child may take its time to start or to stop.
     async fn call<T: Send + 'static>(
         &self,
         message: impl FnOnce(Reply<T>) -> SupervisorMsg,
@@ -203,7 +210,7 @@ impl SupervisorRef {
         let (reply, mut answer) = reply::slot();
         let told = self.0.tell(message(reply)).await;
         told.map_err(|_| ChildError::Ended)?;
-        poll_fn(|cx| charged(cx, |cx| answer.poll(cx)))
+        poll_fn(|cx| charge_poll(cx, |cx| answer.poll(cx)))
             .await
             .map_err(|_| ChildError::Ended)
     }

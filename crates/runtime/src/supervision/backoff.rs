@@ -1,4 +1,4 @@
-//! How long to wait before a child that keeps failing is started again.
+//! Backoff: the delay before a child that keeps failing is restarted.
 
 use std::time::Duration;
 
@@ -6,11 +6,12 @@ use tokio::time::Instant;
 
 use crate::splitmix::SplitMix64;
 
-/// The pause before a restart, which grows while a child keeps failing.
+/// The delay before a restart, which grows while a child keeps failing.
 ///
-/// The first restart is never delayed: most faults are gone with the state that they were in.
-/// The second waits `initial`, each further one `factor` times longer, up to `max`. A child that
-/// has run for longer than `max`, and at least a second, counts as recovered.
+/// The first restart is never delayed, because most faults disappear with the state that caused
+/// them. The second restart waits for `initial`, and each further one `factor` times longer than
+/// the one before, up to `max`. A child that has run for longer than `max`, and for more than a
+/// second, counts as recovered: its next restart is the first again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// No pause, ever.
+    /// No delay at all.
     pub const NONE: Self = Self {
         initial: Duration::ZERO,
         max: Duration::ZERO,
@@ -36,8 +37,8 @@ impl Backoff {
         jitter: 0.0,
     };
 
-    /// Waits `initial` before the second restart and doubles the pause up to `max`. If either is
-    /// zero there is no pause.
+    /// Waits for `initial` before the second restart and doubles the delay each time, up to `max`.
+    /// If either is zero, there is no delay.
     #[must_use]
     pub const fn new(initial: Duration, max: Duration) -> Self {
         Self {
@@ -48,15 +49,17 @@ impl Backoff {
         }
     }
 
-    /// Sets by what each pause is longer than the one before; what is not at least one is one.
+    /// Sets the factor by which each delay is longer than the one before. Values below one, and
+    /// NaN, count as one.
     #[must_use]
     pub const fn factor(mut self, factor: f64) -> Self {
         self.factor = if factor > 1.0 { factor } else { 1.0 };
         self
     }
 
-    /// Shortens each pause by up to this part of it, so that children that failed together do
-    /// not come back together. Between zero and one.
+    /// Shortens each delay by a random part of it, at most this fraction, so that children that
+    /// failed together do not all come back at the same moment. Clamped to the range from zero to
+    /// one.
     #[must_use]
     pub const fn jitter(mut self, jitter: f64) -> Self {
         self.jitter = if jitter > 1.0 {
@@ -69,12 +72,12 @@ impl Backoff {
         self
     }
 
-    /// Returns `true` if a restart may have to wait.
+    /// Returns `true` if a restart may be delayed.
     pub(crate) const fn pauses(&self) -> bool {
         !(self.initial.is_zero() || self.max.is_zero())
     }
 
-    /// The pause before the restart that follows `earlier` restarts in a row.
+    /// Returns the delay before the restart that follows `earlier` restarts in a row.
     pub(crate) fn pause(&self, earlier: u32, seed: u64) -> Duration {
         if earlier == 0 || !self.pauses() {
             return Duration::ZERO;
@@ -92,22 +95,22 @@ impl Backoff {
 }
 
 impl Default for Backoff {
-    /// [`Backoff::NONE`], as in OTP: the intensity alone ends a row of restarts.
+    /// Returns [`Backoff::NONE`], as in OTP: only the intensity limits restarts.
     fn default() -> Self {
         Self::NONE
     }
 }
 
-/// The restarts of one child that followed each other.
+/// The consecutive restarts of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Row {
+pub(crate) struct RestartRun {
     restarts: u32,
-    /// When the latest of them was to start the child.
+    /// The time at which the latest of these restarts was due.
     since: Option<Instant>,
 }
 
-impl Row {
-    /// Adds a restart and returns how long to wait before it.
+impl RestartRun {
+    /// Adds a restart and returns the delay before it.
     pub(crate) fn extend(&mut self, backoff: &Backoff, now: Instant, seed: u64) -> Duration {
         if self
             .since
@@ -142,14 +145,15 @@ mod tests {
     #[test]
     fn a_child_that_ran_longer_than_the_maximum_is_restarted_at_once() {
         let backoff = Backoff::new(ms(50), ms(3000));
-        let mut row = Row::default();
+        let mut restart_run = RestartRun::default();
         let start = Instant::now();
-        assert_eq!(row.extend(&backoff, start, 0), ms(0));
-        assert_eq!(row.extend(&backoff, start + ms(10), 0), ms(50));
-        // It came back at 60 ms: exactly the maximum later is not yet longer than it.
-        assert_eq!(row.extend(&backoff, start + ms(3060), 0), ms(100));
-        assert_eq!(row.extend(&backoff, start + ms(6161), 0), ms(0));
-        assert_eq!(row.extend(&backoff, start + ms(6170), 0), ms(50));
+        assert_eq!(restart_run.extend(&backoff, start, 0), ms(0));
+        assert_eq!(restart_run.extend(&backoff, start + ms(10), 0), ms(50));
+        // The child came back at 60 ms. At 3060 ms it has run for exactly the maximum, which does
+        // not count as recovered yet.
+        assert_eq!(restart_run.extend(&backoff, start + ms(3060), 0), ms(100));
+        assert_eq!(restart_run.extend(&backoff, start + ms(6161), 0), ms(0));
+        assert_eq!(restart_run.extend(&backoff, start + ms(6170), 0), ms(50));
     }
 
     #[test]
@@ -162,11 +166,11 @@ mod tests {
     #[test]
     fn a_child_has_not_recovered_before_it_ran_for_a_second() {
         let backoff = Backoff::new(ms(10), ms(20));
-        let mut row = Row::default();
+        let mut restart_run = RestartRun::default();
         let start = Instant::now();
-        assert_eq!(row.extend(&backoff, start, 0), ms(0));
-        assert_eq!(row.extend(&backoff, start + ms(900), 0), ms(10));
-        assert_eq!(row.extend(&backoff, start + ms(1911), 0), ms(0));
+        assert_eq!(restart_run.extend(&backoff, start, 0), ms(0));
+        assert_eq!(restart_run.extend(&backoff, start + ms(900), 0), ms(10));
+        assert_eq!(restart_run.extend(&backoff, start + ms(1911), 0), ms(0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a supervisor keeps of a child.
+//! Child specifications.
 
 use std::any::Any;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use crate::actor::Actor;
 use crate::cell::{AnyCell, Cell, Owner};
-use crate::mailbox::{Idle, MailboxSpec};
+use crate::mailbox::{MailboxSpec, PlacedRunnable};
 use crate::path::Key;
 use crate::run;
 use crate::supervision::dynamic::{Dynamic, DynamicActor};
 use crate::supervision::spec::{Restart, Shutdown};
 use crate::supervision::supervisor::{Supervisor, SupervisorActor};
-use crate::system::{CellSettings, Shared, StartError};
+use crate::system::{CellSettings, StartError, SystemState};
 
-/// How a supervisor starts, restarts and ends one child.
+/// The specification of one child: how its supervisor starts, restarts and stops it.
 ///
-/// Unless said otherwise an actor is [`Restart::Permanent`] and gets five seconds to stop, a
-/// supervisor as long as its own children need.
+/// By default a child is [`Restart::Permanent`] and has five seconds to stop; a child that is
+/// itself a supervisor has as long as its own children need.
 ///
 /// A child that chooses not to run ([`Context::stop`](crate::Context::stop) in `pre_start`) does
-/// not fail its supervisor, which goes on with the next child. It keeps its place, stopped, until
-/// [`SupervisorRef::restart_child`](crate::SupervisorRef::restart_child) or
-/// [`SupervisorRef::delete_child`](crate::SupervisorRef::delete_child); one that is
-/// [`Restart::Temporary`] gives it up.
+/// not fail its supervisor, which goes on with the next child. The child stays in the child table,
+/// stopped, until [`SupervisorRef::restart_child`](crate::SupervisorRef::restart_child) or
+/// [`SupervisorRef::delete_child`](crate::SupervisorRef::delete_child) is called; a child that is
+/// [`Restart::Temporary`] is removed.
 #[derive(Clone)]
 #[must_use = "a specification starts nothing by itself"]
 pub struct ChildSpec {
@@ -35,18 +35,18 @@ pub struct ChildSpec {
 }
 
 impl ChildSpec {
-    /// A child that is an actor, each incarnation made from a clone of these arguments.
+    /// Describes a child that is an actor. Each incarnation is made from a clone of `args`.
     pub fn new<A: Actor>(key: impl Into<Arc<str>>, args: A::Args) -> Self {
         Self::made_by::<A>(key.into(), Shutdown::default(), args)
     }
 
-    /// A child that is a supervisor.
+    /// Describes a child that is a supervisor.
     pub fn supervisor(key: impl Into<Arc<str>>, supervisor: Supervisor) -> Self {
         let shutdown = Shutdown::Infinity;
         Self::made_by::<SupervisorActor>(key.into(), shutdown, Arc::new(supervisor))
     }
 
-    /// A child that is a dynamic supervisor; reached by
+    /// Describes a child that is a dynamic supervisor. Its address is obtained with
     /// [`AnyRef::dynamic`](crate::AnyRef::dynamic).
     pub fn dynamic<A: Actor>(key: impl Into<Arc<str>>, dynamic: Dynamic<A>) -> Self {
         let shutdown = Shutdown::Infinity;
@@ -64,47 +64,47 @@ impl ChildSpec {
         }
     }
 
-    /// Says after which exits the child is started again.
+    /// Sets the exits after which the child is restarted.
     pub const fn restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
     }
 
-    /// Says how long the child may take to stop.
+    /// Sets how long the child may take to stop.
     pub const fn shutdown(mut self, shutdown: Shutdown) -> Self {
         self.shutdown = shutdown;
         self
     }
 
-    /// Gives the child another mailbox than its type asks for.
+    /// Replaces the mailbox that the actor type asks for.
     pub const fn mailbox(mut self, mailbox: MailboxSpec) -> Self {
         self.mailbox = Some(mailbox);
         self
     }
 
-    /// The key under which the child is found.
+    /// Returns the key of the child.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Makes the child's cell in the tree.
+    /// Creates the cell of the child in the tree.
     pub(crate) fn cell(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SystemState>,
         owner: Owner,
         place: u64,
     ) -> Result<Arc<dyn AnyCell>, StartError> {
         self.make.cell(shared, owner, self, place)
     }
 
-    /// What every incarnation is made from.
+    /// Returns the arguments that each incarnation is made from.
     pub(crate) fn args(&self) -> &dyn Any {
         self.make.args()
     }
 
-    /// Makes an incarnation at the child's cell ready to run.
-    pub(crate) fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {
+    /// Prepares an incarnation in the child's cell, ready to be scheduled.
+    pub(crate) fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<PlacedRunnable> {
         self.make.prepare(cell)
     }
 }
@@ -122,13 +122,13 @@ impl fmt::Debug for ChildSpec {
 trait Make: Send + Sync {
     fn cell(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SystemState>,
         owner: Owner,
         spec: &ChildSpec,
         place: u64,
     ) -> Result<Arc<dyn AnyCell>, StartError>;
     fn args(&self) -> &dyn Any;
-    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle>;
+    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<PlacedRunnable>;
 }
 
 struct Maker<A: Actor>(A::Args);
@@ -136,7 +136,7 @@ struct Maker<A: Actor>(A::Args);
 impl<A: Actor> Make for Maker<A> {
     fn cell(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SystemState>,
         owner: Owner,
         spec: &ChildSpec,
         place: u64,
@@ -154,7 +154,7 @@ impl<A: Actor> Make for Maker<A> {
         &self.0
     }
 
-    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<Idle> {
+    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<PlacedRunnable> {
         let cell: Arc<Cell<A::Msg>> = Arc::clone(cell)
             .into_any()
             .downcast()

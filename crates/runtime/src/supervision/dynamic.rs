@@ -1,7 +1,7 @@
-//! A supervisor of many children of one kind, that come and go.
+//! A supervisor of many children of one type that come and go.
 //!
-//! Its table of children is shared with those who hold its address: starting a child is a call on
-//! the table, not a message. Children are restarted one for one, and stop all at once.
+//! Its child table is shared with every address of the supervisor: starting a child is a call on
+//! the table, not a message. The strategy is one-for-one, and a stop ends all children at once.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -19,23 +19,23 @@ use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::Exit;
-use crate::mailbox::{Idle, MailboxSpec};
+use crate::mailbox::{MailboxSpec, PlacedRunnable};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
+use crate::supervision::child_table::{ExitOutcome, Overseer, restarted, taken};
 use crate::supervision::intensity::Intensity;
-use crate::supervision::roster::{Answer, Overseer, restarted, taken};
+use crate::supervision::slab::{self, Slab};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
-use crate::supervision::strategy::{Child, Policy, Verdict};
-use crate::supervision::ward::{self, Ward};
-use crate::system::{CellSettings, Shared, StartError};
+use crate::supervision::strategy::{ChildState, Policy, Verdict};
+use crate::system::{CellSettings, StartError, SystemState};
 
-/// What a dynamic supervisor does with children of type `A`.
+/// The specification of a dynamic supervisor with children of type `A`.
 ///
-/// Unless said otherwise they are temporary, get five seconds to stop, have no limit in number,
-/// and one restart more than three in five seconds is one too many.
+/// By default children are temporary, have five seconds to stop and are not limited in number, and
+/// the supervisor allows three restarts within five seconds.
 #[must_use = "a specification starts nothing by itself"]
 pub struct Dynamic<A> {
     restart: Restart,
@@ -48,7 +48,7 @@ pub struct Dynamic<A> {
 }
 
 impl<A: Actor> Dynamic<A> {
-    /// A dynamic supervisor without children.
+    /// Creates the specification of a dynamic supervisor.
     pub const fn new() -> Self {
         Self {
             restart: Restart::Temporary,
@@ -61,44 +61,44 @@ impl<A: Actor> Dynamic<A> {
         }
     }
 
-    /// Says after which exits a child is started again.
+    /// Sets the exits after which a child is restarted.
     pub const fn restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
     }
 
-    /// Says how long a child may take to stop.
+    /// Sets how long a child may take to stop.
     pub const fn shutdown(mut self, shutdown: Shutdown) -> Self {
         self.shutdown = shutdown;
         self
     }
 
-    /// Says how many restarts within a period the supervisor carries out; with one more it ends
-    /// its children and itself. [`u32::MAX`] is no limit.
+    /// Sets how many restarts the supervisor carries out within a period. One more ends its
+    /// children and the supervisor itself. [`u32::MAX`] means no limit.
     pub const fn intensity(mut self, restarts: u32, period: Duration) -> Self {
         self.intensity = (restarts, period);
         self
     }
 
-    /// Says how long to wait before a restart.
+    /// Sets the delay before a restart.
     pub const fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// Says how many children there may be at a time.
+    /// Limits the number of children that exist at the same time.
     pub const fn max_children(mut self, limit: usize) -> Self {
         self.max_children = limit;
         self
     }
 
-    /// Gives the children another mailbox than their type asks for.
+    /// Replaces the mailbox that the actor type of the children asks for.
     pub const fn mailbox(mut self, mailbox: MailboxSpec) -> Self {
         self.mailbox = Some(mailbox);
         self
     }
 
-    pub(crate) fn into_table(self) -> Arc<Table<A>> {
+    pub(crate) fn into_table(self) -> Arc<DynamicTable<A>> {
         let (restarts, period) = self.intensity;
         let intensity = Intensity::new(restarts, period);
         let policy = Policy {
@@ -106,7 +106,7 @@ impl<A: Actor> Dynamic<A> {
             intensity,
             backoff: self.backoff,
         };
-        Arc::new(Table {
+        Arc::new(DynamicTable {
             restart: self.restart,
             settings: CellSettings {
                 shutdown: self.shutdown,
@@ -114,10 +114,10 @@ impl<A: Actor> Dynamic<A> {
                 limit: self.max_children,
                 place: None,
             },
-            fresh: policy.clone(),
-            state: Mutex::new(State {
+            initial_policy: policy.clone(),
+            state: Mutex::new(DynamicState {
                 policy,
-                children: Ward::default(),
+                children: Slab::default(),
             }),
         })
     }
@@ -137,39 +137,39 @@ impl<A> fmt::Debug for Dynamic<A> {
     }
 }
 
-/// The table of children, shared by the supervisor and its addresses.
-pub(crate) struct Table<A: Actor> {
+/// The child table, shared by the supervisor and its addresses.
+pub(crate) struct DynamicTable<A: Actor> {
     restart: Restart,
     settings: CellSettings,
-    /// The policy of a new incarnation of the supervisor.
-    fresh: Policy,
-    state: Mutex<State<A>>,
+    /// The policy that a new incarnation of the supervisor starts with.
+    initial_policy: Policy,
+    state: Mutex<DynamicState<A>>,
 }
 
-struct State<A: Actor> {
+struct DynamicState<A: Actor> {
     policy: Policy,
-    /// Only children that may be restarted: of temporary ones nothing is kept.
-    children: Ward<Kept<A>>,
+    /// Holds only children that may be restarted; nothing is stored for temporary ones.
+    children: Slab<DynamicChild<A>>,
 }
 
-struct Kept<A: Actor> {
+struct DynamicChild<A: Actor> {
     cell: Arc<Cell<A::Msg>>,
     args: A::Args,
-    fact: Child,
+    state: ChildState,
 }
 
-impl<A: Actor> ward::Kept for Kept<A> {
+impl<A: Actor> slab::HasActorId for DynamicChild<A> {
     fn id(&self) -> ActorId {
         self.cell.node.id
     }
 }
 
-impl<A: Actor> Kept<A> {
-    /// Makes the next incarnation ready to run.
-    fn prepare(&mut self) -> Option<Idle> {
+impl<A: Actor> DynamicChild<A> {
+    /// Prepares the next incarnation, ready to be scheduled.
+    fn prepare(&mut self) -> Option<PlacedRunnable> {
         restarted(&self.cell.node, None);
         let ready = run::prepare::<A>(&self.cell, self.args.clone());
-        self.fact.running = true;
+        self.state.running = true;
         ready
     }
 
@@ -183,7 +183,7 @@ impl<A: Actor> Kept<A> {
 /// The address of a dynamic supervisor.
 pub struct DynamicRef<A: Actor> {
     cell: Arc<Cell<DynamicMsg>>,
-    table: Arc<Table<A>>,
+    table: Arc<DynamicTable<A>>,
 }
 
 impl<A: Actor> Clone for DynamicRef<A> {
@@ -204,7 +204,7 @@ impl<A: Actor> fmt::Debug for DynamicRef<A> {
 impl<A: Actor> DynamicRef<A> {
     /// Starts the supervisor.
     pub(crate) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<SystemState>,
         owner: Owner,
         key: &Key,
         dynamic: Dynamic<A>,
@@ -223,19 +223,20 @@ impl<A: Actor> DynamicRef<A> {
         Ok(Self { cell, table })
     }
 
-    /// The dynamic supervisor behind an address, if it is one for children of type `A`.
+    /// Returns the dynamic supervisor behind an address, if it is one with children of type `A`.
     pub(crate) fn of(actor: &AnyRef) -> Option<Self> {
         let table = actor.0.node().attached()?.downcast().ok()?;
         let cell = Arc::clone(&actor.0).into_any().downcast().ok()?;
         Some(Self { cell, table })
     }
 
-    /// Starts many children in one call, in this order. Comes back with a result for each; one
-    /// that is refused changes nothing for the others. For all or none there is
-    /// [`DynamicRef::start_together`].
+    /// Starts several children in one call, in order.
+    ///
+    /// Returns one result per child. A child that cannot be started does not affect the others; to
+    /// start all or none, use [`DynamicRef::start_together`].
     ///
     /// # Errors
-    /// A result is an error as in [`DynamicRef::start_child`].
+    /// The individual results are those of [`DynamicRef::start_child`].
     pub fn start_children<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)>,
@@ -246,11 +247,13 @@ impl<A: Actor> DynamicRef<A> {
             .collect()
     }
 
-    /// Starts many children in one call, all or none: the first that is refused ends those
-    /// before it, the latest first, and waits for their end.
+    /// Starts several children in one call, all or none.
+    ///
+    /// If one cannot be started, those started before it are ended, the latest first, and the call
+    /// waits until each has ended.
     ///
     /// # Errors
-    /// The error of the child that was refused, as in [`DynamicRef::start_child`].
+    /// Returns the error of the child that could not be started, as in [`DynamicRef::start_child`].
     pub async fn start_together<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)> + Send,
@@ -276,14 +279,15 @@ impl<A: Actor> DynamicRef<A> {
         Err(error)
     }
 
-    /// Starts a child. Messages that are sent before it has started wait.
+    /// Starts a child. Messages that are sent to it before it has started wait in its mailbox.
     ///
-    /// This is a call, not a message: it does not wait for the supervisor, nor for the child.
-    /// [`ActorRef::started`] does, and says if the child chose not to run: nothing is kept of one
-    /// that did, whatever its restart kind, and its key is free again.
+    /// This is a call, not a message: it waits neither for the supervisor nor for the child.
+    /// [`ActorRef::started`] waits for the child and returns an error if it chose not to run. Such
+    /// a child is removed whatever its restart kind, and its key is free again.
     ///
     /// # Errors
-    /// When the key is taken, there are too many children, or the supervisor is ending.
+    /// Returns an error if the key is invalid or taken, if there are too many children, or if the
+    /// supervisor is stopping.
     pub fn start_child(
         &self,
         key: impl Into<Key>,
@@ -295,7 +299,7 @@ impl<A: Actor> DynamicRef<A> {
         let incarnation = self.cell.mailbox.incarnation();
         let temporary = table.restart == Restart::Temporary;
         let owner = if temporary {
-            Owner::Keeper { cell }
+            Owner::Dynamic { cell }
         } else {
             Owner::Supervisor { cell, incarnation }
         };
@@ -303,30 +307,30 @@ impl<A: Actor> DynamicRef<A> {
         let child = shared.cell::<A>(owner, &key.into(), &table.settings)?;
         child.node.started();
         if temporary {
-            run::launch_near::<A>(&child, args);
+            run::launch_local::<A>(&child, args);
         } else {
-            let mut fact = Child::new(table.restart);
-            fact.running = true;
+            let mut state = ChildState::new(table.restart);
+            state.running = true;
             let first = args.clone();
-            let kept = Kept {
+            let entry = DynamicChild {
                 cell: Arc::clone(&child),
                 args,
-                fact,
+                state,
             };
-            // In the table before it can end, so that its exit finds it.
-            table.state.lock().children.insert(kept);
-            run::launch_near::<A>(&child, first);
+            // Inserted before the child is launched, so that an early exit finds the entry.
+            table.state.lock().children.insert(entry);
+            run::launch_local::<A>(&child, first);
         }
         Ok(ActorRef(child))
     }
 
-    /// The child with this key.
+    /// Returns the child with this key.
     #[must_use]
     pub fn child(&self, key: &str) -> Option<ActorRef<A::Msg>> {
         AnyRef(self.cell.node.child(&Key::from(key))?).downcast()
     }
 
-    /// All children, in the order of their start.
+    /// Returns all children, in start order.
     #[must_use]
     pub fn children(&self) -> Vec<ActorRef<A::Msg>> {
         let all = self.cell.node.children();
@@ -335,7 +339,8 @@ impl<A: Actor> DynamicRef<A> {
             .collect()
     }
 
-    /// Ends a child for good and waits for its end; false if there is none with this key.
+    /// Ends a child for good and waits for it to end. Returns `false` if there is no child with
+    /// this key.
     pub async fn terminate_child(&self, key: &str) -> bool {
         let Some(cell) = self.cell.node.child(&Key::from(key)) else {
             return false;
@@ -345,40 +350,40 @@ impl<A: Actor> DynamicRef<A> {
     }
 
     async fn end_child(&self, cell: Arc<dyn AnyCell>) {
-        let kept = self.table.state.lock().children.remove(cell.node().id);
-        drop(kept);
+        let entry = self.table.state.lock().children.remove(cell.node().id);
+        drop(entry);
         run::end_child(&self.cell.node, &cell).await;
     }
 
-    /// How many children there are.
+    /// Returns the number of children.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cell.node.children.len()
     }
 
-    /// Whether there is no child.
+    /// Returns `true` if there are no children.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Asks the supervisor to stop, and so all its children.
+    /// Asks the supervisor to stop, and with it all its children.
     pub fn stop(&self) {
         self.erase().stop();
     }
 
-    /// Waits for the supervisor's end, over all restarts.
+    /// Waits until the supervisor has ended for good; restarts do not count as its end.
     pub async fn stopped(&self) -> Exit {
         self.erase().stopped().await
     }
 
-    /// Where the supervisor lives in the tree.
+    /// Returns the path of the supervisor in the tree.
     #[must_use]
     pub fn path(&self) -> Path {
         self.cell.node.path()
     }
 
-    /// The same address without its type.
+    /// Returns the same address without its message type.
     #[must_use]
     pub fn erase(&self) -> AnyRef {
         AnyRef(Arc::<Cell<DynamicMsg>>::clone(&self.cell))
@@ -391,28 +396,32 @@ impl<A: Actor> From<&DynamicRef<A>> for AnyRef {
     }
 }
 
-/// Puts the table where addresses without a type find it, and start children with it.
-fn attach<A: Actor>(cell: &Cell<DynamicMsg>, table: &Arc<Table<A>>) {
+/// Attaches the table to the cell, so that untyped addresses can find it and start children with
+/// it.
+fn attach<A: Actor>(cell: &Cell<DynamicMsg>, table: &Arc<DynamicTable<A>>) {
     cell.node.children.open_to_others();
-    cell.node.attach(Arc::<Table<A>>::clone(table));
+    cell.node.attach(Arc::<DynamicTable<A>>::clone(table));
 }
 
-/// The wait before the restart of a child is over.
+/// Sent by the supervisor to itself when the delay before a child's restart is over.
 pub(crate) struct DynamicMsg(ActorId);
 
 /// The actor behind a [`DynamicRef`].
-pub(crate) struct DynamicActor<A: Actor>(Arc<Table<A>>);
+pub(crate) struct DynamicActor<A: Actor>(Arc<DynamicTable<A>>);
 
 impl<A: Actor> Actor for DynamicActor<A> {
     type Msg = DynamicMsg;
-    type Args = Arc<Table<A>>;
+    type Args = Arc<DynamicTable<A>>;
     type Error = Infallible;
 
-    async fn pre_start(table: Arc<Table<A>>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+    async fn pre_start(
+        table: Arc<DynamicTable<A>>,
+        cx: &mut Context<Self>,
+    ) -> Result<Self, Infallible> {
         attach(&cx.cell(), &table);
         table.renew();
         table.forget();
-        cx.node().oversee(Arc::<Table<A>>::clone(&table));
+        cx.node().oversee(Arc::<DynamicTable<A>>::clone(&table));
         cx.node().children.stop_together();
         Ok(Self(table))
     }
@@ -423,9 +432,9 @@ impl<A: Actor> Actor for DynamicActor<A> {
         _: &mut Context<Self>,
     ) -> Result<(), Infallible> {
         let mut state = self.0.state.lock();
-        let kept = state.children.get_mut(id);
-        if let Some(kept) = kept.filter(|kept| !kept.fact.running) {
-            kept.relaunch();
+        let entry = state.children.get_mut(id);
+        if let Some(entry) = entry.filter(|entry| !entry.state.running) {
+            entry.relaunch();
         }
         Ok(())
     }
@@ -438,17 +447,17 @@ impl<A: Actor> Actor for DynamicActor<A> {
     }
 }
 
-impl<A: Actor> Table<A> {
-    /// Forgets the restarts of an earlier incarnation.
+impl<A: Actor> DynamicTable<A> {
+    /// Resets the restart policy for a new incarnation of the supervisor.
     fn renew(&self) {
-        self.state.lock().policy = self.fresh.clone();
+        self.state.lock().policy = self.initial_policy.clone();
     }
 
-    /// Forgets the children that have ended with an incarnation. Those that callers started since
-    /// stay.
+    /// Removes the children that ended with an earlier incarnation of the supervisor. Children that
+    /// callers have started since then stay.
     fn forget(&self) {
         let mut state = self.state.lock();
-        let ended = state.children.extract(|kept| kept.cell.node.is_over());
+        let ended = state.children.extract(|entry| entry.cell.node.is_over());
         drop(state);
         drop(ended);
     }
@@ -456,13 +465,13 @@ impl<A: Actor> Table<A> {
 
 impl<A: Actor> Drop for DynamicActor<A> {
     fn drop(&mut self) {
-        // Arguments may lead back to the table.
+        // The arguments of a child may hold a reference to the table.
         self.0.forget();
     }
 }
 
-impl<A: Actor> Overseer for Table<A> {
-    fn succeeds(
+impl<A: Actor> Overseer for DynamicTable<A> {
+    fn restarts_in_place(
         &self,
         supervisor: &Node,
         child: &Node,
@@ -471,50 +480,55 @@ impl<A: Actor> Overseer for Table<A> {
     ) -> bool {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
-        if state.policy.pauses() || supervisor.children.is_shut() {
+        // Only the supervisor itself can wait out a backoff, and a supervisor that is ending its
+        // children must not get new ones.
+        if state.policy.pauses() || supervisor.children.is_closed() {
             return false;
         }
-        let Some(kept) = state.children.get_mut(child.id) else {
+        let Some(entry) = state.children.get_mut(child.id) else {
             return false;
         };
-        taken(&kept.args, take) && state.policy.succeeds(&mut kept.fact, exit, child)
+        taken(&entry.args, take)
+            && state
+                .policy
+                .restarts_in_place(&mut entry.state, exit, child)
     }
 
-    fn keeps(&self, child: &Node) -> bool {
+    fn is_wanted(&self, child: &Node) -> bool {
         self.state.lock().children.get_mut(child.id).is_some()
     }
 
-    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> Answer {
+    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> ExitOutcome {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        // A pause is the supervisor's to wait for; one that ends its children wants no new ones.
-        if state.policy.pauses() || supervisor.children.is_shut() {
-            return Answer::Tell;
+        // Only the supervisor itself can wait out a backoff, and a supervisor that is ending its
+        // children must not get new ones.
+        if state.policy.pauses() || supervisor.children.is_closed() {
+            return ExitOutcome::NotifySupervisor;
         }
-        let Some(kept) = state.children.get_mut(child.node().id) else {
-            return Answer::Tell;
+        let Some(entry) = state.children.get_mut(child.node().id) else {
+            return ExitOutcome::NotifySupervisor;
         };
-        // Without a pause there is nothing to draw.
+        // The seed is only used for the jitter of a backoff, and there is none here.
         let (now, seed) = (|| supervisor.shared.now(), 0);
-        match state.policy.judge(&mut kept.fact, exit, now, seed) {
+        match state.policy.judge(&mut entry.state, exit, now, seed) {
             Verdict::Restart { .. } => {
-                // Arguments are cloned, which is foreign code.
-                let launched = catch_unwind(AssertUnwindSafe(|| kept.prepare()));
-                kept.fact.running = true;
+                // Preparing clones the arguments, which is user code and may panic.
+                let launched = catch_unwind(AssertUnwindSafe(|| entry.prepare()));
+                entry.state.running = true;
                 drop(guard);
-                Answer::to(launched)
+                ExitOutcome::from_launch(launched)
             }
             Verdict::Escalate => {
-                kept.fact.running = true;
-                Answer::Tell
+                entry.state.running = true;
+                ExitOutcome::NotifySupervisor
             }
             Verdict::Nothing | Verdict::Remove => {
-                let kept = state.children.remove(child.node().id);
+                let entry = state.children.remove(child.node().id);
                 drop(guard);
-                drop(kept);
+                drop(entry);
                 cell::finish(child, exit, None);
-                Answer::Done
+                ExitOutcome::Handled
             }
         }
     }
@@ -524,27 +538,27 @@ impl<A: Actor> DynamicActor<A> {
     fn child_ended(&self, id: ActorId, cx: &mut Context<Self>) {
         let mut guard = self.0.state.lock();
         let state = &mut *guard;
-        let Some(kept) = state.children.get_mut(id) else {
+        let Some(entry) = state.children.get_mut(id) else {
             return;
         };
-        let node = &kept.cell.node;
-        if !kept.fact.running || node.phase() != Phase::Down {
+        let node = &entry.cell.node;
+        if !entry.state.running || node.phase() != Phase::Down {
             return;
         }
         let exit = node.last_exit().unwrap_or(Exit::Shutdown);
         let (now, seed) = (|| cx.now(), node.shared.next_seed());
-        match state.policy.judge(&mut kept.fact, &exit, now, seed) {
+        match state.policy.judge(&mut entry.state, &exit, now, seed) {
             Verdict::Restart { after } if after.is_zero() => {
-                kept.relaunch();
+                entry.relaunch();
             }
             Verdict::Restart { after } => {
                 cx.send_after(after, DynamicMsg(id));
             }
             Verdict::Nothing | Verdict::Remove => {
-                let kept = state.children.remove(id);
+                let entry = state.children.remove(id);
                 drop(guard);
-                if let Some(kept) = kept {
-                    let cell: Arc<dyn AnyCell> = kept.cell;
+                if let Some(entry) = entry {
+                    let cell: Arc<dyn AnyCell> = entry.cell;
                     cell::finish(&cell, &exit, None);
                 }
             }
@@ -558,7 +572,7 @@ impl<A: Actor> DynamicActor<A> {
                         path: node.path(),
                         exit: exit.clone(),
                     });
-                cx.leave(&Exit::Escalated {
+                cx.request_exit(&Exit::Escalated {
                     child,
                     exit: Arc::new(exit),
                 });

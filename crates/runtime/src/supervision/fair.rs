@@ -1,18 +1,18 @@
-//! Turns of exits and of requests.
+//! Fairness between the exits of children and requests.
 
 use std::collections::VecDeque;
 
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 
-/// The exits that a supervisor has still to answer, in their order.
+/// The exits that a supervisor has yet to answer, in order.
 ///
-/// Signals overtake messages. A child that fails as soon as it is started again would therefore
-/// keep its supervisor from its requests for ever: each answer leads to the next exit. So after
-/// each exit that was answered, a request that waits comes before the next one.
+/// Signals overtake messages, so a child that fails as soon as it is restarted could keep its
+/// supervisor from its requests forever: each answer leads to the next exit. Therefore, after each
+/// answered exit, one pending request is served before the next exit.
 #[derive(Debug)]
 pub(crate) struct FairExits<T> {
     pending: VecDeque<T>,
-    /// An exit was answered, and no request since.
+    /// `true` if an exit was answered and no request has been served since.
     yields: bool,
 }
 
@@ -29,18 +29,18 @@ impl<T> FairExits<T> {
         self.pending.push_back(exit);
     }
 
-    /// Notes that a request was served.
+    /// Records that a request was served.
     pub(crate) const fn request_served(&mut self) {
         self.yields = false;
     }
 
-    /// Takes the exit to answer now. None is taken before a request that waits if it is the turn
-    /// of that; the next call must then come after the request.
+    /// Takes the exit to answer now. Returns `None` if it is a pending request's turn; the caller
+    /// then serves that request before it calls this again.
     pub(crate) fn next(&mut self, request_waits: impl FnOnce() -> bool) -> Option<T> {
         if self.pending.is_empty() {
             return None;
         }
-        if self.yields && request_waits() && !planted(Bug::ExitsStarveRequests) {
+        if self.yields && request_waits() && !seeded(Bug::ExitsStarveRequests) {
             return None;
         }
         self.yields = true;

@@ -1,4 +1,4 @@
-//! How many restarts a supervisor takes before it gives up.
+//! Restart intensity: how many restarts a supervisor carries out before it gives up.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::clock;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 
-/// The restarts of a supervisor within its period.
+/// The recent restarts of a supervisor.
 ///
 /// OTP: "If more than `MaxR` number of restarts occur within the last `MaxT` seconds, the
-/// supervisor terminates all the child processes and then itself." A restart that is exactly the
-/// period old still counts.
+/// supervisor terminates all the child processes and then itself." A restart that is exactly as old
+/// as the period still counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Intensity {
     max_restarts: u32,
     period: Duration,
-    /// Until when each counts, the oldest first; never more than `max_restarts`.
+    /// The time until which each restart counts, oldest first; never more than `max_restarts`.
     recent: VecDeque<Instant>,
 }
 
@@ -30,12 +30,12 @@ impl Intensity {
         }
     }
 
-    /// Whether a number of restarts is too many: more than can be counted is no limit.
+    /// Returns `true` if restarts are limited at all; [`u32::MAX`] means no limit.
     pub(crate) const fn counts(&self) -> bool {
         self.max_restarts < u32::MAX
     }
 
-    /// Counts a restart. `false` when it is one too many: it must not take place.
+    /// Counts a restart. Returns `false` if it exceeds the limit and must not take place.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if !self.counts() {
             return true;
@@ -43,17 +43,18 @@ impl Intensity {
         while self.recent.front().is_some_and(|until| now > *until) {
             self.recent.pop_front();
         }
-        let more = usize::from(planted(Bug::IntensityOffByOne));
+        let more = usize::from(seeded(Bug::IntensityOffByOne));
         if self.recent.len() >= (self.max_restarts as usize).saturating_add(more) {
             return false;
         }
-        self.recent.push_back(clock::later(now, self.period));
+        self.recent
+            .push_back(clock::saturating_add(now, self.period));
         true
     }
 }
 
 impl Default for Intensity {
-    /// One restart in five seconds, as in OTP.
+    /// Allows one restart in five seconds, as in OTP.
     fn default() -> Self {
         Self::new(1, Duration::from_secs(5))
     }

@@ -1,59 +1,60 @@
-//! What a supervisor is told about a child, apart from its type.
+//! Restart strategies, restart kinds and shutdown limits.
 
 use std::time::Duration;
 
-/// Which other children share the fate of a child that is restarted.
+/// Which siblings are restarted together with a child that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {
     /// Only the child that ended is restarted.
     #[default]
     OneForOne,
-    /// All other children are stopped, and then all are started.
+    /// All other children are stopped, and then all children are started.
     OneForAll,
-    /// Those started after the child that ended are stopped, and then it and they are started.
+    /// The children started after the one that ended are stopped, and then it and they are started.
     RestForOne,
 }
 
-/// After which exits a child is started again.
+/// The exits after which a child is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Restart {
-    /// After every exit but [`Exit::Ignored`](crate::Exit::Ignored), which leaves the child
+    /// After every exit except [`Exit::Ignored`](crate::Exit::Ignored), which leaves the child
     /// stopped.
     #[default]
     Permanent,
-    /// After an exit that was not orderly: [`Exit::Normal`](crate::Exit::Normal),
+    /// After every exit that was not orderly. [`Exit::Normal`](crate::Exit::Normal),
     /// [`Exit::Ignored`](crate::Exit::Ignored) and [`Exit::Shutdown`](crate::Exit::Shutdown) leave
     /// the child stopped.
     Transient,
-    /// Never. Its place in the supervisor goes with it, also when a sibling's restart stops it.
+    /// Never. The child is removed from the child table when it ends, even if it is stopped because
+    /// a sibling is restarted.
     Temporary,
 }
 
-/// How long a child may take to stop before it is killed.
+/// The time that a child has to stop before it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shutdown {
-    /// It is asked to stop, and killed when it has not ended after this time, which is rounded up
-    /// to milliseconds; a time of more than 49 days is no limit.
+    /// The child is asked to stop, and killed if it has not ended after this time, which is rounded
+    /// up to milliseconds. A time of more than 49 days means no limit.
     Graceful(Duration),
-    /// It is killed at once, without `post_stop`.
+    /// The child is killed at once, without `post_stop`.
     Immediate,
-    /// It is asked to stop and may take as long as it needs. For children that are supervisors,
-    /// which pass the limits of their own children on.
+    /// The child is asked to stop and may take as long as it needs. For children that are
+    /// supervisors, which apply the limits of their own children.
     Infinity,
 }
 
 impl Default for Shutdown {
-    /// Five seconds, as OTP gives a worker.
+    /// Five seconds, the default for a worker in OTP.
     fn default() -> Self {
         Self::Graceful(Duration::from_secs(5))
     }
 }
 
 impl Shutdown {
-    /// The time after which the child is killed; `None` when it may take for ever.
+    /// Returns the time after which the child is killed, or `None` if there is no limit.
     #[must_use]
     pub const fn limit(self) -> Option<Duration> {
         match self {
@@ -64,12 +65,12 @@ impl Shutdown {
     }
 }
 
-/// The limit of a shutdown in half a word: in milliseconds, rounded up. One of more than 49 days
-/// is none.
+/// A shutdown limit in 32 bits: milliseconds, rounded up. A limit of more than 49 days counts as
+/// none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit(u32);
+pub(crate) struct ShutdownLimit(u32);
 
-impl From<Shutdown> for Limit {
+impl From<Shutdown> for ShutdownLimit {
     fn from(shutdown: Shutdown) -> Self {
         let millis = |limit: Duration| {
             let millis = limit.as_nanos().div_ceil(1_000_000);
@@ -79,7 +80,7 @@ impl From<Shutdown> for Limit {
     }
 }
 
-impl Limit {
+impl ShutdownLimit {
     pub(crate) fn get(self) -> Option<Duration> {
         (self.0 < u32::MAX).then(|| Duration::from_millis(self.0.into()))
     }
@@ -101,12 +102,12 @@ mod tests {
             Shutdown::Immediate,
             Shutdown::Infinity,
         ] {
-            assert_eq!(Limit::from(shutdown).get(), shutdown.limit());
+            assert_eq!(ShutdownLimit::from(shutdown).get(), shutdown.limit());
         }
         let short = Shutdown::Graceful(Duration::from_nanos(1));
-        let rounded = Limit::from(short).get();
+        let rounded = ShutdownLimit::from(short).get();
         assert_eq!(rounded, Some(Duration::from_millis(1)), "not at once");
         let endless = Shutdown::Graceful(Duration::MAX);
-        assert_eq!(Limit::from(endless).get(), None);
+        assert_eq!(ShutdownLimit::from(endless).get(), None);
     }
 }

@@ -1,74 +1,77 @@
-//! What a supervisor does when a child has ended.
+//! Decides what a supervisor does when a child has ended.
 //!
-//! Functions of the children, the exit and the time; a supervisor carries the decision out. It
-//! handles one exit after the other: an exit that comes while it stops or starts children is
-//! decided upon when it has finished, with the children as they are then. A start that fails is
-//! an exit like any other, so a child that cannot start is tried again until the intensity ends it.
+//! These are pure functions of the children, the exit and the time; the supervisor carries the
+//! decision out. It handles one exit after the other: an exit that arrives while it stops or starts
+//! children is decided when that is finished, with the children as they are then. A failed start is
+//! an exit like any other, so a child that cannot start is tried again until the intensity is
+//! exceeded.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::backoff::{Backoff, Row};
+use super::backoff::{Backoff, RestartRun};
 use super::intensity::Intensity;
 use super::spec::{Restart, Strategy};
 use crate::exit::Exit;
 
-/// What the decision needs to know of a child.
+/// The properties of a child that decisions depend on.
 #[derive(Debug, Clone)]
-pub(crate) struct Child {
+pub(crate) struct ChildState {
     pub(crate) restart: Restart,
-    /// Whether it has an incarnation that must be stopped before it can be started.
+    /// `true` if the child has an incarnation that must be stopped before the child can be started.
     pub(crate) running: bool,
-    /// Absent until the first restart that might have waited.
-    pub(crate) row: Option<Box<Row>>,
+    /// `None` until the first restart for which a backoff is configured.
+    pub(crate) restart_run: Option<Box<RestartRun>>,
 }
 
-impl Child {
+impl ChildState {
     pub(crate) fn new(restart: Restart) -> Self {
         Self {
             restart,
             running: false,
-            row: None,
+            restart_run: None,
         }
     }
 }
 
-/// What to do with the child that ended, before its siblings are looked at.
+/// The decision about the child that ended, before its siblings are considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It stays stopped and keeps its place. An orderly exit, or a start that was ignored.
+    /// The child stays stopped and keeps its place, after an orderly or an ignored exit.
     Nothing,
-    /// It gives up its place.
+    /// The child is removed from the child table.
     Remove,
-    /// It is started again after this time.
+    /// The child is restarted after this delay.
     Restart { after: Duration },
-    /// It was one restart too many.
+    /// The intensity is exceeded, and the supervisor gives up.
     Escalate,
 }
 
-/// What to do after an exit. Numbers are places in the list of children.
+/// The decision after an exit. The numbers are indices into the list of children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// The child stays stopped and keeps its place.
     Nothing,
-    /// The child gives up its place.
+    /// The child is removed from the child table.
     Remove,
-    /// In this order: stop and wait for the end of each, give up places, wait, start.
+    /// In this order: stop the children in `stop` and wait for each to end, remove those in
+    /// `remove`, wait for `after`, start those in `start`.
     Restart {
-        /// The latest started first.
+        /// Latest started first.
         stop: Vec<usize>,
-        /// Temporary children among those that were stopped.
+        /// The temporary children in the scope of the restart.
         remove: Vec<usize>,
-        /// In start order. Takes the place of a restart for which one of these still waits.
+        /// In start order. Replaces any delayed restart that one of these children still waits for.
         start: Vec<usize>,
         after: Duration,
     },
-    /// Stop all that run, the latest started first, and end with the child's exit as the reason.
+    /// Stop all running children, the latest started first, and end with the child's exit as the
+    /// reason.
     Escalate { stop: Vec<usize> },
 }
 
-/// How a supervisor answers to exits.
+/// The rules by which a supervisor answers the exits of its children.
 #[derive(Debug, Clone)]
 pub(crate) struct Policy {
     pub(crate) strategy: Strategy,
@@ -77,16 +80,16 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Whether a restart may have to wait.
+    /// Returns `true` if a restart may be delayed.
     pub(crate) fn pauses(&self) -> bool {
         self.backoff.pauses()
     }
 
-    /// Decides about a child alone: all there is to do where children do not share their fate.
-    /// The time is asked for if the decision depends on it.
+    /// Decides about one child without regard to its siblings, which is all there is to do with the
+    /// one-for-one strategy. `now` is called only if the decision depends on the time.
     pub(crate) fn judge(
         &mut self,
-        child: &mut Child,
+        child: &mut ChildState,
         exit: &Exit,
         now: impl FnOnce() -> Instant,
         seed: u64,
@@ -95,7 +98,7 @@ impl Policy {
         match child.restart {
             Restart::Temporary => Verdict::Remove,
             Restart::Transient if exit.is_orderly() => Verdict::Nothing,
-            // It would choose the same again.
+            // The child would choose not to run again.
             Restart::Permanent if matches!(exit, Exit::Ignored) => Verdict::Nothing,
             Restart::Transient | Restart::Permanent => {
                 if !self.intensity.counts() && !self.pauses() {
@@ -108,8 +111,8 @@ impl Policy {
                 }
                 let after = match self.pauses() {
                     true => {
-                        let row = child.row.get_or_insert_default();
-                        row.extend(&self.backoff, now, seed)
+                        let restart_run = child.restart_run.get_or_insert_default();
+                        restart_run.extend(&self.backoff, now, seed)
                     }
                     false => Duration::ZERO,
                 };
@@ -118,10 +121,10 @@ impl Policy {
         }
     }
 
-    /// Decides what to do after the exit of the child in place `failed`.
+    /// Decides what to do after the exit of the child with index `failed`.
     pub(crate) fn on_exit(
         &mut self,
-        children: &mut [Child],
+        children: &mut [ChildState],
         failed: usize,
         exit: &Exit,
         now: Instant,
@@ -161,7 +164,7 @@ impl Policy {
     }
 }
 
-fn running_reversed(children: &[Child], first: usize) -> Vec<usize> {
+fn running_reversed(children: &[ChildState], first: usize) -> Vec<usize> {
     (first..children.len())
         .rev()
         .filter(|&place| children[place].running)

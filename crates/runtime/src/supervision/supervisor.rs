@@ -1,5 +1,4 @@
-//! A supervisor with children that are known by name: an actor that carries the decisions of
-//! `strategy` out.
+//! A supervisor whose children have keys: carries out the decisions of the `strategy` module.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -20,27 +19,28 @@ use crate::mailbox::MailboxSpec;
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::Key;
-use crate::planted::{Bug, planted};
 use crate::reply::Reply;
 use crate::run;
+use crate::seeded_bug::{Bug, seeded};
 use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
+use crate::supervision::child_table::{ChildEntry, ChildTable, restarted};
 use crate::supervision::fair::FairExits;
 use crate::supervision::intensity::Intensity;
-use crate::supervision::roster::{Kept, Roster, restarted};
 use crate::supervision::spec::{Restart, Strategy};
-use crate::supervision::strategy::{Child, Decision, Policy};
+use crate::supervision::strategy::{ChildState, Decision, Policy};
 use crate::system::StartError;
 
-/// What a supervisor does, and its first children.
+/// The specification of a supervisor and its first children.
 ///
-/// Children start in this order, each when the one before has started, and stop in the reverse
-/// order. Unless said otherwise, one restart more than three in five seconds is one too many.
+/// Children start in the order given, each after the previous one has started, and stop in the
+/// reverse order. By default the supervisor allows three restarts within five seconds.
 ///
-/// The exit of a child overtakes the requests that wait for the supervisor. After each exit that it
-/// answered, one request comes before the next exit: a child that fails again and again, without a
-/// limit or a pause, keeps nobody from terminating it. A stop comes before both.
+/// The exit of a child overtakes pending requests. After each exit that the supervisor has
+/// answered, it serves one request before the next exit, so a child that fails again and again,
+/// without a limit or a backoff, cannot prevent callers from terminating it. A stop takes
+/// precedence over both.
 #[derive(Debug, Clone)]
 #[must_use = "a specification starts nothing by itself"]
 pub struct Supervisor {
@@ -51,7 +51,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor without children.
+    /// Creates the specification of a supervisor without children.
     pub const fn new(strategy: Strategy) -> Self {
         Self {
             strategy,
@@ -61,17 +61,17 @@ impl Supervisor {
         }
     }
 
-    /// Says how many restarts within a period the supervisor carries out; with one more it ends
-    /// its children and itself. [`u32::MAX`] is no limit.
+    /// Sets how many restarts the supervisor carries out within a period. One more ends its
+    /// children and the supervisor itself. [`u32::MAX`] means no limit.
     pub const fn intensity(mut self, restarts: u32, period: Duration) -> Self {
         self.intensity = (restarts, period);
         self
     }
 
-    /// Says how long to wait before a restart.
+    /// Sets the delay before a restart.
     ///
-    /// With [`Strategy::OneForOne`] the supervisor does not wait until a child that is restarted
-    /// runs; otherwise it does, before it starts the next one or serves a request.
+    /// With [`Strategy::OneForOne`] the supervisor does not wait until a restarted child runs. With
+    /// the other strategies it does, before it starts the next child or serves a request.
     pub const fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -89,7 +89,7 @@ impl Supervisor {
     }
 }
 
-/// What a supervisor is told to do.
+/// A request to a supervisor.
 pub(crate) enum SupervisorMsg {
     Start(Box<ChildSpec>, Reply<Result<AnyRef, ChildError>>),
     StartEach(Vec<ChildSpec>, Reply<Vec<Result<AnyRef, ChildError>>>),
@@ -99,16 +99,16 @@ pub(crate) enum SupervisorMsg {
     Delete(Arc<str>, Reply<Result<(), ChildError>>),
     Which(Reply<Vec<ChildInfo>>),
     Count(Reply<usize>),
-    /// The wait before a restart is over.
+    /// The delay before a restart is over.
     Due(u64),
 }
 
 /// The actor behind a [`SupervisorRef`].
 pub(crate) struct SupervisorActor {
-    roster: Arc<Roster>,
-    /// Exits of children that are still to be answered.
+    table: Arc<ChildTable>,
+    /// Exits of children that have yet to be answered.
     exits: FairExits<(ActorId, Arc<str>)>,
-    /// Restarts whose wait is not over: a number, and the places of the children to start.
+    /// Delayed restarts: the number of each restart, and the places of the children to start.
     waiting: FxHashMap<u64, Vec<u64>>,
     next_wait: u64,
 }
@@ -122,31 +122,31 @@ impl Actor for SupervisorActor {
 
     async fn pre_start(args: Arc<Supervisor>, cx: &mut Context<Self>) -> Result<Self, StartError> {
         let (restarts, period) = args.intensity;
-        let roster = Arc::new(Roster::new(Policy {
+        let table = Arc::new(ChildTable::new(Policy {
             strategy: args.strategy,
             intensity: Intensity::new(restarts, period),
             backoff: args.backoff,
         }));
         let this = Self {
-            roster: Arc::clone(&roster),
+            table: Arc::clone(&table),
             exits: FairExits::new(),
             waiting: FxHashMap::default(),
             next_wait: 0,
         };
-        cx.node().oversee(roster);
+        cx.node().oversee(table);
         for spec in &args.children {
             let place = this.add(spec.clone(), cx);
             match this.start(place, cx).await {
                 Ok(_) | Err(StartError::Ignored { .. }) => {}
                 Err(error) => {
                     if matches!(error, StartError::Closed { .. }) {
-                        cx.leave(&Exit::Shutdown);
+                        cx.request_exit(&Exit::Shutdown);
                     }
                     return Err(error);
                 }
             }
         }
-        this.roster.lock().busy = false;
+        this.table.lock().busy = false;
         Ok(this)
     }
 
@@ -155,7 +155,7 @@ impl Actor for SupervisorActor {
         message: SupervisorMsg,
         cx: &mut Context<Self>,
     ) -> Result<(), StartError> {
-        self.roster.lock().busy = true;
+        self.table.lock().busy = true;
         match message {
             SupervisorMsg::Start(spec, reply) => reply.send(self.start_new(*spec, cx).await),
             SupervisorMsg::StartEach(specs, reply) => reply.send(self.start_each(specs, cx).await),
@@ -164,7 +164,7 @@ impl Actor for SupervisorActor {
             SupervisorMsg::Terminate(key, reply) => reply.send(self.terminate(&key, cx).await),
             SupervisorMsg::Delete(key, reply) => reply.send(self.delete(&key)),
             SupervisorMsg::Which(reply) => reply.send(self.which()),
-            SupervisorMsg::Count(reply) => reply.send(self.roster.lock().len()),
+            SupervisorMsg::Count(reply) => reply.send(self.table.lock().len()),
             SupervisorMsg::Due(wait) => {
                 if let Some(places) = self.waiting.remove(&wait) {
                     self.start_waiting(wait, places, cx).await;
@@ -173,16 +173,16 @@ impl Actor for SupervisorActor {
         }
         self.exits.request_served();
         self.answer_exits(cx).await;
-        self.roster.lock().busy = false;
+        self.table.lock().busy = false;
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), StartError> {
         if let Signal::ChildEnded { actor, key, .. } = signal {
             self.exits.push((actor, key));
-            self.roster.lock().busy = true;
+            self.table.lock().busy = true;
             self.answer_exits(cx).await;
-            self.roster.lock().busy = false;
+            self.table.lock().busy = false;
         }
         Ok(())
     }
@@ -191,25 +191,25 @@ impl Actor for SupervisorActor {
 impl SupervisorActor {
     fn add(&self, spec: ChildSpec, cx: &Context<Self>) -> u64 {
         let place = cx.node().children.reserve();
-        self.roster.lock().add(place, spec);
+        self.table.lock().add(place, spec);
         place
     }
 
     fn place(&self, key: &Arc<str>) -> Result<u64, ChildError> {
-        let place = self.roster.lock().place(key);
+        let place = self.table.lock().place(key);
         place.ok_or_else(|| ChildError::Unknown {
             key: Arc::clone(key),
         })
     }
 
-    /// Launches an incarnation of a child, in its cell if it has one.
+    /// Launches an incarnation of a child, in the child's cell if it has one.
     fn launch(&self, place: u64, cx: &Context<Self>) -> Result<Arc<dyn AnyCell>, StartError> {
-        let mut entries = self.roster.lock();
-        let kept = entries
+        let mut entries = self.table.lock();
+        let entry = entries
             .get(place)
             .expect("children leave between two steps");
         let shared = &cx.node().shared;
-        let cell = if let Some(cell) = &kept.cell {
+        let cell = if let Some(cell) = &entry.cell {
             restarted(cell.node(), None);
             Arc::clone(cell)
         } else {
@@ -217,19 +217,21 @@ impl SupervisorActor {
                 cell: cx.any(),
                 incarnation: cx.incarnation(),
             };
-            let cell = kept.spec.cell(shared, owner, place)?;
+            let cell = entry.spec.cell(shared, owner, place)?;
             cell.node().started();
-            kept.cell.insert(cell).clone()
+            entry.cell.insert(cell).clone()
         };
-        if let Some((ready, place)) = kept.relaunch(&cell) {
+        if let Some((ready, place)) = entry.relaunch(&cell) {
             shared.scheduler.push(ready, place);
         }
         Ok(cell)
     }
 
-    /// Starts an incarnation and waits until it runs, or until this supervisor is to stop: a
-    /// child that hangs in its start must not keep it from that. A failure is also the child's
-    /// exit, of which a signal tells. One that chose not to run is seen to here.
+    /// Starts an incarnation and waits until it is running, or until this supervisor is asked to
+    /// stop: a child that hangs in its start must not prevent that.
+    ///
+    /// A failure is also the child's exit, which is reported to this supervisor by a signal. A
+    /// child that chose not to run is dealt with here.
     async fn start(&self, place: u64, cx: &Context<Self>) -> Result<AnyRef, StartError> {
         let cell = self.launch(place, cx)?;
         let node = cell.node();
@@ -251,14 +253,14 @@ impl SupervisorActor {
         }
     }
 
-    /// Ends the cell of a child that chose not to run. It keeps its place, unless it is temporary.
+    /// Ends the cell of a child that chose not to run, and removes the child if it is temporary.
     fn ignored(&self, place: u64, cell: &Arc<dyn AnyCell>) {
-        let mut entries = self.roster.lock();
+        let mut entries = self.table.lock();
         let mut removed = None;
-        if let Some(kept) = entries.get(place) {
-            kept.fact.running = false;
-            let cell = kept.cell.take();
-            removed = match kept.fact.restart {
+        if let Some(entry) = entries.get(place) {
+            entry.state.running = false;
+            let cell = entry.cell.take();
+            removed = match entry.state.restart {
                 Restart::Temporary => entries.remove(place),
                 Restart::Permanent | Restart::Transient => None,
             };
@@ -269,18 +271,18 @@ impl SupervisorActor {
         cell::finish(cell, &Exit::Ignored, None);
     }
 
-    /// Starts children in order, up to the first that fails: its exit decides about the rest.
+    /// Starts children in order, up to the first that fails; its exit then decides about the rest.
     ///
-    /// Children that do not share their fate wait for nobody. Nor does anybody wait for them, or
-    /// one that hangs in its start would keep the supervisor from its requests.
+    /// With the one-for-one strategy the supervisor does not wait for any of them to start: a child
+    /// that hangs in its start would keep the supervisor from its requests.
     async fn start_in_order(&self, places: &[u64], cx: &Context<Self>) {
-        let alone = self.roster.lock().policy.strategy == Strategy::OneForOne;
+        let alone = self.table.lock().policy.strategy == Strategy::OneForOne;
         for &place in places {
             let idle = self
-                .roster
+                .table
                 .lock()
                 .get(place)
-                .is_some_and(|kept| !kept.fact.running);
+                .is_some_and(|entry| !entry.state.running);
             if !idle {
                 continue;
             }
@@ -294,10 +296,9 @@ impl SupervisorActor {
         }
     }
 
-    /// Answers to exits, as far as it is their turn. A stop comes before them: what is down then
-    /// ends with the supervisor.
+    /// Answers exits while it is their turn. A stop comes first and ends children that are down.
     async fn answer_exits(&mut self, cx: &mut Context<Self>) {
-        while cx.left().is_none() && !cx.is_told_to_stop() {
+        while cx.requested_exit().is_none() && !cx.is_told_to_stop() {
             let Some((actor, key)) = self.exits.next(|| cx.has_more()) else {
                 break;
             };
@@ -305,12 +306,12 @@ impl SupervisorActor {
         }
     }
 
-    /// Starts those children that still wait for this restart.
+    /// Starts those of the children that still wait for this restart.
     async fn start_waiting(&self, wait: u64, mut places: Vec<u64>, cx: &Context<Self>) {
         {
-            let mut entries = self.roster.lock();
+            let mut entries = self.table.lock();
             places.retain(|&place| {
-                let waits_for = entries.get(place).map(|kept| &mut kept.waits_for);
+                let waits_for = entries.get(place).map(|entry| &mut entry.waits_for);
                 waits_for
                     .is_some_and(|waits_for| waits_for.take_if(|for_it| *for_it == wait).is_some())
             });
@@ -327,13 +328,13 @@ impl SupervisorActor {
         let (decision, places) = self.decide(place, &exit, now, seed);
         match decision {
             Decision::Nothing => {
-                if let Some(kept) = self.roster.lock().get(place) {
-                    kept.cell = None;
+                if let Some(entry) = self.table.lock().get(place) {
+                    entry.cell = None;
                 }
                 cell::finish(&cell, &exit, None);
             }
             Decision::Remove => {
-                self.roster.lock().remove(place);
+                self.table.lock().remove(place);
                 cell::finish(&cell, &exit, None);
             }
             Decision::Escalate { stop: _ } => {
@@ -345,8 +346,8 @@ impl SupervisorActor {
                         path: node.path(),
                         exit: exit.clone(),
                     });
-                // The children stop with this actor, the latest started first.
-                cx.leave(&Exit::Escalated {
+                // The children are stopped together with this actor, the latest started first.
+                cx.request_exit(&Exit::Escalated {
                     child,
                     exit: Arc::new(exit),
                 });
@@ -364,35 +365,35 @@ impl SupervisorActor {
         }
     }
 
-    /// The child that ended. One that this supervisor stopped, or started again since, has no
-    /// news.
+    /// Returns the place and cell of the child that ended. Returns `None` if this supervisor has
+    /// stopped or restarted the child in the meantime, so that the exit is obsolete.
     fn fallen(&self, actor: ActorId, key: &str) -> Option<(u64, Arc<dyn AnyCell>)> {
-        let mut entries = self.roster.lock();
+        let mut entries = self.table.lock();
         let place = entries.place(key)?;
-        let kept = entries.get(place)?;
-        let cell = kept.cell.as_ref()?;
-        let news = cell.node().id == actor && kept.fact.running;
+        let entry = entries.get(place)?;
+        let cell = entry.cell.as_ref()?;
+        let news = cell.node().id == actor && entry.state.running;
         (news && cell.node().phase() == Phase::Down).then(|| (place, Arc::clone(cell)))
     }
 
-    /// Asks the strategy; its numbers stand for places in the list that comes with the answer.
+    /// Asks the strategy for a decision, whose indices refer to the returned list of places.
     fn decide(&self, place: u64, exit: &Exit, now: Instant, seed: u64) -> (Decision, Vec<u64>) {
-        let mut guard = self.roster.lock();
+        let mut guard = self.table.lock();
         let entries = &mut *guard;
-        let (places, mut facts): (Vec<u64>, Vec<Child>) =
+        let (places, mut states): (Vec<u64>, Vec<ChildState>) =
             if entries.policy.strategy == Strategy::OneForOne {
-                let kept = entries.get(place).expect("it was just found");
-                (vec![place], vec![kept.fact.clone()])
+                let entry = entries.get(place).expect("it was just found");
+                (vec![place], vec![entry.state.clone()])
             } else {
-                let facts = entries.iter();
-                facts
-                    .map(|(place, kept)| (place, kept.fact.clone()))
+                let states = entries.iter();
+                states
+                    .map(|(place, entry)| (place, entry.state.clone()))
                     .unzip()
             };
         let failed = places.binary_search(&place).expect("it is one of them");
-        let decision = entries.policy.on_exit(&mut facts, failed, exit, now, seed);
-        let kept = entries.get(place).expect("it was just found");
-        kept.fact = facts.swap_remove(failed);
+        let decision = entries.policy.on_exit(&mut states, failed, exit, now, seed);
+        let entry = entries.get(place).expect("it was just found");
+        entry.state = states.swap_remove(failed);
         (decision, places)
     }
 
@@ -405,30 +406,30 @@ impl SupervisorActor {
         cx: &mut Context<Self>,
     ) {
         for place in stop {
-            let cell = self.roster.lock().get(place).and_then(|kept| {
-                // Before it is stopped, so that its end is no news.
-                kept.fact.running = false;
-                kept.cell.clone()
+            let cell = self.table.lock().get(place).and_then(|entry| {
+                // Before the child is stopped, so that its exit is not taken for a failure.
+                entry.state.running = false;
+                entry.cell.clone()
             });
             if let Some(cell) = cell
-                && !planted(Bug::IncarnationsOverlap)
+                && !seeded(Bug::IncarnationsOverlap)
             {
                 run::down_child(cx.node(), &cell).await;
             }
         }
         for place in remove {
-            let removed = self.roster.lock().remove(place);
-            if let Some(cell) = removed.and_then(|kept| kept.cell) {
+            let removed = self.table.lock().remove(place);
+            if let Some(cell) = removed.and_then(|entry| entry.cell) {
                 let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
                 cell::finish(&cell, &exit, None);
             }
         }
         let wait = (!after.is_zero()).then_some(self.next_wait);
         {
-            let mut entries = self.roster.lock();
+            let mut entries = self.table.lock();
             for &place in &start {
-                if let Some(kept) = entries.get(place) {
-                    kept.waits_for = wait;
+                if let Some(entry) = entries.get(place) {
+                    entry.waits_for = wait;
                 }
             }
         }
@@ -442,7 +443,7 @@ impl SupervisorActor {
     }
 
     async fn start_new(&self, spec: ChildSpec, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
-        if self.roster.lock().place(&spec.key).is_some() {
+        if self.table.lock().place(&spec.key).is_some() {
             let path = cx.path().below(&Key::from(spec.key));
             return Err(StartError::Taken { path }.into());
         }
@@ -451,9 +452,9 @@ impl SupervisorActor {
         if let Err(error) = &started
             && !matches!(error, StartError::Ignored { .. })
         {
-            // Nobody relies on it yet: the caller decides whether to try again.
-            let removed = self.roster.lock().remove(place);
-            discard(removed.and_then(|kept| kept.cell));
+            // Nobody relies on the child yet: the caller decides whether to try again.
+            let removed = self.table.lock().remove(place);
+            discard(removed.and_then(|entry| entry.cell));
         }
         Ok(started?)
     }
@@ -492,15 +493,15 @@ impl SupervisorActor {
         Ok(started)
     }
 
-    /// Ends children that were just started, the latest first, and takes their places away.
+    /// Ends children that were just started, the latest first, and removes them from the table.
     async fn undo(&self, keys: Vec<Arc<str>>, cx: &Context<Self>) {
         for key in keys.into_iter().rev() {
             let removed = {
-                let mut entries = self.roster.lock();
+                let mut entries = self.table.lock();
                 let place = entries.place(&key);
                 place.and_then(|place| entries.remove(place))
             };
-            if let Some(cell) = removed.and_then(|kept| kept.cell) {
+            if let Some(cell) = removed.and_then(|entry| entry.cell) {
                 run::end_child(cx.node(), &cell).await;
             }
         }
@@ -509,10 +510,10 @@ impl SupervisorActor {
     async fn start_again(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
         let place = self.place(key)?;
         let running = self
-            .roster
+            .table
             .lock()
             .get(place)
-            .is_some_and(|kept| kept.fact.running || kept.waits_for.is_some());
+            .is_some_and(|entry| entry.state.running || entry.waits_for.is_some());
         if running {
             return Err(ChildError::Running {
                 key: Arc::clone(key),
@@ -520,10 +521,10 @@ impl SupervisorActor {
         }
         let started = self.start(place, cx).await;
         if started.is_err() {
-            // The caller is told, and decides whether to try again.
-            let cell = self.roster.lock().get(place).and_then(|kept| {
-                kept.fact.running = false;
-                kept.cell.take()
+            // The caller gets the error and decides whether to try again.
+            let cell = self.table.lock().get(place).and_then(|entry| {
+                entry.state.running = false;
+                entry.cell.take()
             });
             discard(cell);
         }
@@ -533,26 +534,26 @@ impl SupervisorActor {
     async fn terminate(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<(), ChildError> {
         let place = self.place(key)?;
         let (cell, temporary) = {
-            let mut entries = self.roster.lock();
-            let kept = entries.get(place).expect("its key leads to it");
-            kept.waits_for = None;
-            kept.fact.running = false;
-            let temporary = kept.fact.restart == Restart::Temporary;
-            (kept.cell.take(), temporary)
+            let mut entries = self.table.lock();
+            let entry = entries.get(place).expect("its key leads to it");
+            entry.waits_for = None;
+            entry.state.running = false;
+            let temporary = entry.state.restart == Restart::Temporary;
+            (entry.cell.take(), temporary)
         };
         if let Some(cell) = cell {
             run::end_child(cx.node(), &cell).await;
         }
         if temporary {
-            self.roster.lock().remove(place);
+            self.table.lock().remove(place);
         }
         Ok(())
     }
 
     fn delete(&self, key: &Arc<str>) -> Result<(), ChildError> {
         let place = self.place(key)?;
-        let mut entries = self.roster.lock();
-        if entries.get(place).is_some_and(|kept| kept.cell.is_some()) {
+        let mut entries = self.table.lock();
+        if entries.get(place).is_some_and(|entry| entry.cell.is_some()) {
             return Err(ChildError::Running {
                 key: Arc::clone(key),
             });
@@ -564,8 +565,8 @@ impl SupervisorActor {
     }
 
     fn which(&self) -> Vec<ChildInfo> {
-        let entries = self.roster.lock();
-        let info = |(_, child): (u64, &Kept)| ChildInfo {
+        let entries = self.table.lock();
+        let info = |(_, child): (u64, &ChildEntry)| ChildInfo {
             key: Arc::clone(&child.spec.key),
             restart: child.spec.restart,
             actor: child.cell.clone().map(AnyRef),
@@ -574,7 +575,7 @@ impl SupervisorActor {
     }
 }
 
-/// Waits until a child runs or is down; false when this supervisor is to stop before that.
+/// Waits until a child runs or is down. Returns `false` if this supervisor is to stop first.
 async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     let me = cx.cell();
     let mut started = pin!(child.reached(|phase| !matches!(phase, Phase::Starting)));
@@ -585,8 +586,8 @@ async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     .await
 }
 
-/// Ends the cell of a child that did not start. One that still tries to, as its supervisor is to
-/// stop, ends with the supervisor.
+/// Ends the cell of a child that did not start. If the child is still starting, because this
+/// supervisor is asked to stop, it ends with the supervisor instead.
 fn discard(cell: Option<Arc<dyn AnyCell>>) {
     if let Some(cell) = cell.filter(|cell| cell.node().phase() == Phase::Down) {
         let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);

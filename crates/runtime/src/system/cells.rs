@@ -1,35 +1,35 @@
-//! All actors of a system, by identifier.
+//! The table of all actors of a system, by identifier.
 
 use std::mem;
 use std::sync::Arc;
 
 use crate::cell::{ActorId, AnyCell};
 use crate::path::Key;
-use crate::schedule::strand::{Berth, Lock};
+use crate::schedule::strand::{Lock, UniqueArc};
 
-/// The table that holds every actor which has not ended: whoever else knows one by its identifier
-/// finds it here, and nothing once it has ended.
-pub(crate) struct Cells(Lock<Table>);
+/// The table of all actors that have not ended. An actor is looked up here by its identifier, and
+/// is no longer found once it has ended.
+pub(crate) struct Cells(Lock<CellTable>);
 
-/// So many slots are read under one lock.
+/// Number of slots that are read under one lock.
 const PAGE: usize = 256;
 
 impl Cells {
     pub(super) fn new() -> Self {
-        Self(Lock::new(Table::default()))
+        Self(Lock::new(CellTable::default()))
     }
 
-    /// Finds a place for the cell that is made with its identifier, in a berth that is there.
+    /// Builds a cell in preallocated memory, with a new identifier, and adds it to the table.
     #[inline(always)]
     pub(super) fn put<C: AnyCell + 'static>(
         &self,
-        berth: Berth<C>,
+        unique: UniqueArc<C>,
         make: impl FnOnce(ActorId) -> C,
     ) -> Arc<C> {
         let mut table = self.0.lock();
         let id = table.reserve();
-        let cell = berth.fill(|| make(id));
-        table.set(id.slot, Slot::Taken(Arc::<C>::clone(&cell)));
+        let cell = unique.fill(|| make(id));
+        table.set(id.slot, CellSlot::Taken(Arc::<C>::clone(&cell)));
         cell
     }
 
@@ -37,13 +37,13 @@ impl Cells {
         self.0.lock().get(id).cloned()
     }
 
-    /// Whether there is an actor of this identifier that has this key.
+    /// Returns `true` if there is an actor with this identifier and this key.
     pub(crate) fn has_key(&self, id: ActorId, key: &Key) -> bool {
         let table = self.0.lock();
         table.get(id).is_some_and(|cell| cell.node().key == *key)
     }
 
-    /// Those of these actors that there are.
+    /// Returns those of the given actors that have not ended.
     pub(crate) fn each(&self, ids: &[ActorId]) -> Vec<Arc<dyn AnyCell>> {
         let mut all = Vec::with_capacity(ids.len());
         for page in ids.chunks(PAGE) {
@@ -63,15 +63,16 @@ impl Cells {
         table.used as usize - table.free.len()
     }
 
-    /// The actors in some slots from `slot` on, and where the next of them are.
+    /// Appends the actors of one page, which begins at `slot`, and returns where the next page
+    /// begins.
     pub(super) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
         let table = self.0.lock();
         let used = table.used as usize;
         let end = used.min(slot.saturating_add(PAGE));
         into.extend((slot..end).filter_map(|slot| {
             match &table.pieces[slot / PIECE][slot % PIECE] {
-                Slot::Taken(cell) => Some(Arc::clone(cell)),
-                Slot::Free { .. } => None,
+                CellSlot::Taken(cell) => Some(Arc::clone(cell)),
+                CellSlot::Free { .. } => None,
             }
         }));
         (end < used).then_some(end)
@@ -88,31 +89,32 @@ impl Cells {
 }
 
 #[derive(Default)]
-struct Table {
-    /// In pieces, so that growing copies nothing and leaves no half empty.
-    pieces: Vec<Box<[Slot]>>,
+struct CellTable {
+    /// Split into pieces, so that growing neither copies slots nor leaves half of an allocation
+    /// empty.
+    pieces: Vec<Box<[CellSlot]>>,
     used: u32,
     free: Vec<u32>,
 }
 
-/// A place in the table. The generation of an actor in it stands in its cell.
+/// A slot of the table. The generation of a taken slot is stored in the actor's cell.
 #[derive(Clone)]
-enum Slot {
+enum CellSlot {
     Free { generation: u32 },
     Taken(Arc<dyn AnyCell>),
 }
 
-/// How many places a piece has.
+/// Number of slots in a piece.
 const PIECE: usize = 256;
 
-impl Table {
+impl CellTable {
     #[inline(always)]
-    fn slot(&mut self, slot: u32) -> Option<&mut Slot> {
+    fn slot(&mut self, slot: u32) -> Option<&mut CellSlot> {
         let slot = slot as usize;
         self.pieces.get_mut(slot / PIECE)?.get_mut(slot % PIECE)
     }
 
-    /// Gives a free place away, with an identifier that no actor had.
+    /// Takes a free slot and returns it with an identifier that no actor has had before.
     #[inline(always)]
     fn reserve(&mut self) -> ActorId {
         let slot = match self.free.pop() {
@@ -120,8 +122,8 @@ impl Table {
             None => self.grow(),
         };
         let generation = match self.slot(slot) {
-            Some(Slot::Free { generation }) => *generation,
-            Some(Slot::Taken(_)) | None => {
+            Some(CellSlot::Free { generation }) => *generation,
+            Some(CellSlot::Taken(_)) | None => {
                 unreachable!("a place exists, and is given to one actor at a time")
             }
         };
@@ -132,7 +134,7 @@ impl Table {
     fn grow(&mut self) -> u32 {
         if self.used as usize == self.pieces.len() * PIECE {
             self.pieces
-                .push(vec![Slot::Free { generation: 0 }; PIECE].into());
+                .push(vec![CellSlot::Free { generation: 0 }; PIECE].into());
         }
         let slot = self.used;
         self.used = slot
@@ -142,7 +144,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn set(&mut self, slot: u32, to: Slot) {
+    fn set(&mut self, slot: u32, to: CellSlot) {
         if let Some(place) = self.slot(slot) {
             *place = to;
         }
@@ -152,8 +154,8 @@ impl Table {
     fn get(&self, id: ActorId) -> Option<&Arc<dyn AnyCell>> {
         let slot = id.slot as usize;
         match self.pieces.get(slot / PIECE)?.get(slot % PIECE)? {
-            Slot::Taken(cell) if cell.node().id == id => Some(cell),
-            Slot::Taken(_) | Slot::Free { .. } => None,
+            CellSlot::Taken(cell) if cell.node().id == id => Some(cell),
+            CellSlot::Taken(_) | CellSlot::Free { .. } => None,
         }
     }
 
@@ -161,15 +163,15 @@ impl Table {
     fn remove(&mut self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
         let place = self.slot(id.slot)?;
         match place {
-            Slot::Taken(cell) if cell.node().id == id => {}
-            Slot::Taken(_) | Slot::Free { .. } => return None,
+            CellSlot::Taken(cell) if cell.node().id == id => {}
+            CellSlot::Taken(_) | CellSlot::Free { .. } => return None,
         }
         let generation = id.generation.wrapping_add(1);
-        let removed = mem::replace(place, Slot::Free { generation });
+        let removed = mem::replace(place, CellSlot::Free { generation });
         self.free.push(id.slot);
         match removed {
-            Slot::Taken(cell) => Some(cell),
-            Slot::Free { .. } => None,
+            CellSlot::Taken(cell) => Some(cell),
+            CellSlot::Free { .. } => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that a test puts into the life of an actor.
+//! Faults that a test injects into an actor.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,23 @@ use crate::exit::BoxError;
 use crate::path::Path;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A place in the life of an actor where a fault may be put.
+/// A point in the life of an actor where a fault can be injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Hook {
     /// Before [`Actor::pre_start`](crate::Actor::pre_start).
     PreStart,
-    /// Before [`Actor::handle`](crate::Actor::handle): the message is taken and not handled.
+    /// Before [`Actor::handle`](crate::Actor::handle). The message has been taken but is not
+    /// handled.
     Handle,
     /// Before [`Actor::signal`](crate::Actor::signal).
     Signal,
-    /// Before [`Actor::post_stop`](crate::Actor::post_stop), where only a panic or a stall does
-    /// anything.
+    /// Before [`Actor::post_stop`](crate::Actor::post_stop), where only a panic or a stall has an
+    /// effect.
     PostStop,
 }
 
-/// What goes wrong.
+/// An injected fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -37,12 +38,12 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// A panic with this message.
+    /// Creates a panic with this message.
     pub fn panic(message: impl Into<Arc<str>>) -> Self {
         Self::Panic(message.into())
     }
 
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn fail(text: impl Into<Arc<str>>) -> Self {
         Self::Fail(text.into())
     }
@@ -53,14 +54,14 @@ impl Fault {
 #[error("{0}")]
 struct Injected(Arc<str>);
 
-/// The faults that are still to come in a system.
+/// The planned faults of a system.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// How many plans there are. A hint, written under their lock: a test plans a fault before it
-    /// runs what is to fail.
+    /// Number of plans, written under their lock. This is a hint: a test plans a fault before it
+    /// runs the actor that is to fail.
     left: AtomicUsize,
     plans: Mutex<Vec<Plan>>,
-    struck: Mutex<Vec<(Hook, Fault)>>,
+    injected: Mutex<Vec<(Hook, Fault)>>,
 }
 
 struct Plan {
@@ -82,18 +83,18 @@ impl Faults {
         self.left.store(plans.len(), Ordering::Relaxed);
     }
 
-    /// Whether any is.
+    /// Returns `true` if any fault is planned.
     #[inline]
     pub(crate) fn are_planned(&self) -> bool {
         self.left.load(Ordering::Relaxed) > 0
     }
 
-    /// Lets a hook fail.
-    pub(crate) async fn strike(&self, hook: Hook, due: Vec<Fault>) -> Result<(), BoxError> {
+    /// Makes a hook fail with the given faults.
+    pub(crate) async fn carry_out(&self, hook: Hook, due: Vec<Fault>) -> Result<(), BoxError> {
         for fault in due {
-            self.struck.lock().push((hook, fault.clone()));
+            self.injected.lock().push((hook, fault.clone()));
             match fault {
-                // Past the panic hook: an ordered panic is no news.
+                // Bypasses the panic hook, as an injected panic need not be reported.
                 Fault::Panic(message) => {
                     std::panic::resume_unwind(Box::new(String::from(&*message)));
                 }
@@ -104,11 +105,11 @@ impl Faults {
         Ok(())
     }
 
-    pub(crate) fn take_struck(&self) -> Vec<(Hook, Fault)> {
-        std::mem::take(&mut self.struck.lock())
+    pub(crate) fn take_injected(&self) -> Vec<(Hook, Fault)> {
+        std::mem::take(&mut self.injected.lock())
     }
 
-    /// Counts a hook that is about to run; what goes wrong with it.
+    /// Counts a hook that is about to run, and returns the faults planned for this call.
     pub(crate) fn due(&self, path: &Path, hook: Hook) -> Vec<Fault> {
         let mut due = Vec::new();
         let mut plans = self.plans.lock();

@@ -1,4 +1,4 @@
-//! An actor that records what it is sent.
+//! An actor that records the messages it receives.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,10 +21,10 @@ use crate::monitor::Signal;
 use crate::recipient::Recipient;
 use crate::system::ActorSystem;
 
-/// The end of an actor that does what a test wants to see: it takes messages of type `T`, and
-/// keeps them until the test takes them out.
+/// A recorder for messages of type `T`: an actor that keeps what it receives until the test takes
+/// it out.
 ///
-/// It may also monitor actors, and then records their ends. Its mailbox is unbounded.
+/// It can also monitor actors, and then records their exits. Its mailbox is unbounded.
 pub struct Probe<T> {
     driver: Arc<Driver>,
     actor: ActorRef<ProbeMsg<T>>,
@@ -60,47 +60,47 @@ impl<T: Send + 'static> Probe<T> {
         }
     }
 
-    /// The probe's address, for messages of its type.
+    /// Returns the address of the probe, for messages of its type.
     #[must_use]
     pub fn recipient(&self) -> Recipient<T> {
         self.actor.recipient()
     }
 
-    /// The probe's address without its message type.
+    /// Returns the address of the probe without its message type.
     #[must_use]
     pub fn actor(&self) -> AnyRef {
         self.actor.erase()
     }
 
-    /// Monitors an actor: its end is recorded, and [`Probe::expect_down`] shows it.
+    /// Monitors an actor. Its exit is recorded and returned by [`Probe::expect_down`].
     pub fn monitor(&self, actor: impl Into<AnyRef>) {
         let _sent = self.actor.try_tell(ProbeMsg(Inside::Monitor(actor.into())));
         self.driver.settle();
     }
 
-    /// Takes the next message, if one is there. Runs nothing.
+    /// Takes the next message, if there is one, without running the system.
     #[must_use]
     pub fn try_next(&self) -> Option<T> {
         self.record.lock().messages.pop_front()
     }
 
-    /// Runs until idle and takes all messages that are there.
+    /// Runs the system until idle and takes all messages.
     #[must_use]
     pub fn drain(&self) -> Vec<T> {
         self.driver.settle();
         self.record.lock().messages.drain(..).collect()
     }
 
-    /// Waits for the next message. For use in async code, as in
+    /// Waits for the next message. For use in async code, such as
     /// [`TestSystem::run`](super::TestSystem::run).
     pub async fn next(&self) -> T {
         self.record(|record| record.messages.pop_front()).await
     }
 
-    /// Runs the system until a message is there and returns it.
+    /// Runs the system until there is a message, and returns it.
     ///
     /// # Panics
-    /// When there is none after this much virtual time.
+    /// Panics if no message arrives within this virtual time.
     #[must_use]
     pub fn expect(&self, within: Duration) -> T {
         let Some(message) = self.driver.drive_within(within, self.next()) else {
@@ -109,10 +109,10 @@ impl<T: Send + 'static> Probe<T> {
         message
     }
 
-    /// Runs the system for this much virtual time, in which no message may come.
+    /// Runs the system for this virtual time, in which no message may arrive.
     ///
     /// # Panics
-    /// When one comes.
+    /// Panics if a message arrives.
     pub fn expect_none(&self, within: Duration)
     where
         T: fmt::Debug,
@@ -122,10 +122,10 @@ impl<T: Send + 'static> Probe<T> {
         }
     }
 
-    /// Runs the system until the end of an actor that is monitored is recorded.
+    /// Runs the system until the exit of a monitored actor is recorded.
     ///
     /// # Panics
-    /// When it is not after this much virtual time.
+    /// Panics if the actor does not end within this virtual time.
     #[must_use]
     pub fn expect_down(&self, actor: impl Into<AnyRef>, within: Duration) -> Exit {
         let actor = actor.into();
@@ -140,7 +140,7 @@ impl<T: Send + 'static> Probe<T> {
         exit
     }
 
-    /// Takes all ends that are recorded, in the order in which they came. Runs nothing.
+    /// Takes all recorded exits, in order of arrival, without running the system.
     #[must_use]
     pub fn downs(&self) -> Vec<(ActorId, Exit)> {
         self.record.lock().downs.drain(..).collect()
@@ -167,7 +167,7 @@ impl<T> fmt::Debug for Probe<T> {
     }
 }
 
-/// What the actor of a probe takes: a `T`, or orders from its probe.
+/// A message to the actor of a probe: a `T`, or a command from its probe.
 pub struct ProbeMsg<T>(Inside<T>);
 
 enum Inside<T> {

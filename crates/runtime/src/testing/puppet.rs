@@ -1,4 +1,4 @@
-//! An actor that does what it is told and tells what happens to it.
+//! An actor that executes commands and reports what happens to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::path::Path;
 use crate::recipient::Recipient;
 use crate::testing::Probe;
 
-/// An actor to put in the place of a real one: it does what it is told, and tells the story of
-/// its life to a recipient, usually a [`Probe`](super::Probe).
+/// A stand-in for a real actor: it executes commands, and reports the events of its life to a
+/// recipient, usually a [`Probe`](super::Probe).
 ///
 /// ```
 /// use strowger::testing::{Order, Puppet, Story, TestSystem};
@@ -30,25 +30,25 @@ use crate::testing::Probe;
 pub struct Puppet {
     to: Recipient<Story>,
     path: Path,
-    /// Whether `post_stop` has seen the value.
+    /// `true` once `post_stop` has run.
     stopped: bool,
 }
 
-/// What a [`Puppet`] is told to do.
+/// A command to a [`Puppet`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Order {
-    /// Tell this number.
+    /// Report this number.
     Note(u64),
     /// Panic.
     Panic,
     /// Return an error.
     Fail,
-    /// End normally.
+    /// Stop normally.
     Stop,
     /// Be busy for this time.
     Wait(Duration),
-    /// Tell this number after this time, by a timer.
+    /// Report this number after this time, using a timer.
     Later(Duration, u64),
     /// Monitor an actor.
     Monitor(AnyRef),
@@ -58,28 +58,28 @@ pub enum Order {
     Spawn(Arc<str>),
 }
 
-/// One thing that happened to a [`Puppet`].
+/// A report of one event in the life of a [`Puppet`].
 #[derive(Debug, Clone)]
 pub struct Story {
-    /// Where the puppet lives.
+    /// The path of the puppet.
     pub path: Path,
-    /// What happened.
+    /// The event.
     pub what: Chapter,
 }
 
-/// What may happen to a [`Puppet`].
+/// An event in the life of a [`Puppet`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Chapter {
     /// `pre_start` ran.
     Started,
-    /// It was told this number.
+    /// The puppet was told to report this number.
     Noted(u64),
-    /// An actor that it monitored ended.
+    /// An actor that the puppet monitors ended.
     Down(Path, Exit),
     /// `post_stop` ran.
     Stopped(Exit),
-    /// Its value was dropped without `post_stop`.
+    /// The value of the puppet was dropped without `post_stop`.
     Dropped,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Story {
 }
 
 impl Probe<Story> {
-    /// Runs until idle and takes the stories that are there, each as a line.
+    /// Runs the system until idle and takes all reports, each as a line of text.
     #[must_use]
     pub fn story(&self) -> Vec<String> {
         self.drain().iter().map(ToString::to_string).collect()
@@ -106,7 +106,7 @@ impl Probe<Story> {
 
 impl Puppet {
     fn tell(&self, what: Chapter) {
-        // A story that nobody can hear any more is no reason to fail.
+        // The recipient may have ended, which is no reason to fail.
         let _told = self.to.try_tell(Story {
             path: self.path.clone(),
             what,
@@ -132,7 +132,7 @@ impl Actor for Puppet {
     async fn handle(&mut self, order: Order, cx: &mut Context<Self>) -> Result<(), BoxError> {
         match order {
             Order::Note(number) => self.tell(Chapter::Noted(number)),
-            // Past the panic hook: an ordered panic is no news.
+            // Bypasses the panic hook, as an ordered panic need not be reported.
             Order::Panic => std::panic::resume_unwind(Box::new("as ordered")),
             Order::Fail => return Err("as ordered".into()),
             Order::Stop => cx.stop(),

@@ -1,8 +1,8 @@
-//! The alarms of a system: whatever waits for a time waits here.
+//! The alarms of a system, which everything that waits for a time uses.
 //!
-//! One wheel holds them all, and one task, the driver, sleeps until the earliest is due. The
-//! driver is started by the first alarm and moves for nothing but alarms: an idle system does not
-//! tick. An alarm that is taken back leaves the driver alone; it then wakes once too often.
+//! All alarms are in one timer wheel, and one task, the driver, sleeps until the earliest is due.
+//! The driver is started by the first alarm and runs only when an alarm is due, so an idle system
+//! does not tick. Cancelling an alarm does not wake the driver; it then wakes once in vain.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, Sleep};
 
-use super::wheel::{Key, Wheel};
+use super::wheel::{AlarmKey, Wheel};
 use crate::clock;
 use crate::path::Path;
 use crate::schedule::Scheduler;
@@ -23,27 +23,27 @@ use crate::schedule::Scheduler;
 pub(crate) struct Alarms {
     start: Instant,
     scheduler: Scheduler,
-    state: Mutex<State>,
+    state: Mutex<AlarmState>,
 }
 
-struct State {
+struct AlarmState {
     wheel: Wheel<Waker>,
-    /// When the driver looks at the wheel again, unless it is woken before.
+    /// The time at which the driver next looks at the wheel, unless it is woken earlier.
     planned: u64,
-    driver: Driver,
+    driver: DriverState,
     closed: bool,
-    /// Waits for the end of the driver.
+    /// The waker of the caller that waits for the end of the driver.
     ended: Option<Waker>,
 }
 
-enum Driver {
+enum DriverState {
     Absent,
-    /// It looks at the wheel before it sleeps.
+    /// The driver will look at the wheel before it sleeps.
     Awake,
     Asleep(Waker),
 }
 
-/// So many alarms go off before the wheel is free again for others.
+/// Number of alarms that fire before the lock of the wheel is released for others.
 const BATCH: usize = 256;
 
 impl Alarms {
@@ -51,25 +51,25 @@ impl Alarms {
         Arc::new(Self {
             start: scheduler.now(),
             scheduler,
-            state: Mutex::new(State {
+            state: Mutex::new(AlarmState {
                 wheel: Wheel::new(),
                 planned: u64::MAX,
-                driver: Driver::Absent,
+                driver: DriverState::Absent,
                 closed: false,
                 ended: None,
             }),
         })
     }
 
-    /// A limit for one who waits; it is armed when first polled.
+    /// Returns a time limit for a wait. It starts when first polled.
     pub(crate) const fn deadline(self: &Arc<Self>, within: Duration) -> Deadline<'_> {
         Deadline {
             alarms: self,
-            state: Limit::Unarmed(within),
+            state: DeadlineState::Unarmed(within),
         }
     }
 
-    /// Runs a future up to a limit.
+    /// Runs a future with a time limit. Returns `None` if the limit has passed.
     pub(crate) async fn within<F: Future>(
         self: &Arc<Self>,
         limit: Duration,
@@ -86,7 +86,7 @@ impl Alarms {
         .await
     }
 
-    /// Waits until a time, again and again with one alarm.
+    /// Waits until a time. Repeated polls for the same time use one alarm.
     pub(super) fn poll_at(
         self: &Arc<Self>,
         alarm: &mut Option<Alarm>,
@@ -115,8 +115,8 @@ impl Alarms {
         }
     }
 
-    /// Ready when the alarm has gone off.
-    fn poll(&self, key: Key, cx: &Context<'_>) -> Poll<()> {
+    /// Returns `Ready` once the alarm has fired.
+    fn poll(&self, key: AlarmKey, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         let Some(waker) = state.wheel.get_mut(key) else {
             return Poll::Ready(());
@@ -129,7 +129,7 @@ impl Alarms {
         Poll::Pending
     }
 
-    fn set(self: &Arc<Self>, at: Instant, waker: Waker) -> Key {
+    fn set(self: &Arc<Self>, at: Instant, waker: Waker) -> AlarmKey {
         let at = self.since_start(at);
         let mut state = self.state.lock();
         let key = state.wheel.insert(at, waker);
@@ -145,40 +145,40 @@ impl Alarms {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Has the driver look at the wheel.
-    fn hurry(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        match mem::replace(&mut state.driver, Driver::Awake) {
-            Driver::Awake => {}
-            Driver::Asleep(waker) => {
+    /// Makes the driver look at the wheel.
+    fn hurry(self: &Arc<Self>, mut state: MutexGuard<'_, AlarmState>) {
+        match mem::replace(&mut state.driver, DriverState::Awake) {
+            DriverState::Awake => {}
+            DriverState::Asleep(waker) => {
                 drop(state);
                 waker.wake();
             }
-            Driver::Absent => {
+            DriverState::Absent => {
                 drop(state);
-                let run = Run {
+                let run = AlarmDriver {
                     alarms: Arc::clone(self),
                     sleep: None,
                 };
-                // It ends with the system: `close` says when, `ended` waits for it.
+                // The task ends with the system: `close` asks it to, and `ended` waits for it.
                 drop(self.scheduler.spawn(Path::root, run));
             }
         }
     }
 
-    /// Lets the driver end when no alarm is left.
+    /// Lets the driver end as soon as no alarms are left.
     pub(crate) fn close(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.closed = true;
-        if matches!(state.driver, Driver::Asleep(_)) {
+        if matches!(state.driver, DriverState::Asleep(_)) {
             self.hurry(state);
         }
     }
 
-    /// Waits for the end of the driver, unless others still wait for an alarm.
+    /// Waits for the end of the driver, unless there are alarms that others still wait for.
     pub(crate) async fn ended(&self) {
         poll_fn(|cx| {
             let mut state = self.state.lock();
-            if state.wheel.len() > 0 || matches!(state.driver, Driver::Absent) {
+            if state.wheel.len() > 0 || matches!(state.driver, DriverState::Absent) {
                 return Poll::Ready(());
             }
             state.ended = Some(cx.waker().clone());
@@ -196,13 +196,13 @@ impl fmt::Debug for Alarms {
     }
 }
 
-/// The driver.
-struct Run {
+/// The driver task.
+struct AlarmDriver {
     alarms: Arc<Alarms>,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl Future for Run {
+impl Future for AlarmDriver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -213,7 +213,7 @@ impl Future for Run {
             let mut state = this.alarms.state.lock();
             due.extend((0..BATCH).map_while(|_| state.wheel.pop(now)));
             if due.len() == BATCH {
-                // Others may want the wheel in between.
+                // Gives others a chance to take the lock in between.
                 drop(state);
                 due.drain(..).for_each(Waker::wake);
                 continue;
@@ -225,14 +225,14 @@ impl Future for Run {
             }
             let next = state.wheel.next();
             state.planned = next.unwrap_or(u64::MAX);
-            state.driver = Driver::Asleep(cx.waker().clone());
+            state.driver = DriverState::Asleep(cx.waker().clone());
             drop(state);
             due.drain(..).for_each(Waker::wake);
             let Some(next) = next else {
                 this.sleep = None;
                 return Poll::Pending;
             };
-            let at = clock::later(this.alarms.start, Duration::from_nanos(next));
+            let at = clock::saturating_add(this.alarms.start, Duration::from_nanos(next));
             let sleep = this
                 .sleep
                 .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
@@ -246,11 +246,11 @@ impl Future for Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for AlarmDriver {
     fn drop(&mut self) {
         let mut state = self.alarms.state.lock();
-        // Where its runtime went down before the system, the next alarm starts another.
-        state.driver = Driver::Absent;
+        // If the tokio runtime shut down before the system, the next alarm starts another driver.
+        state.driver = DriverState::Absent;
         state.planned = u64::MAX;
         let ended = state.ended.take();
         drop(state);
@@ -260,14 +260,14 @@ impl Drop for Run {
     }
 }
 
-/// An alarm that is set for a time; taken back when dropped, also with an incarnation that nobody
-/// runs to its end: the waker in the wheel leads back to the wheel.
+/// An alarm that is set for a time. It is cancelled when dropped, even if its incarnation is
+/// dropped before its end; otherwise the waker in the wheel would keep the wheel alive in a cycle.
 #[derive(Debug)]
 pub(super) struct Alarm {
     at: Instant,
-    key: Key,
+    key: AlarmKey,
     alarms: Arc<Alarms>,
-    /// Whether it has not gone off yet.
+    /// `true` until the alarm has fired.
     armed: bool,
 }
 
@@ -280,41 +280,43 @@ impl Drop for Alarm {
     }
 }
 
-/// A limit for one who waits; taken back when dropped.
+/// A time limit for a wait, cancelled when dropped.
 #[derive(Debug)]
 pub(crate) struct Deadline<'a> {
     alarms: &'a Arc<Alarms>,
-    state: Limit,
+    state: DeadlineState,
 }
 
 #[derive(Debug)]
-enum Limit {
+enum DeadlineState {
     Unarmed(Duration),
-    Armed(Key),
+    Armed(AlarmKey),
     Passed,
 }
 
 impl Deadline<'_> {
-    /// Ready once the limit has passed; it starts to run with the first poll.
+    /// Returns `Ready` once the limit has passed. The time starts with the first poll.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
         match self.state {
-            Limit::Unarmed(within) if within.is_zero() => {}
-            Limit::Unarmed(within) => {
-                let at = clock::later(clock::now(), within);
-                self.state = Limit::Armed(self.alarms.set(at, cx.waker().clone()));
+            DeadlineState::Unarmed(within) if within.is_zero() => {}
+            DeadlineState::Unarmed(within) => {
+                let at = clock::saturating_add(clock::now(), within);
+                self.state = DeadlineState::Armed(self.alarms.set(at, cx.waker().clone()));
                 return Poll::Pending;
             }
-            Limit::Armed(key) if self.alarms.poll(key, cx).is_pending() => return Poll::Pending,
-            Limit::Armed(_) | Limit::Passed => {}
+            DeadlineState::Armed(key) if self.alarms.poll(key, cx).is_pending() => {
+                return Poll::Pending;
+            }
+            DeadlineState::Armed(_) | DeadlineState::Passed => {}
         }
-        self.state = Limit::Passed;
+        self.state = DeadlineState::Passed;
         Poll::Ready(())
     }
 }
 
 impl Drop for Deadline<'_> {
     fn drop(&mut self) {
-        if let Limit::Armed(key) = self.state {
+        if let DeadlineState::Armed(key) = self.state {
             let waker = self.alarms.state.lock().wheel.remove(key);
             drop(waker);
         }

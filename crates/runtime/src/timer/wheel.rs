@@ -1,49 +1,51 @@
 //! A hierarchical timer wheel: millions of timers, each set and cancelled in constant time.
 //!
-//! Time is counted in nanoseconds from the wheel's start and sorted by milliseconds. A slot of
-//! level 0 holds the timers of one millisecond, a slot of the next level those of 64, and so on;
-//! seven levels reach 139 years. A timer lies on the level where its millisecond first differs
-//! from the present, so it is moved at most seven times before it is due. The timers of the
-//! present millisecond lie in one line, ordered by time, and at equal times as they were set.
+//! Time is counted in nanoseconds from the start of the wheel, and sorted into slots by
+//! milliseconds. A slot of level 0 holds the timers of one millisecond, a slot of the next level
+//! those of 64, and so on; seven levels reach 139 years. A timer is stored on the level given by
+//! the highest digit, of six bits, in which its millisecond differs from the present, so it is
+//! moved at most seven times before it is due. The timers of the present millisecond are in a queue
+//! (`due`) ordered by time, and in the order in which they were set if their times are equal.
 //!
 //! ```text
 //! level 1   [ 0][ 1][ 2] ... [63]    64 ms a slot: opened once, spread over level 0
-//! level 0   [ 0][ 1][ 2] ... [63]     1 ms a slot: opened once, sorted into the line
-//! line      (at, number), (at, number), ...       taken from the front once due
+//! level 0   [ 0][ 1][ 2] ... [63]     1 ms a slot: opened once, sorted into `due`
+//! due       (at, number), (at, number), ...       taken from the front once due
 //! ```
 
 use std::collections::VecDeque;
 
-/// Names a timer of one wheel; never used again for another.
+/// Identifies a timer of one wheel; never reused for another timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct AlarmKey {
     index: u32,
     number: u64,
 }
 
-/// Nanoseconds in the unit by which the wheel sorts.
+/// Nanoseconds in a tick, the unit by which the wheel sorts.
 pub(super) const TICK: u64 = 1_000_000;
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: u32 = 7;
-/// The last nanosecond that the levels reach.
+/// The last nanosecond that the levels can represent.
 const LAST: u64 = (1 << (BITS * LEVELS)) * TICK - 1;
 const NIL: u32 = u32::MAX;
-/// How many timers of a slot are looked at for the earliest before its start is taken instead.
+/// Number of timers of a slot that are searched for the earliest; if there are more, the start of
+/// the slot is used instead.
 const GLANCE: usize = 8;
-/// Room for so many timers is kept when the wheel is empty.
+/// Number of nodes for which memory is kept when the wheel becomes empty.
 const KEPT: usize = 1024;
 
 pub(crate) struct Wheel<T> {
-    nodes: Vec<Node<T>>,
+    nodes: Vec<TimerNode<T>>,
     free: u32,
     len: usize,
     next_number: u64,
     /// The tick up to which all slots have been opened.
     present: u64,
     levels: Box<[Level; LEVELS as usize]>,
-    line: VecDeque<InLine>,
+    due: VecDeque<DueEntry>,
 }
 
 struct Level {
@@ -62,7 +64,7 @@ const EMPTY: Ends = Ends {
     last: NIL,
 };
 
-struct Node<T> {
+struct TimerNode<T> {
     number: u64,
     at: u64,
     next: u32,
@@ -75,12 +77,12 @@ struct Node<T> {
 enum Home {
     Free,
     Slot { level: u8, slot: u8 },
-    Line,
+    Due,
 }
 
-/// A timer in the line; out of date if its node has another number by now.
+/// A timer in the queue. The entry is stale if its node has another number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct InLine {
+struct DueEntry {
     at: u64,
     number: u64,
     index: u32,
@@ -99,20 +101,20 @@ impl<T> Wheel<T> {
             next_number: 0,
             present: 0,
             levels: Box::new(std::array::from_fn(|_| level())),
-            line: VecDeque::new(),
+            due: VecDeque::new(),
         }
     }
 
-    /// How many timers are set.
+    /// Returns the number of timers that are set.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     /// Sets a timer for `at` nanoseconds after the start.
-    pub(crate) fn insert(&mut self, at: u64, value: T) -> Key {
+    pub(crate) fn insert(&mut self, at: u64, value: T) -> AlarmKey {
         let number = self.next_number;
         self.next_number += 1;
-        let node = Node {
+        let node = TimerNode {
             number,
             at: at.min(LAST),
             next: NIL,
@@ -132,11 +134,11 @@ impl<T> Wheel<T> {
         };
         self.len += 1;
         self.place(index);
-        Key { index, number }
+        AlarmKey { index, number }
     }
 
-    /// Takes a timer out; `None` if it was taken before.
-    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+    /// Removes a timer. Returns `None` if it has fired or was removed before.
+    pub(crate) fn remove(&mut self, key: AlarmKey) -> Option<T> {
         let node = self.nodes.get(key.index as usize)?;
         if node.number != key.number {
             return None;
@@ -144,14 +146,14 @@ impl<T> Wheel<T> {
         match node.home {
             Home::Free => return None,
             Home::Slot { level, slot } => self.unlink(key.index, level.into(), slot.into()),
-            // Its entry in the line is skipped when its turn comes, within a tick.
-            Home::Line => {}
+            // The entry in `due` is skipped when it reaches the front, within a tick.
+            Home::Due => {}
         }
         self.release(key.index)
     }
 
-    /// What a timer holds, while it is set.
-    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    /// Returns the value of a timer that is set.
+    pub(crate) fn get_mut(&mut self, key: AlarmKey) -> Option<&mut T> {
         let node = self.nodes.get_mut(key.index as usize)?;
         if node.number == key.number {
             node.value.as_mut()
@@ -160,26 +162,26 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Takes the earliest timer that is due at `now`.
+    /// Removes the earliest timer that is due at `now`, and returns its value.
     pub(crate) fn pop(&mut self, now: u64) -> Option<T> {
         self.advance(now / TICK);
         loop {
-            let front = *self.line.front()?;
+            let front = *self.due.front()?;
             let node = self.nodes.get(front.index as usize);
             let set = node.is_some_and(|node| node.number == front.number && node.value.is_some());
             if set && front.at > now {
                 return None;
             }
-            self.line.pop_front();
+            self.due.pop_front();
             if set {
                 return self.release(front.index);
             }
         }
     }
 
-    /// When to look again: not after the earliest timer, and seldom before it.
+    /// Returns the time to look again: never after the earliest timer, and rarely before it.
     pub(crate) fn next(&self) -> Option<u64> {
-        if let Some(front) = self.line.front() {
+        if let Some(front) = self.due.front() {
             return Some(front.at);
         }
         let (level, slot) = self.first_slot()?;
@@ -196,8 +198,8 @@ impl<T> Wheel<T> {
         Some(self.start_of(level, slot) * TICK)
     }
 
-    /// The slot that opens next. On each level only slots after the present are occupied, and all
-    /// of a lower level open before any of a higher one.
+    /// Returns the slot that opens next. On each level only slots after the present are occupied,
+    /// and all occupied slots of a lower level open before any of a higher level.
     fn first_slot(&self) -> Option<(usize, usize)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;
         let slot = self.levels[level].occupied.trailing_zeros();
@@ -221,42 +223,43 @@ impl<T> Wheel<T> {
             let ends = std::mem::replace(&mut self.levels[level].slots[slot], EMPTY);
             self.levels[level].occupied &= !(1 << slot);
             let mut index = ends.first;
-            let sorted = self.line.len();
+            let sorted = self.due.len();
             while index != NIL {
                 let next = self.nodes[index as usize].next;
                 if self.nodes[index as usize].at / TICK <= start {
                     let entry = self.queue_up(index);
-                    self.line.push_back(entry);
+                    self.due.push_back(entry);
                 } else {
                     self.place(index);
                 }
                 index = next;
             }
-            // What was in line before is earlier: it is of an earlier tick.
-            self.line.make_contiguous()[sorted..].sort();
+            // The entries that were in `due` before belong to earlier ticks and so come first.
+            self.due.make_contiguous()[sorted..].sort();
         }
         self.present = self.present.max(tick);
     }
 
-    fn queue_up(&mut self, index: u32) -> InLine {
+    fn queue_up(&mut self, index: u32) -> DueEntry {
         let node = &mut self.nodes[index as usize];
-        node.home = Home::Line;
-        InLine {
+        node.home = Home::Due;
+        DueEntry {
             at: node.at,
             number: node.number,
             index,
         }
     }
 
-    /// Puts a timer where it belongs at present.
+    /// Puts a timer into the queue or into its slot, relative to the present.
     fn place(&mut self, index: u32) {
         let tick = self.nodes[index as usize].at / TICK;
         if tick <= self.present {
             let entry = self.queue_up(index);
-            let at = self.line.partition_point(|other| *other < entry);
-            self.line.insert(at, entry);
+            let at = self.due.partition_point(|other| *other < entry);
+            self.due.insert(at, entry);
             return;
         }
+        // The highest bit in which the tick differs from the present selects the level.
         let differs = u64::BITS - 1 - (tick ^ self.present).leading_zeros();
         let level = (differs / BITS) as usize;
         let slot = (tick >> (differs / BITS * BITS)) as usize % SLOTS;
@@ -279,7 +282,7 @@ impl<T> Wheel<T> {
     }
 
     fn unlink(&mut self, index: u32, level: usize, slot: usize) {
-        let Node { next, prev, .. } = self.nodes[index as usize];
+        let TimerNode { next, prev, .. } = self.nodes[index as usize];
         let ends = &mut self.levels[level].slots[slot];
         if prev == NIL {
             ends.first = next;
@@ -303,9 +306,10 @@ impl<T> Wheel<T> {
         self.free = index;
         self.len -= 1;
         let value = node.value.take();
+        // No slot refers to a node now. Old keys find no node, or one with another number.
         if self.len == 0 && self.nodes.len() > KEPT {
             self.nodes = Vec::new();
-            self.line = VecDeque::new();
+            self.due = VecDeque::new();
             self.free = NIL;
         }
         value

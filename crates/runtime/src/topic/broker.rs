@@ -1,4 +1,4 @@
-//! The subscriptions of a system, and its topics by name: one table for each type of message.
+//! The subscriptions of a system and its topics by name, in one table per message type.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -8,37 +8,38 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::name::{self, TopicError, TopicLimits};
-use super::route::Stop;
+use super::route::CachedSubscription;
 use super::trie::Trie;
 use super::{Topic, TopicInfo};
 use crate::cell::ActorId;
 use crate::event::Events;
 use crate::exit::discard;
+use crate::membership::{Membership, WeakMembership};
 use crate::recipient::Recipient;
 use crate::sync::{AtomicU64, Ordering};
-use crate::tie::{Leave, Tie};
 
-/// What says whether a subscriber wants a message.
+/// A predicate that returns `true` if the subscriber wants a message.
 pub(crate) type Filter<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 
 /// The subscriptions for messages of one type.
 pub(super) struct Broker<T> {
     pub(super) events: Arc<Events>,
-    /// Counts the changes of the table: a route that is older is made anew.
+    /// Counts the changes of the table. A route with an older version is rebuilt.
     ///
-    /// It is read before the table is locked to make a route, and counted up after the table was
-    /// unlocked by the one who changed it. Whoever reads the new number therefore finds the change:
-    /// had it locked the table first, its read would have come before the count that it saw.
+    /// A publisher reads the version before it locks the table to build a route, and a subscriber
+    /// increments it after it has changed and unlocked the table. A publisher that reads the new
+    /// version therefore also finds the change: had it locked the table before the change, it would
+    /// have read the version before the increment too.
     version: AtomicU64,
-    table: Mutex<Table<T>>,
-    /// Held while a message is delivered to a wildcard, so that those who subscribe to many
-    /// topics see these in one order.
+    table: Mutex<SubscriptionTable<T>>,
+    /// Held while a message is delivered to a subscriber with a wildcard, so that subscribers of
+    /// many topics see the messages of all of them in one order.
     pub(super) wide: Mutex<()>,
 }
 
-struct Table<T> {
-    trie: Trie<Stop<T>>,
-    /// The patterns of each actor, each with the number of its subscription.
+struct SubscriptionTable<T> {
+    trie: Trie<CachedSubscription<T>>,
+    /// The patterns of each actor, with the numbers of the subscriptions.
     by_actor: FxHashMap<ActorId, FxHashMap<Arc<str>, u64>>,
     subscriptions: usize,
     last: u64,
@@ -49,7 +50,7 @@ impl<T: Send + Sync + 'static> Broker<T> {
         Self {
             events,
             version: AtomicU64::new(1),
-            table: Mutex::new(Table {
+            table: Mutex::new(SubscriptionTable {
                 trie: Trie::new(),
                 by_actor: FxHashMap::default(),
                 subscriptions: 0,
@@ -67,14 +68,16 @@ impl<T: Send + Sync + 'static> Broker<T> {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Who gets what is published under a name, the longest subscribed first.
-    pub(super) fn route(&self, name: &str) -> Vec<Stop<T>> {
-        let mut stops = Vec::new();
+    /// Returns the subscriptions that match a name, the oldest first.
+    pub(super) fn route(&self, name: &str) -> Vec<CachedSubscription<T>> {
+        let mut subscribers = Vec::new();
         let mut table = self.table.lock();
-        table.trie.matches(name, |stop| stops.push(stop.clone()));
+        table
+            .trie
+            .matches(name, |subscriber| subscribers.push(subscriber.clone()));
         drop(table);
-        stops.sort_unstable_by_key(|stop| stop.number);
-        stops
+        subscribers.sort_unstable_by_key(|subscriber| subscriber.number);
+        subscribers
     }
 
     pub(super) fn count(&self, name: &str) -> usize {
@@ -83,7 +86,7 @@ impl<T: Send + Sync + 'static> Broker<T> {
         count
     }
 
-    /// Ends the subscription of an actor to a pattern; false when there is none.
+    /// Ends the subscription of an actor to a pattern. Returns `false` if there is none.
     pub(super) fn remove(&self, actor: ActorId, pattern: &str) -> bool {
         let mut table = self.table.lock();
         let Some(patterns) = table.by_actor.get_mut(&actor) else {
@@ -103,7 +106,7 @@ impl<T: Send + Sync + 'static> Broker<T> {
         true
     }
 
-    /// Ends all subscriptions of an actor; whether any are left of others.
+    /// Ends all subscriptions of an actor. Returns `true` if other actors still have subscriptions.
     fn remove_actor(&self, actor: ActorId) -> bool {
         let mut table = self.table.lock();
         let patterns = table.by_actor.remove(&actor).unwrap_or_default();
@@ -131,7 +134,7 @@ pub(crate) struct Exchange<T> {
 
 struct ByName<T> {
     topics: FxHashMap<Arc<str>, Topic<T>>,
-    /// When there are so many, those that nobody uses are looked for.
+    /// The number of topics at which unused ones are next looked for and dropped.
     sweep_at: usize,
 }
 
@@ -179,7 +182,7 @@ impl<T: Send + Sync + 'static> Exchange<T> {
         opened
     }
 
-    /// Adds a subscription, in the place of one of the same actor with the same pattern.
+    /// Adds a subscription, replacing one of the same actor with the same pattern.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
         pattern: &str,
@@ -202,14 +205,14 @@ impl<T: Send + Sync + 'static> Exchange<T> {
             table.last += 1;
             (pattern.into(), table.last)
         });
-        let stop = Stop {
+        let subscriber = CachedSubscription {
             number,
             actor,
             wild,
             recipient,
             filter,
         };
-        let old = table.trie.insert(&pattern, number, stop);
+        let old = table.trie.insert(&pattern, number, subscriber);
         if old.is_none() {
             table.subscriptions += 1;
             let patterns = table.by_actor.entry(actor).or_default();
@@ -218,9 +221,10 @@ impl<T: Send + Sync + 'static> Exchange<T> {
         drop(table);
         self.broker.changed();
         discard(old);
-        // An actor ends by noting so first and leaving then, so no subscription is left behind.
-        let tie: Tie = Arc::<Self>::downgrade(self);
-        if !to.0.node().tie(tie) {
+        // An ending actor first marks itself as ended and then leaves its topics, so either this
+        // call fails or the actor's end removes the subscription.
+        let membership: WeakMembership = Arc::<Self>::downgrade(self);
+        if !to.0.node().add_membership(membership) {
             self.leave_all(actor);
             return Err(TopicError::Ended { path: to.path() });
         }
@@ -236,20 +240,21 @@ impl<T: Send + Sync + 'static> Exchange<T> {
         if self.broker.remove_actor(actor) {
             return;
         }
-        // Nobody subscribes: routes that are kept must not keep those alive who did.
+        // There are no subscribers left, and cached routes must not keep the former ones alive.
         let topics: Vec<_> = self.topics.lock().topics.values().cloned().collect();
         topics.iter().for_each(Topic::forget_route);
     }
 }
 
-impl<T: Send + Sync + 'static> Leave for Exchange<T> {
-    fn leave(&self, actor: ActorId) {
+impl<T: Send + Sync + 'static> Membership for Exchange<T> {
+    fn on_exit(&self, actor: ActorId) {
         self.leave_all(actor);
     }
 }
 
-/// The subscription of an actor to a name or a pattern, to end it by hand. It ends by itself with
-/// its actor; dropping this ends nothing.
+/// A handle to an actor's subscription to a name or pattern, for ending it explicitly.
+///
+/// The subscription ends by itself with its actor. Dropping the handle does not end it.
 #[derive(Clone)]
 pub struct Subscription {
     broker: Weak<dyn Unsubscribe>,
@@ -258,14 +263,16 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// What is subscribed to: the name of a topic, or a pattern.
+    /// Returns the name of the topic or the pattern that is subscribed to.
     #[must_use]
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// Ends the subscription; false when it has ended before. What is published after this call
-    /// is not delivered to it; what was is in the mailbox and stays there.
+    /// Ends the subscription. Returns `false` if it had ended before.
+    ///
+    /// Messages published after this call are not delivered to the subscriber. Messages delivered
+    /// before stay in its mailbox.
     #[expect(
         clippy::must_use_candidate,
         reason = "to end what has ended is no mistake"
@@ -327,7 +334,7 @@ impl Exchanges {
         any.downcast().expect("stored under its own type")
     }
 
-    /// The figures of all topics, by name and type.
+    /// Returns the stats of all topics, sorted by name and type.
     pub(crate) fn infos(&self) -> Vec<TopicInfo> {
         let exchanges: Vec<_> = self.0.lock().values().cloned().collect();
         let mut infos: Vec<_> = exchanges.iter().flat_map(|one| one.infos()).collect();

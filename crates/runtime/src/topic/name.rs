@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::path::Path;
 
-/// How long and deep names may be, and how many of them there may be.
+/// Limits on topics: the length and depth of names, and the number of topics and subscriptions.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -27,8 +27,8 @@ pub struct TopicLimits {
 }
 
 impl TopicLimits {
-    /// Names of 255 octets and 16 segments; 100 000 topics and 100 000 subscriptions for each
-    /// type of message.
+    /// Names of up to 255 bytes and 16 segments; up to 100 000 topics and 100 000 subscriptions for
+    /// each message type.
     pub const DEFAULT: Self = Self {
         length: 255,
         depth: 16,
@@ -36,28 +36,28 @@ impl TopicLimits {
         subscriptions: 100_000,
     };
 
-    /// Sets how many octets a name or a pattern may have.
+    /// Sets the maximum length of a name or pattern, in bytes.
     #[must_use]
     pub const fn length(mut self, octets: usize) -> Self {
         self.length = octets;
         self
     }
 
-    /// Sets how many segments a name or a pattern may have.
+    /// Sets the maximum number of segments of a name or pattern.
     #[must_use]
     pub const fn depth(mut self, segments: usize) -> Self {
         self.depth = segments;
         self
     }
 
-    /// Sets how many topics of one type of message there may be.
+    /// Sets the maximum number of topics for each message type.
     #[must_use]
     pub const fn topics(mut self, topics: usize) -> Self {
         self.topics = topics;
         self
     }
 
-    /// Sets how many subscriptions of one type of message there may be.
+    /// Sets the maximum number of subscriptions for each message type.
     #[must_use]
     pub const fn subscriptions(mut self, subscriptions: usize) -> Self {
         self.subscriptions = subscriptions;
@@ -71,87 +71,89 @@ impl Default for TopicLimits {
     }
 }
 
-/// Why a topic was not opened, or a subscription not made.
+/// The error returned when a topic cannot be opened or a subscription cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// A segment is empty: the name is, or it starts or ends with a slash, or has two in a row.
+    /// A segment is empty: the name is empty, starts or ends with a slash, or has two slashes in a
+    /// row.
     #[error("{name:?} has an empty segment at octet {at}")]
     EmptySegment {
-        /// The name.
+        /// The rejected name.
         name: Arc<str>,
-        /// Where the segment begins, in octets.
+        /// The offset of the segment, in bytes.
         at: usize,
     },
-    /// A name to publish to has a wildcard, which only patterns may have.
+    /// The name of a topic to publish to has a wildcard; only patterns may have one.
     #[error("{name:?} has a wildcard at octet {at}, which only a subscription may have")]
     Wildcard {
-        /// The name.
+        /// The rejected name.
         name: Arc<str>,
-        /// Where the segment begins, in octets.
+        /// The offset of the segment, in bytes.
         at: usize,
     },
-    /// A segment of a pattern has a `*` among other characters.
+    /// A segment of a pattern mixes `*` with other characters.
     #[error("{name:?} has a segment at octet {at} that is neither `*`, nor `**`, nor plain")]
     MixedWildcard {
-        /// The pattern.
+        /// The rejected pattern.
         name: Arc<str>,
-        /// Where the segment begins, in octets.
+        /// The offset of the segment, in bytes.
         at: usize,
     },
-    /// The name has too many octets.
+    /// The name is too long.
     #[error("a name of {length} octets is longer than {limit}")]
     TooLong {
-        /// How many octets it has.
+        /// The length of the name, in bytes.
         length: usize,
-        /// How many it may have.
+        /// The maximum length, in bytes.
         limit: usize,
     },
     /// The name has too many segments.
     #[error("{name:?} has {depth} segments, more than {limit}")]
     TooDeep {
-        /// The name.
+        /// The rejected name.
         name: Arc<str>,
-        /// How many segments it has.
+        /// The number of segments.
         depth: usize,
-        /// How many it may have.
+        /// The maximum number of segments.
         limit: usize,
     },
-    /// As many topics of this type of message as there may be are held or subscribed to.
+    /// The limit on topics of this message type is reached, and all of them are held or subscribed
+    /// to.
     #[error("the system has its {limit} topics of {kind}")]
     TooManyTopics {
         /// The name of the message's Rust type.
         kind: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// There are as many subscriptions of this type of message as there may be.
+    /// The limit on subscriptions of this message type is reached.
     #[error("the system has its {limit} subscriptions of {kind}")]
     TooManySubscriptions {
         /// The name of the message's Rust type.
         kind: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// The actor that was to subscribe has ended.
+    /// The subscribing actor has ended.
     #[error("{path} has ended and cannot subscribe")]
     Ended {
-        /// The actor.
+        /// The path of the actor.
         path: Path,
     },
 }
 
-/// One part of a pattern.
+/// A segment of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Segment<'a> {
     Plain(&'a str),
-    /// `*`: one segment, whatever it is.
+    /// `*`, which matches one segment.
     One,
-    /// `**`: any number of segments, also none.
+    /// `**`, which matches any number of segments, including none.
     Any,
 }
 
-/// The segments of a pattern that was checked.
+/// Splits a valid pattern into its segments.
 pub(super) fn segments(pattern: &str) -> impl Iterator<Item = Segment<'_>> {
     pattern.split('/').map(|segment| match segment {
         "*" => Segment::One,
@@ -160,7 +162,7 @@ pub(super) fn segments(pattern: &str) -> impl Iterator<Item = Segment<'_>> {
     })
 }
 
-/// Checks the name of a topic, which has no wildcards.
+/// Validates the name of a topic, which must not have wildcards.
 pub(super) fn check_name(name: &str, limits: &TopicLimits) -> Result<(), TopicError> {
     check(name, limits, |at, _| {
         let name = name.into();
@@ -168,7 +170,7 @@ pub(super) fn check_name(name: &str, limits: &TopicLimits) -> Result<(), TopicEr
     })
 }
 
-/// Checks a pattern; whether it has wildcards.
+/// Validates a pattern. Returns `true` if it has wildcards.
 pub(super) fn check_pattern(pattern: &str, limits: &TopicLimits) -> Result<bool, TopicError> {
     let mut wild = false;
     check(pattern, limits, |at, segment| {
@@ -182,7 +184,7 @@ pub(super) fn check_pattern(pattern: &str, limits: &TopicLimits) -> Result<bool,
     Ok(wild)
 }
 
-/// Checks a name, and leaves segments with a `*` to the caller.
+/// Validates a name and passes segments that contain a `*` to `starred`.
 fn check<'a>(
     name: &'a str,
     limits: &TopicLimits,

@@ -1,4 +1,4 @@
-//! How one message goes to those who subscribe.
+//! Delivery of one message to the subscribers of a topic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use super::Published;
 use super::broker::{Broker, Filter};
 use crate::address::SendError;
 use crate::cell::ActorId;
-use crate::choice::{round, weight};
 use crate::event::Event;
 use crate::exit::{discard, discard_one, panic_text};
 use crate::metric::Count;
 use crate::recipient::Recipient;
+use crate::selection::{rendezvous_weight, round_robin};
 
-/// One subscription, as publishers see it.
-pub(super) struct Stop<T> {
-    /// Counts subscriptions: an older one has a lower number.
+/// A subscription, as cached for publishers.
+pub(super) struct CachedSubscription<T> {
+    /// The number of the subscription; older ones have lower numbers.
     pub(super) number: u64,
     pub(super) actor: ActorId,
-    /// Whether its pattern has wildcards.
+    /// `true` if the pattern has wildcards.
     pub(super) wild: bool,
     pub(super) recipient: Recipient<Arc<T>>,
     pub(super) filter: Option<Filter<T>>,
 }
 
-impl<T> Clone for Stop<T> {
+impl<T> Clone for CachedSubscription<T> {
     fn clone(&self) -> Self {
         Self {
             number: self.number,
@@ -36,17 +36,17 @@ impl<T> Clone for Stop<T> {
     }
 }
 
-/// Who gets a message.
+/// The choice of the subscribers that get a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum DeliveryRule {
     All,
     InTurn,
     ByKey(u64),
 }
 
-/// What came of one delivery.
+/// The outcome of one delivery.
 #[derive(Clone, Copy)]
-enum Offer {
+enum DeliveryOutcome {
     Taken,
     Filtered,
     Full,
@@ -55,37 +55,37 @@ enum Offer {
     Panicked,
 }
 
-/// The subscribers of one topic, kept until a subscription changes.
+/// The subscribers of one topic, cached until a subscription changes.
 pub(super) struct Route<T> {
-    stops: Vec<Stop<T>>,
+    subscribers: Vec<CachedSubscription<T>>,
     version: u64,
-    /// Whether any of them subscribes with wildcards.
+    /// `true` if any of the subscriptions has wildcards.
     wide: bool,
-    /// Who had the last turn.
+    /// The number of the subscription that had the last turn.
     last: u64,
 }
 
 impl<T: Send + Sync + 'static> Route<T> {
     pub(super) const fn new() -> Self {
         Self {
-            stops: Vec::new(),
+            subscribers: Vec::new(),
             version: 0,
             wide: false,
             last: 0,
         }
     }
 
-    pub(super) fn forget(&mut self) -> Vec<Stop<T>> {
+    pub(super) fn forget(&mut self) -> Vec<CachedSubscription<T>> {
         self.version = 0;
-        std::mem::take(&mut self.stops)
+        std::mem::take(&mut self.subscribers)
     }
 
     #[cold]
     fn refresh(&mut self, topic: &str, broker: &Broker<T>) {
-        // Read before the table: what changes in between is seen the next time.
+        // Read before the table is locked: a change in between is noticed by the next delivery.
         self.version = broker.version();
-        let old = std::mem::replace(&mut self.stops, broker.route(topic));
-        self.wide = self.stops.iter().any(|stop| stop.wild);
+        let old = std::mem::replace(&mut self.subscribers, broker.route(topic));
+        self.wide = self.subscribers.iter().any(|subscriber| subscriber.wild);
         discard(old);
     }
 
@@ -94,7 +94,7 @@ impl<T: Send + Sync + 'static> Route<T> {
         topic: &str,
         broker: &Broker<T>,
         message: &Arc<T>,
-        rule: Rule,
+        rule: DeliveryRule,
     ) -> Published {
         if self.version != broker.version() {
             self.refresh(topic, broker);
@@ -102,27 +102,29 @@ impl<T: Send + Sync + 'static> Route<T> {
         let _one_order = self.wide.then(|| broker.wide.lock());
         let mut published = Published::default();
         match rule {
-            Rule::All => {
-                for stop in &self.stops {
-                    let offer = stop.offer(topic, message);
-                    published.note(stop, offer);
+            DeliveryRule::All => {
+                for subscriber in &self.subscribers {
+                    let offer = subscriber.offer(topic, message);
+                    published.note(subscriber, offer);
                 }
             }
-            Rule::InTurn => {
-                for stop in round(&self.stops, self.last, |stop| stop.number) {
-                    let offer = stop.offer(topic, message);
-                    let taken = matches!(offer, Offer::Taken);
-                    published.note(stop, offer);
+            DeliveryRule::InTurn => {
+                for subscriber in
+                    round_robin(&self.subscribers, self.last, |subscriber| subscriber.number)
+                {
+                    let offer = subscriber.offer(topic, message);
+                    let taken = matches!(offer, DeliveryOutcome::Taken);
+                    published.note(subscriber, offer);
                     if taken {
-                        self.last = stop.number;
+                        self.last = subscriber.number;
                         break;
                     }
                 }
             }
-            Rule::ByKey(key) => {
-                if let Some(stop) = self.owner(topic, key, message, &mut published) {
-                    let offer = stop.tell(topic, message);
-                    published.note(stop, offer);
+            DeliveryRule::ByKey(key) => {
+                if let Some(subscriber) = self.owner(topic, key, message, &mut published) {
+                    let offer = subscriber.tell(topic, message);
+                    published.note(subscriber, offer);
                 }
             }
         }
@@ -135,63 +137,65 @@ impl<T: Send + Sync + 'static> Route<T> {
         published
     }
 
-    /// Of those who live and want the message, the one to whom its key belongs.
+    /// Returns the owner of the key among the subscribers that are alive and want the message.
     fn owner(
         &self,
         topic: &str,
         key: u64,
         message: &Arc<T>,
         published: &mut Published,
-    ) -> Option<&Stop<T>> {
-        let mut best: Option<(u64, &Stop<T>)> = None;
-        for stop in &self.stops {
-            let weight = weight(key, stop.number);
-            if best.is_some_and(|(best, _)| best >= weight) || !stop.recipient.actor().is_alive() {
+    ) -> Option<&CachedSubscription<T>> {
+        let mut best: Option<(u64, &CachedSubscription<T>)> = None;
+        for subscriber in &self.subscribers {
+            let weight = rendezvous_weight(key, subscriber.number);
+            if best.is_some_and(|(best, _)| best >= weight)
+                || !subscriber.recipient.actor().is_alive()
+            {
                 continue;
             }
-            match guarded(topic, &stop.recipient, || stop.wants(message)) {
-                Some(true) => best = Some((weight, stop)),
-                Some(false) => published.note(stop, Offer::Filtered),
-                None => published.note(stop, Offer::Panicked),
+            match guarded(topic, &subscriber.recipient, || subscriber.wants(message)) {
+                Some(true) => best = Some((weight, subscriber)),
+                Some(false) => published.note(subscriber, DeliveryOutcome::Filtered),
+                None => published.note(subscriber, DeliveryOutcome::Panicked),
             }
         }
-        best.map(|(_, stop)| stop)
+        best.map(|(_, subscriber)| subscriber)
     }
 }
 
-impl<T: Send + Sync + 'static> Stop<T> {
+impl<T: Send + Sync + 'static> CachedSubscription<T> {
     fn wants(&self, message: &T) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter(message))
     }
 
     #[inline]
-    fn offer(&self, topic: &str, message: &Arc<T>) -> Offer {
+    fn offer(&self, topic: &str, message: &Arc<T>) -> DeliveryOutcome {
         guarded(topic, &self.recipient, || {
             if self.wants(message) {
                 self.send(message)
             } else {
-                Offer::Filtered
+                DeliveryOutcome::Filtered
             }
         })
-        .unwrap_or(Offer::Panicked)
+        .unwrap_or(DeliveryOutcome::Panicked)
     }
 
-    fn tell(&self, topic: &str, message: &Arc<T>) -> Offer {
-        guarded(topic, &self.recipient, || self.send(message)).unwrap_or(Offer::Panicked)
+    fn tell(&self, topic: &str, message: &Arc<T>) -> DeliveryOutcome {
+        guarded(topic, &self.recipient, || self.send(message)).unwrap_or(DeliveryOutcome::Panicked)
     }
 
-    fn send(&self, message: &Arc<T>) -> Offer {
+    fn send(&self, message: &Arc<T>) -> DeliveryOutcome {
         match self.recipient.try_tell(Arc::clone(message)) {
-            Ok(()) => Offer::Taken,
-            // One that is drained may come back, as one that is full may.
-            Err(SendError::Full(_) | SendError::Draining(_)) => Offer::Full,
-            Err(SendError::Closed(_) | SendError::Expired(_)) => Offer::Gone,
+            Ok(()) => DeliveryOutcome::Taken,
+            // A draining actor may come back, just as a full mailbox may get room.
+            Err(SendError::Full(_) | SendError::Draining(_)) => DeliveryOutcome::Full,
+            Err(SendError::Closed(_) | SendError::Expired(_)) => DeliveryOutcome::Gone,
         }
     }
 }
 
-/// Runs what a subscriber brought along: its panic costs this subscriber the message, and
-/// neither the publisher nor the others anything.
+/// Runs the code of a subscriber. If it panics, only this subscriber misses the message; the
+/// publisher and the other subscribers are not affected.
 #[inline]
 fn guarded<T: Send + Sync + 'static, R>(
     topic: &str,
@@ -212,23 +216,29 @@ fn guarded<T: Send + Sync + 'static, R>(
 
 impl Published {
     #[inline]
-    fn note<T: Send + Sync + 'static>(&mut self, stop: &Stop<T>, offer: Offer) {
+    fn note<T: Send + Sync + 'static>(
+        &mut self,
+        subscriber: &CachedSubscription<T>,
+        offer: DeliveryOutcome,
+    ) {
         match offer {
-            Offer::Taken => self.delivered += 1,
-            Offer::Filtered => self.filtered += 1,
-            Offer::Full => self.full.push(stop.recipient.actor()),
-            Offer::Gone => {}
-            Offer::Panicked => self.panicked += 1,
+            DeliveryOutcome::Taken => self.delivered += 1,
+            DeliveryOutcome::Filtered => self.filtered += 1,
+            DeliveryOutcome::Full => self.full.push(subscriber.recipient.actor()),
+            DeliveryOutcome::Gone => {}
+            DeliveryOutcome::Panicked => self.panicked += 1,
         }
     }
 
-    /// How many were to get it and did not.
-    pub(super) fn missed(&self, rule: Rule) -> usize {
+    /// Returns the number of deliveries that were due but failed.
+    pub(super) fn missed(&self, rule: DeliveryRule) -> usize {
         let missed = self.full.len() + self.panicked;
         match rule {
-            Rule::All => missed,
-            // Where one is enough, the others missed nothing.
-            Rule::InTurn | Rule::ByKey(_) => missed.min(1) * usize::from(self.delivered == 0),
+            DeliveryRule::All => missed,
+            // One subscriber is enough here: if one got the message, none of the others missed it.
+            DeliveryRule::InTurn | DeliveryRule::ByKey(_) => {
+                missed.min(1) * usize::from(self.delivered == 0)
+            }
         }
     }
 }

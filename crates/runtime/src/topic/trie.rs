@@ -1,8 +1,8 @@
-//! Which patterns match a name, at a cost that does not grow with those that do not.
+//! A trie of patterns, which finds those that match a name without looking at the others.
 //!
-//! A node of the tree is a prefix of patterns. A name is matched by walking all prefixes that fit
-//! its segments at once. A node `**` stays in the walk whatever comes; each node is in it at most
-//! once, so patterns with many `**` cannot make the walk long.
+//! Each node is a prefix of patterns. A name is matched by walking all prefixes that fit its
+//! segments at the same time. A `**` node stays in the walk whatever segment comes next, but each
+//! node is in the walk at most once per step, so patterns with many `**` cannot make the walk long.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -13,28 +13,29 @@ use super::name::{Segment, segments};
 
 /// Values by pattern and number.
 pub(super) struct Trie<V> {
-    nodes: Vec<Node<V>>,
+    nodes: Vec<TrieNode<V>>,
     free: Vec<usize>,
-    /// The walk of a name: where it stands, where it goes, and its number.
+    /// State of a walk: the nodes of the current step, those of the next step, and the number of
+    /// the step.
     here: Vec<usize>,
     there: Vec<usize>,
     step: u64,
 }
 
-struct Node<V> {
+struct TrieNode<V> {
     plain: FxHashMap<Box<str>, usize>,
     one: Option<usize>,
     any: Option<usize>,
-    /// Whether the node is itself a `**`.
+    /// `true` if the node itself is a `**`.
     stays: bool,
     values: BTreeMap<u64, V>,
-    /// The last step that came here.
+    /// The last step in which the walk reached this node.
     seen: u64,
 }
 
 const ROOT: usize = 0;
 
-impl<V> Node<V> {
+impl<V> TrieNode<V> {
     fn new(stays: bool) -> Self {
         Self {
             plain: FxHashMap::default(),
@@ -75,7 +76,7 @@ impl<V> Node<V> {
 impl<V> Trie<V> {
     pub(super) fn new() -> Self {
         Self {
-            nodes: vec![Node::new(false)],
+            nodes: vec![TrieNode::new(false)],
             free: Vec::new(),
             here: Vec::new(),
             there: Vec::new(),
@@ -83,14 +84,14 @@ impl<V> Trie<V> {
         }
     }
 
-    /// Puts a value in; the one that was there before.
+    /// Inserts a value and returns the one it replaces.
     pub(super) fn insert(&mut self, pattern: &str, number: u64, value: V) -> Option<V> {
         let mut at = ROOT;
         for segment in segments(pattern) {
             at = match self.nodes[at].child(segment) {
                 Some(child) => child,
                 None => {
-                    let child = self.add(Node::new(segment == Segment::Any));
+                    let child = self.add(TrieNode::new(segment == Segment::Any));
                     self.nodes[at].set_child(segment, Some(child));
                     child
                 }
@@ -99,7 +100,7 @@ impl<V> Trie<V> {
         self.nodes[at].values.insert(number, value)
     }
 
-    fn add(&mut self, node: Node<V>) -> usize {
+    fn add(&mut self, node: TrieNode<V>) -> usize {
         if let Some(free) = self.free.pop() {
             self.nodes[free] = node;
             return free;
@@ -108,7 +109,7 @@ impl<V> Trie<V> {
         self.nodes.len() - 1
     }
 
-    /// Takes a value out; prefixes that nobody uses any more go with it.
+    /// Removes a value, and the prefixes that become unused.
     pub(super) fn remove(&mut self, pattern: &str, number: u64) -> Option<V> {
         let mut way = Vec::new();
         let mut at = ROOT;
@@ -121,7 +122,7 @@ impl<V> Trie<V> {
             if !self.nodes[at].is_empty() {
                 break;
             }
-            self.nodes[at] = Node::new(false);
+            self.nodes[at] = TrieNode::new(false);
             self.free.push(at);
             self.nodes[parent].set_child(segment, None);
             at = parent;
@@ -129,7 +130,7 @@ impl<V> Trie<V> {
         removed
     }
 
-    /// Visits the values of all patterns that match a name.
+    /// Calls `visit` with the values of all patterns that match a name.
     pub(super) fn matches(&mut self, name: &str, mut visit: impl FnMut(&V)) {
         self.there.clear();
         self.step += 1;
@@ -151,7 +152,7 @@ impl<V> Trie<V> {
         }
     }
 
-    /// Comes to a node, and to the `**` below it, which may stand for nothing.
+    /// Adds a node to the next step, and with it the `**` below it, which may match no segment.
     fn enter(&mut self, mut at: usize) {
         while self.nodes[at].seen != self.step {
             self.nodes[at].seen = self.step;

@@ -1,9 +1,9 @@
-//! Deliveries of a thread do not nest.
+//! Keeps the deliveries of a thread from nesting.
 //!
-//! Filters, conversions and destructors are foreign code that runs inside a delivery, and may
-//! publish. What they publish is delivered after the delivery that is under way: so all see one
-//! order, and no thread ever holds the locks of two topics, which another might want the other
-//! way round.
+//! Filters, conversions and destructors are user code that runs inside a delivery and may publish.
+//! The messages they publish are delivered after the current delivery. So all subscribers see one
+//! order, and a thread never holds the locks of two topics, which could deadlock with a thread that
+//! takes them in the opposite order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,23 +15,24 @@ thread_local! {
     static LATER: RefCell<VecDeque<Later>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The thread's right to deliver.
-pub(crate) struct Turn(());
+/// The right of the current thread to deliver.
+pub(crate) struct DeliveryTurn(());
 
-impl Turn {
-    /// Takes the right; `None` inside a delivery.
+impl DeliveryTurn {
+    /// Takes the right to deliver. Returns `None` inside a delivery.
     #[inline]
     pub(crate) fn take() -> Option<Self> {
-        // Not `then_some`: a turn that is dropped is over.
+        // Not `then_some`: it would create a `DeliveryTurn` in either case, and dropping one ends
+        // the turn.
         (!DELIVERING.replace(true)).then(|| Self(()))
     }
 
-    /// Keeps a delivery for the end of the turn that is under way.
+    /// Queues a delivery for the end of the current turn.
     pub(crate) fn later(delivery: impl FnOnce() + 'static) {
         LATER.with_borrow_mut(|later| later.push_back(Box::new(delivery)));
     }
 
-    /// Does what was kept, also what that kept in its turn.
+    /// Runs the queued deliveries, including those queued meanwhile, and ends the turn.
     #[inline]
     pub(crate) fn finish(self) {
         while let Some(delivery) = LATER.with_borrow_mut(VecDeque::pop_front) {
@@ -40,7 +41,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for DeliveryTurn {
     fn drop(&mut self) {
         DELIVERING.set(false);
     }

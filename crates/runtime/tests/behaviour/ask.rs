@@ -1,4 +1,4 @@
-//! Asking: an answer, or a reason why there is none, within a deadline.
+//! Asks: a reply, or the reason why there is none, within a deadline.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the oracle does with a question.
+/// Tells the oracle how to treat an ask.
 #[derive(Debug, Clone, Copy)]
 enum Question {
     Answer(u32),
@@ -137,7 +137,7 @@ fn answered_ask_leaves_nothing_that_moves_time() {
     assert_eq!(system.run(answered), Ok(0));
     let turns = system.trace().turns();
     system.advance(3600 * SECOND);
-    // The deadline that was taken back wakes its driver once.
+    // Cancelling the deadline wakes its driver once.
     assert!(system.trace().turns() <= turns + 1);
 }
 
@@ -178,7 +178,7 @@ fn late_answer_is_dropped() {
     assert_eq!(system.run(oracle.ask(Question::Answer(3))), Ok(3));
 }
 
-/// Asks the oracle through a lane and counts what comes back.
+/// Asks the oracle through a lane and counts the replies.
 struct Asker {
     oracle: ActorRef<OracleMsg>,
     lane: Lane<u32>,
@@ -229,7 +229,7 @@ impl Actor for Asker {
         match msg {
             AskerMsg::Put(token, request) => {
                 let reply = self.lane.reply(token);
-                // A question that does not arrive is answered by its reply being dropped.
+                // If the mailbox refuses the message, dropping its reply answers the ask.
                 let _sent = self.oracle.try_tell(Ask { request, reply });
             }
             AskerMsg::Answer(Completion { token, result }) => self.answers.push((token, result)),
@@ -261,7 +261,7 @@ fn full_mailbox_never_blocks_an_answer() {
         .try_tell(AskerMsg::Put(1, Question::After(SECOND)))
         .unwrap();
     system.run_until_idle();
-    // The question is with the oracle; the asker has no room when the answer comes.
+    // The oracle holds the question; the asker's mailbox is full when the reply arrives.
     let pause = AskerMsg::Put(2, Question::Never);
     asker.try_tell(pause).unwrap();
     assert!(asker.try_tell(AskerMsg::Put(3, Question::Never)).is_err());

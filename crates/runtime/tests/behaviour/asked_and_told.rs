@@ -1,4 +1,4 @@
-//! Asks of actors beside tells from other threads, over restarts too.
+//! Asks of actors that other threads send tells to at the same time, also across restarts.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use strowger::{
     Request, Strategy, Supervisor,
 };
 
-/// Counts what it is told, and how often that was not what comes next.
+/// Counts the tells that it handles, and those that arrive out of order.
 struct Counter<const ROOM: usize> {
     count: u64,
     wrong: Arc<AtomicU64>,
@@ -56,7 +56,8 @@ impl<const ROOM: usize> Actor for Counter<ROOM> {
     }
 }
 
-/// One tells, in bursts, and another asks, until all is told; then each must be counted.
+/// Sends bursts of tells from one task while another task asks, until all tells are sent; then each
+/// of them must have been counted.
 async fn tell_and_ask<const ROOM: usize>(actors: usize, bursts: usize) {
     const BURST: usize = 100;
     let system = ActorSystem::new("place").expect("a system starts");
@@ -109,7 +110,7 @@ async fn asks_lose_and_overtake_nothing() {
     }
 }
 
-/// What the lives of one actor have in common.
+/// Observations that all incarnations of one actor share.
 #[derive(Default)]
 struct Seen {
     count: AtomicU64,
@@ -117,7 +118,7 @@ struct Seen {
     lives: AtomicU64,
 }
 
-/// Fails at one of seven.
+/// Fails on one message in seven.
 struct Frail(Arc<Seen>);
 
 const FATAL: u64 = 7;

@@ -1,4 +1,4 @@
-//! Many children that start in one call, and supervisors of very many.
+//! Batches of children started in one call, and supervisors with very many children.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use strowger::{
     Request, Restart, Shutdown, StartError, State, Strategy, Supervisor,
 };
 
-/// No limit that a slow machine meets.
+/// A limit that even a slow machine does not reach.
 const LONG: Duration = Duration::from_secs(600);
 
 fn spec(key: &str, probe: &Probe<Story>) -> ChildSpec {
@@ -156,7 +156,8 @@ impl Actor for Line {
     }
 }
 
-/// On real time: a schedule that is drawn from so many would take longer than what it runs.
+/// Runs on real time: drawing a random schedule from this many actors would take longer than
+/// running them.
 #[tokio::test]
 async fn a_hundred_thousand_children_start_restart_and_stop() {
     const LINES: u32 = 100_000;
@@ -202,7 +203,7 @@ async fn a_hundred_thousand_children_start_restart_and_stop() {
     assert!(system.actors().is_empty());
 }
 
-/// Ends as soon as it started.
+/// Stops as soon as it has started.
 struct Short;
 
 impl Actor for Short {

@@ -1,4 +1,4 @@
-//! Destructors are foreign code: one that panics harms nobody else.
+//! Destructors are foreign code: if one panics, only its own actor is affected.
 
 use std::fmt;
 use std::time::Duration;
@@ -45,7 +45,7 @@ enum Msg {
     Pipe,
 }
 
-/// Waits, holds bombs in its value, and has room for two.
+/// An actor that holds bombs in its state and whose mailbox has room for two messages.
 struct Bearer {
     held: Vec<Bomb>,
 }
@@ -113,7 +113,7 @@ fn a_supervisor_sees_the_end_of_a_child_whose_messages_panic_when_dropped() {
         tell(&bearer, Msg::Bomb(Bomb(true)));
         system.run_until_idle();
         assert!(!bearer.is_alive());
-        // The supervisor itself goes on.
+        // The supervisor itself keeps running.
         let info = supervisor.erase().info();
         assert_eq!(info.restarts, 0);
         assert!(supervisor.any_child("c").is_some());
@@ -226,7 +226,7 @@ fn an_error_that_panics_when_dropped_takes_no_restart_along() {
             assert!(bearer.is_alive());
             assert_eq!(bearer.erase().info().restarts, restarts);
         }
-        // The error of the last failure goes with the end for good.
+        // The error of the last failure is dropped with the exit for good.
         tell(&bearer, Msg::Stop);
         assert!(matches!(system.run(bearer.stopped()), Exit::Normal));
         assert!(top.erase().is_alive());

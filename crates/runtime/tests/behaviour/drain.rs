@@ -1,4 +1,4 @@
-//! Draining: refuse what is new, handle what waits, hand back what is left.
+//! Draining: refuses new messages, handles waiting ones, and returns those that are left over.
 
 use std::pin::pin;
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -221,7 +221,7 @@ fn panic_on_the_way_ends_the_drain_and_loses_nothing_that_waits() {
 fn drain_while_a_restart_is_awaited_hands_all_back() {
     let scene = Scene::new(1);
     let (_supervisor, puppet) = scene.child(|child| child);
-    // The first restart comes at once, the second after the backoff.
+    // The first restart is immediate, the second comes after the backoff.
     note(
         &puppet,
         [Order::Fail, Order::Fail, Order::Note(1), Order::Note(2)],
@@ -396,7 +396,7 @@ fn request_to_a_drained_actor_says_why() {
     assert!(left.is_empty());
 }
 
-/// Polls once, without anybody to wake.
+/// Polls once with a waker that does nothing.
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut TaskContext::from_waker(Waker::noop()))
 }

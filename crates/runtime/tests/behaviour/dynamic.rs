@@ -1,4 +1,4 @@
-//! Supervisors of many children of one kind, that come and go.
+//! Dynamic supervisors: children of one kind that start and stop at any time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn tell(dynamic: &DynamicRef<Puppet>, key: &str, order: Order) {
         .expect("there is room");
 }
 
-/// How many turns an actor had.
+/// Number of turns that an actor has had.
 fn turns(system: &TestSystem, path: &str) -> usize {
     let trace = system.trace();
     let steps = trace.steps().iter();
@@ -72,7 +72,7 @@ fn a_restart_without_a_pause_takes_the_turn_in_which_it_is_decided() {
 }
 
 /// OTP: "In a simple_one_for_one supervisor children are dynamically added instances of the same
-/// process type"; by default they are not restarted here.
+/// process type". By default they are not restarted here.
 #[test]
 fn children_come_and_go() {
     TestSystem::check(0..10, |system| {
@@ -393,7 +393,7 @@ fn child_that_waits_for_its_restart_is_gone_with_its_system() {
             .backoff(Backoff::new(SECOND, 4 * SECOND))
             .intensity(9, SECOND)
     });
-    // The first restart comes at once, the second after a wait.
+    // The first restart is immediate, the second comes after a backoff.
     for _ in 0..2 {
         tell(&dynamic, "c1", Order::Panic);
         system.run_until_idle();

@@ -1,4 +1,4 @@
-//! Trees of supervisors: escalation, subtrees, and that no child outlives its supervisor.
+//! Trees of supervisors: escalation and subtrees. No child outlives its supervisor.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,8 +15,8 @@ fn puppet(key: &str, probe: &Probe<Story>) -> ChildSpec {
     ChildSpec::new::<Puppet>(key, probe.recipient())
 }
 
-/// `/top` with `/top/a` and `/top/mid`, in which are `/top/mid/x` and `/top/mid/y`; one restart a
-/// second is allowed in `/top/mid`.
+/// `/top` with the children `/top/a` and `/top/mid`; `/top/mid` has the children `/top/mid/x` and
+/// `/top/mid/y` and allows one restart per second.
 fn two_levels(system: &TestSystem, top: Supervisor) -> (SupervisorRef, Probe<Story>) {
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::OneForOne)
@@ -65,7 +65,7 @@ fn a_supervisor_that_gives_up_is_restarted_by_the_next_higher_level() {
             !old.is_alive(),
             "its children are others, as all their state is fresh"
         );
-        // The count begins again with the new incarnation.
+        // The new incarnation starts counting again.
         tell(system, "/top/mid/x", Order::Panic);
         assert_eq!(probe.story(), ["/top/mid/x dropped", "/top/mid/x started"]);
     });
@@ -143,7 +143,7 @@ fn a_temporary_supervisor_that_gives_up_takes_its_subtree_along() {
     assert!(system.system().find("/top/a").is_some());
 }
 
-/// A child of another kind, to nest in the same tree.
+/// A child of a different type, to nest in the same tree.
 struct Adder(u64);
 
 impl Actor for Adder {
@@ -199,7 +199,7 @@ fn actors_of_different_types_stand_in_one_tree() {
     );
 }
 
-/// OTP: "the supervisor [...] terminates all its child processes": none outlives it.
+/// OTP: "the supervisor [...] terminates all its child processes": no child outlives it.
 #[test]
 fn no_child_outlives_its_supervisor() {
     for kill in [false, true] {
@@ -290,7 +290,7 @@ fn shutdown_kills_what_does_not_stop_within_its_limit() {
     let report = system.shutdown(SECOND);
     assert_eq!(system.elapsed() - before, SECOND);
     assert!(report.not_stopped.is_empty(), "{report:?}");
-    // The probe is killed with the rest: of those, the events tell.
+    // The probe is killed with the rest, so the exits are read from the events.
     assert_eq!(probe.story(), ["/top/mid/y stopped: shutdown"]);
     let mut killed = false;
     while let Some(event) = events.try_next() {

@@ -1,4 +1,4 @@
-//! Messages that nobody wants any more are not handled.
+//! Expiry: messages that nobody waits for any longer are not handled.
 
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn time_that_never_ends_is_no_error() {
     assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 2"]);
 }
 
-/// Tells which requests it handled, each after a second.
+/// Reports each request that it handles, one second after it arrives.
 struct Clerk(Recipient<u32>);
 
 struct Number(u32);

@@ -1,7 +1,9 @@
-//! Groups: membership, watching it, and sending to members.
+//! Process groups: membership, watching a group, and sending to its members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::pin::pin;
+use std::task::{Context as TaskContext, Waker};
 use std::time::Duration;
 
 use strowger::testing::{Probe, TestSystem};
@@ -19,7 +21,7 @@ fn members(system: &TestSystem, group: &Group<u32>, count: usize) -> Vec<Probe<u
     (0..count).map(one).collect()
 }
 
-/// What a watcher was told, each event as a word and the place of the member.
+/// The events that a watcher received, each as a word and the index of the member.
 fn told(watcher: &Probe<GroupEvent>, members: &[Probe<u32>]) -> Vec<String> {
     let place = |id| members.iter().position(|probe| probe.actor().id() == id);
     let line = |event: GroupEvent| match event {
@@ -168,7 +170,7 @@ fn a_group_is_watched_though_it_is_empty_and_not_kept_for_watchers_that_ended() 
     assert_eq!(watcher.drain().len(), 0);
 }
 
-/// Has room for two events; passes them on when it is told to.
+/// An actor with room for two events; forwards them when told to.
 struct Narrow(Recipient<GroupEvent>);
 
 impl Actor for Narrow {
@@ -210,7 +212,7 @@ fn a_watcher_without_room_learns_how_many_events_it_missed() {
     assert_eq!(lines[3], "workers + Some(5)");
 }
 
-/// Takes one message and never comes to the next.
+/// Takes one message and never finishes handling it.
 struct Stuck;
 
 impl Actor for Stuck {
@@ -239,7 +241,7 @@ fn in_turn_every_member_has_its_turn_and_who_is_full_is_passed_over() {
     for number in 0..7 {
         group.send_in_turn(number).expect("somebody has room");
     }
-    // The stuck one took its first, and was passed over then.
+    // The stuck member took its first message and was skipped from then on.
     assert_eq!(probes[0].drain(), [0, 3, 5]);
     assert_eq!(probes[1].drain(), [2, 4, 6]);
     let broadcast = group.broadcast(&7);
@@ -262,6 +264,22 @@ fn what_no_member_takes_comes_back() {
     assert_eq!(group.send_in_turn(5), Err(SendError::Full(5)));
     assert_eq!(group.send_by_key("key", 6), Err(SendError::Full(6)));
     assert_eq!(group.broadcast(&7).full.len(), 3);
+}
+
+#[test]
+fn a_member_that_is_drained_is_there_and_takes_nothing() {
+    let system = TestSystem::new(1);
+    let group = system.system().group::<u32>("workers");
+    let stuck = system.spawn::<Stuck>("stuck", ());
+    group.join(stuck.recipient()).expect("it lives");
+    let mut drain = pin!(stuck.drain(Duration::from_secs(5)));
+    let mut cx = TaskContext::from_waker(Waker::noop());
+    stuck.try_tell(0).expect("there is room");
+    system.run_until_idle();
+    assert!(drain.as_mut().poll(&mut cx).is_pending());
+    system.run_until_idle();
+    assert_eq!(group.broadcast(&1).full.len(), 1);
+    assert_eq!(group.send_in_turn(2), Err(SendError::Full(2)));
 }
 
 #[test]
@@ -292,7 +310,7 @@ fn a_key_stays_with_its_member_while_others_go_and_come() {
     assert_eq!(all, BTreeSet::from([0, 2, 3, 4]));
 }
 
-/// Joins at each start and passes on what it gets; fails at zero.
+/// Joins at each start and forwards every message; fails on zero.
 struct Restless(Recipient<u32>);
 
 impl Actor for Restless {

@@ -1,4 +1,4 @@
-//! The glue that `#[handlers]` writes behaves like glue that is written by hand.
+//! The glue that `#[handlers]` generates behaves like glue written by hand.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ impl Request for Later {
     type Reply = u64;
 }
 
-/// Counts, and keeps an asker waiting.
+/// Counts, and can keep an asker waiting.
 struct Counter {
     sum: u64,
     waiting: Option<Reply<u64>>,
@@ -64,7 +64,7 @@ impl Actor for Counter {
         Ok(Self { sum, waiting })
     }
 
-    /// An error of its own type, named as the trait has it.
+    /// An error of the actor's own type, spelled as in the trait.
     async fn add(&mut self, Add(more): Add, _: &mut Context<Self>) -> Result<(), Self::Error> {
         let failed: Result<(), Self::Error> = self.add_to(more);
         failed
@@ -176,7 +176,7 @@ fn a_case_is_named_and_logged_like_its_handler() {
     assert_eq!(format!("{message:?}"), "Add");
 }
 
-/// Keeps values by key; two of its parameters reach its messages.
+/// Keeps values by key; two of its type parameters occur in its messages.
 struct Table<K, V, const LIMIT: usize, L> {
     values: BTreeMap<K, V>,
     log: L,
@@ -232,13 +232,13 @@ fn a_generic_actor_has_generic_messages() {
 }
 
 mod elsewhere {
-    /// The crate, under another name.
+    /// The crate under another name.
     pub(super) mod renamed {
         pub(crate) use strowger::{Accepts, Actor, Context, glue};
     }
 }
 
-/// Passes on what it gets: answers that come back, numbers, text.
+/// Forwards replies, numbers and text.
 struct Clerk {
     asked: ActorRef<CounterMessage>,
     to: Recipient<String>,

@@ -1,4 +1,4 @@
-//! Hooks that never return: what still works around them, and how they are ended.
+//! Hooks that never return: the rest of the system keeps working, and the actors can be ended.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn a_supervisor_that_waits_for_a_start_still_stops_when_it_is_told_to() {
         let before = system.elapsed();
         supervisor.stop();
         assert!(matches!(system.run(supervisor.stopped()), Exit::Shutdown));
-        // The child that hangs gets its own limit, and is killed.
+        // The hanging child gets its own time limit, and is then killed.
         assert_eq!(system.elapsed() - before, SECOND);
         let expected = [
             "/s/a started",

@@ -1,4 +1,4 @@
-//! Actors that choose not to run, by a stop in `pre_start` (OTP: `ignore`).
+//! Actors that choose not to run by stopping in `pre_start` (OTP: `ignore`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ impl Actor for Shy {
     }
 }
 
-/// Asks to stop, and fails.
+/// Asks to stop, and then fails.
 struct Torn;
 
 impl Actor for Torn {
@@ -77,7 +77,7 @@ fn puppet(key: &str, probe: &Probe<Story>) -> ChildSpec {
     ChildSpec::new::<Puppet>(key, probe.recipient())
 }
 
-/// The children by key, and whether each runs.
+/// The children by key, each with `true` if it is running.
 fn children(system: &TestSystem, supervisor: &SupervisorRef) -> Vec<(String, bool)> {
     let all = system.run(supervisor.which_children());
     let all = all.expect("it runs").into_iter();
@@ -85,7 +85,7 @@ fn children(system: &TestSystem, supervisor: &SupervisorRef) -> Vec<(String, boo
         .collect()
 }
 
-/// Why the actors at this path ended, as events tell it.
+/// The exit reasons of the actors at a path, as the events give them.
 fn ends(events: &mut EventStream, at: &str) -> Vec<&'static str> {
     let mut ends = Vec::new();
     while let Some(event) = events.try_next() {
@@ -195,7 +195,7 @@ fn a_child_that_chooses_not_to_run_when_it_is_restarted_stays_stopped() {
                 let kept = kept.map(|(key, runs)| (key.to_owned(), runs));
                 assert_eq!(children(system, &supervisor), kept);
                 assert_eq!(ends(&mut events, "/s/shy"), ["restarted", "ignored"]);
-                // One restart is all that it cost.
+                // It cost only one restart.
                 wanted.set(true);
                 let again = system.run(supervisor.restart_child("shy"));
                 assert!(again.expect("it is wanted").is_alive());
@@ -219,7 +219,7 @@ fn children_that_are_started_together_are_not_undone_by_one_that_chose_not_to_st
     let keys: Vec<_> = started.expect("none of them fails");
     let keys: Vec<_> = keys.iter().map(|child| child.path().to_string()).collect();
     assert_eq!(keys, ["/s/a", "/s/b"]);
-    // And it is undone with the others.
+    // The child that chose not to run is also undone with the others.
     system.inject("/s/d", Hook::PreStart, 1, Fault::fail("boom"));
     let specs = [
         puppet("c", &probe),
@@ -282,7 +282,7 @@ fn an_actor_that_asks_to_stop_and_fails_has_failed() {
     );
 }
 
-/// Starts one that does not want to run, and tells how it ended.
+/// Starts a child that chooses not to run, and reports how it ended.
 struct Parent(strowger::Recipient<String>);
 
 impl Actor for Parent {
@@ -341,7 +341,7 @@ fn a_start_is_waited_for_over_restarts() {
     });
 }
 
-/// A supervisor that gives up in its start has children to end first, and has not started.
+/// A supervisor that gives up during its start must first end its children, and has not started.
 #[test]
 fn a_start_that_fails_slowly_has_failed() {
     TestSystem::check(0..10, |system| {

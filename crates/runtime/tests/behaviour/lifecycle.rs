@@ -1,4 +1,4 @@
-//! What an actor goes through from its start to its end.
+//! The lifecycle of an actor, from its start to its exit.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ async fn dynamic_children_come_and_go() {
     );
 }
 
-/// Fails, or panics, in the hook that it is told, and writes down what it sees.
+/// Fails or panics in the given hook, and records what it observes.
 struct Fragile {
     args: FragileArgs,
 }
@@ -247,7 +247,7 @@ fn panic_in_post_stop_or_drop_changes_nothing() {
     }
 }
 
-/// Bears a panic, and tells its count to the next world.
+/// Survives a panic, and records its count in `post_stop`.
 struct Survivor(u32, Arc<Mutex<Vec<u32>>>);
 
 impl Actor for Survivor {
@@ -413,7 +413,7 @@ fn task_ends_with_its_actor_at_the_latest() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Never waits for anything.
+/// Never awaits anything.
 struct Busy(u32);
 
 impl Actor for Busy {
@@ -458,7 +458,7 @@ fn one_key_names_one_child() {
     }
 }
 
-/// Starts a child at its end, and one when it is told to; fails when it is told not to.
+/// Starts a child when it stops, and another one when told `true`; fails when told `false`.
 struct Parent(Arc<Mutex<Vec<String>>>);
 
 impl Parent {
@@ -500,7 +500,7 @@ fn the_end_takes_no_children_and_the_next_life_does() {
         let top = Supervisor::new(Strategy::OneForOne).child(child);
         let top = system.supervise("s", top);
         let parent = top.child::<bool>("p").expect("it runs");
-        // Twice without ever having had a child, and once with one.
+        // Twice without ever having had a child, and once with a child.
         for starts in [false, false, true, false, true] {
             parent.try_tell(starts).expect("there is room");
         }

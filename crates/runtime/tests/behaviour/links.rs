@@ -1,4 +1,4 @@
-//! Links and monitors: who is told of whose end, and how often.
+//! Links and monitors: which actors learn of an exit, and how often.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn a_monitor_of_an_actor_that_has_ended_tells_at_once() {
 fn each_monitor_tells_exactly_once() {
     TestSystem::check(0..50, |system| {
         let (a, b, probe) = pair(system);
-        // The end comes while the monitors are on their way.
+        // The exit happens while the monitor requests are in flight.
         (0..3).for_each(|_| tell(&a, Order::Monitor(b.erase())));
         b.kill();
         system.advance(SECOND);
@@ -216,7 +216,7 @@ fn a_link_ends_with_the_incarnation_that_made_it() {
         let child: ActorRef<Order> = supervisor.child("p").expect("it runs");
         tell(&child, Order::Link(other.erase()));
         system.run_until_idle();
-        // An orderly end takes the link along without a word.
+        // An orderly exit ends the link silently.
         tell(&child, Order::Stop);
         system.run_until_idle();
         assert!(other.is_alive());

@@ -1,7 +1,9 @@
-//! What waits for an actor: room, turns, overflow, recipients.
+//! Mailboxes: capacity, turns, overflow, recipients.
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Passes numbers on; is busy for a second with each.
+/// Forwards numbers; spends one second on each.
 struct Slow(Recipient<u32>);
 
 #[derive(Debug, PartialEq)]
@@ -64,7 +66,7 @@ impl Actor for Swift {
     }
 }
 
-/// Passes on what it sees wait behind each message.
+/// Reports the length of its mailbox after each message.
 struct Queue(Recipient<(usize, bool)>);
 
 impl Actor for Queue {
@@ -102,8 +104,8 @@ fn an_actor_sees_what_waits_behind_a_message() {
     }
 }
 
-/// A slow actor with this mailbox, and what it passed on within ten seconds when it was told
-/// numbers from zero.
+/// Sends numbers from zero to a slow actor with this mailbox; returns the numbers that it forwarded
+/// within ten seconds, and its statistics.
 fn passed_on(spec: MailboxSpec, numbers: u32) -> (Vec<u32>, strowger::ActorInfo) {
     let system = TestSystem::new(1);
     let (slow, probe) = slow(&system, spec);
@@ -151,7 +153,7 @@ fn nobody_waits_for_room_where_the_rule_is_to_fail() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::bounded(1).overflow(Overflow::Fail));
     slow.try_tell(Number(1)).unwrap();
-    // One is handled, one waits.
+    // One message is being handled, one waits.
     system.run_until_idle();
     slow.try_tell(Number(1)).unwrap();
     let numbers = slow.recipient::<Number>();
@@ -240,7 +242,7 @@ fn tell_that_is_given_up_sends_nothing_and_blocks_nobody() {
         let mut cx = TaskContext::from_waker(Waker::noop());
         assert!(given_up.as_mut().poll(&mut cx).is_pending());
         system.run_until_idle();
-        // It has a place by now, and is dropped all the same.
+        // By now it has a slot, and is dropped nevertheless.
     }
     assert_eq!(slow.try_tell(Number(3)), Ok(()));
     system.advance(5 * SECOND);
@@ -342,7 +344,7 @@ fn puppet_keeps_its_order_over_a_restart() {
     assert_eq!(probe.story(), story.map(|what| format!("/s/p {what}")));
 }
 
-/// Checks that each sender's numbers come in order.
+/// Checks that the numbers of each sender arrive in order.
 struct Checker {
     next: Vec<u64>,
     done: Option<tokio::sync::mpsc::Sender<()>>,
@@ -413,4 +415,62 @@ async fn each_senders_order_is_kept_under_contention() {
     assert_eq!(info.last_exit.map(|exit| exit.to_string()), None);
     assert!(info.high_water <= 16);
     system.shutdown(SECOND).await;
+}
+
+#[test]
+fn an_actor_with_much_to_do_lets_others_run_in_between() {
+    const MUCH: u32 = 10_000;
+
+    /// Counts its messages in a shared counter.
+    struct Counts(Arc<AtomicU32>);
+
+    impl Actor for Counts {
+        type Msg = ();
+        type Args = Arc<AtomicU32>;
+        type Error = Infallible;
+        const MAILBOX: MailboxSpec = MailboxSpec::unbounded();
+
+        async fn pre_start(count: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+            Ok(Self(count))
+        }
+
+        async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Infallible> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    /// Reads how far the other actor has come.
+    struct Looks(Arc<AtomicU32>, Recipient<u32>);
+
+    impl Actor for Looks {
+        type Msg = ();
+        type Args = (Arc<AtomicU32>, Recipient<u32>);
+        type Error = Infallible;
+
+        async fn pre_start(args: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
+            Ok(Self(args.0, args.1))
+        }
+
+        async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Infallible> {
+            let _told = self.1.try_tell(self.0.load(Ordering::Relaxed));
+            Ok(())
+        }
+    }
+
+    // Virtual time does not advance here: only the number of messages ends a turn.
+    TestSystem::check(0..20, |system| {
+        let probe = system.probe::<u32>();
+        let count = Arc::new(AtomicU32::new(0));
+        let counts = system.spawn::<Counts>("counts", Arc::clone(&count));
+        let looks = system.spawn::<Looks>("looks", (count, probe.recipient()));
+        system.run_until_idle();
+        for _ in 0..MUCH {
+            counts.try_tell(()).expect("there is room");
+        }
+        looks.try_tell(()).expect("there is room");
+        system.run_until_idle();
+        let before = probe.try_next().expect("it had its turn");
+        assert!(before < MUCH, "it had its turn after all {before}");
+    });
 }

@@ -1,6 +1,6 @@
-//! What the runtime promises, through its public API, on virtual time wherever that can be.
+//! The guarantees of the runtime, tested through its public API and on virtual time where possible.
 //!
-//! One program, so that it is linked once; a file for each promise.
+//! All tests are one program, so that it is linked once; each file covers one guarantee.
 
 mod ask;
 mod asked_and_told;

@@ -1,4 +1,4 @@
-//! Doors: actors that are spoken to by address, name and octets.
+//! Endpoints: actors that are called by address, name and bytes.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context as Task, Poll, Waker};
@@ -42,7 +42,7 @@ impl Request for Numbers {
     type Reply = Reader<u64>;
 }
 
-/// An answer that cannot be written.
+/// A request whose reply cannot be serialized.
 #[derive(Deserialize)]
 struct Unwritable;
 impl Request for Unwritable {
@@ -55,7 +55,7 @@ impl Request for Crash {
     type Reply = ();
 }
 
-/// How many held replies are waited for.
+/// Asks for the number of held replies that are still awaited.
 #[derive(Deserialize)]
 struct Wanted;
 impl Request for Wanted {
@@ -140,7 +140,7 @@ fn door() -> Door<ClerkMessage> {
         .ask::<Wanted>("wanted")
 }
 
-/// One who is outside, and keeps what comes.
+/// A caller outside the system that collects the replies.
 #[derive(Default)]
 struct Outside {
     answers: Mutex<Vec<(u64, Result<Answer, Fault>)>>,
@@ -203,7 +203,7 @@ impl Office {
         self.entry(name).call(payload, call, outside)
     }
 
-    /// Asks, lets it happen, and says what came.
+    /// Asks, runs the system until it is idle, and returns the reply.
     fn ask(&self, name: &str, payload: &Value) -> Result<Value, Fault> {
         let payload = Payload::json(payload)?;
         in_its_mailbox(self.put(1, name, &payload))?;
@@ -380,7 +380,7 @@ fn a_full_mailbox_is_waited_for_in_line() {
     office.system.run_until_idle();
     let answers = office.outside.take();
     let mut calls: Vec<u64> = answers.iter().map(|(call, _)| *call).collect();
-    // The reply of the one that was taken back was dropped, of which its connection takes no note.
+    // The reply of the cancelled call was dropped, which its connection ignores.
     calls.retain(|call| *call != 3);
     assert_eq!(calls, [1, 2, 4]);
     assert_eq!(office.ask("add", &json!(0)), Ok(json!(3)));
@@ -393,7 +393,7 @@ fn a_message_that_was_given_up_is_not_handled() {
     let ticket = in_its_mailbox(office.put(1, "add", &payload)).expect("there is room");
     ticket.give_up();
     office.system.run_until_idle();
-    // Its reply was dropped; the connection has answered before, and takes no note.
+    // Its reply was dropped; the connection has already answered, and ignores it.
     office.outside.take();
     assert_eq!(office.ask("add", &json!(0)), Ok(json!(0)));
 }

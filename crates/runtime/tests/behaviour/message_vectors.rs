@@ -1,4 +1,4 @@
-//! The message model: what docs/messages.md says, as the vectors of fixtures/messages have it.
+//! The message model of docs/messages.md, checked against the vectors in fixtures/messages.
 
 use std::path::Path;
 
@@ -103,7 +103,7 @@ fn the_page_has_the_codes_and_says_whether_to_try_again() {
     assert_eq!(rows, ours);
 }
 
-/// The most credit that counts: docs/messages.md, Credit.
+/// The largest credit that counts: docs/messages.md, Credit.
 const MOST: u32 = 1 << 20;
 
 #[test]
@@ -114,7 +114,7 @@ fn a_source_sends_as_the_vectors_say() {
         let mut left = 0;
         for step in list(vector, "steps") {
             if let Some(more) = step["grant"].as_u64() {
-                // What is beyond is not counted by those who serve clients, and is a fault here.
+                // Servers ignore credit beyond the maximum; here it is a fault.
                 let more = u32::try_from(more).expect("a number").min(MOST - left);
                 outlet.grant(more).expect("within the most");
                 left += more;

@@ -1,4 +1,4 @@
-//! Topics, groups and streams while those who take part fail and come back, over many seeds.
+//! Topics, groups and streams whose members fail and restart, over many seeds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use strowger::{
     SourceSpec, Strategy, Supervisor,
 };
 
-/// How many numbers are published.
+/// Number of values that are published.
 const NUMBERS: u64 = 200;
 
-/// A place among so many, by a number.
+/// Maps a number to an index below `of`.
 fn place(number: u64, of: usize) -> usize {
     usize::try_from(number).expect("a small number") % of
 }
 
-/// Subscribes and joins at each start, and passes on what it gets with its name.
+/// Subscribes and joins at each start, and forwards what it receives together with its name.
 struct Member {
     name: usize,
     to: Recipient<(usize, Got)>,
@@ -54,7 +54,7 @@ impl Actor for Member {
     }
 }
 
-/// Who is struck, when, and how; by the seed.
+/// Injects faults that depend on the seed; returns the number of those that end an incarnation.
 fn strike(system: &TestSystem, members: usize) -> usize {
     let seed = system.seed();
     let mut struck = 0;
@@ -110,7 +110,7 @@ fn members_that_fail_lose_the_message_they_were_at_and_no_other() {
         for seen in seen.values() {
             let mut expected = all.clone();
             for got in seen {
-                // In order, and none twice: each is found further on.
+                // In order and without duplicates: each is found further on.
                 assert!(expected.any(|one| one == *got), "{got:?} came out of order");
             }
             lost += all.clone().count() - seen.len();
@@ -184,7 +184,7 @@ fn readers_see_a_row_without_gaps_up_to_the_end_of_the_incarnation() {
             }
             system.advance(Duration::from_millis(1));
             for (place, reader) in readers.iter_mut().enumerate() {
-                // Each reads at its own pace.
+                // Each reader reads at its own pace.
                 if moment % (place as u64 + 1) != 0 && moment < 300 {
                     continue;
                 }

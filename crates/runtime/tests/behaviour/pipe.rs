@@ -1,4 +1,4 @@
-//! Pipes: long work beside the actor, whose output comes as a message.
+//! Pipes: long work beside the actor, whose output arrives as a message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts the values of which it is part.
+/// Counts the live values that hold a part of it.
 #[derive(Clone)]
 struct Alive(Arc<AtomicUsize>);
 
@@ -27,7 +27,7 @@ impl Alive {
     }
 }
 
-/// Part of a future; gone when that is.
+/// A part of a future, dropped with it.
 struct Part(Alive);
 
 impl Drop for Part {
@@ -124,7 +124,7 @@ impl Actor for Worker {
 
     async fn post_stop(self, _: &Exit, cx: &mut Context<Self>) {
         self.tell(format!("stopped with {} alive", self.alive.count()));
-        // What is started as late as this ends with the incarnation too.
+        // A pipe started this late also ends with the incarnation.
         let part = Part(self.alive.one());
         let late = async move { part.0.0.fetch_add(100, Ordering::Relaxed) };
         let _late = cx.pipe(late, |_| Msg::Fail);

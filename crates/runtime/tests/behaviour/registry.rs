@@ -1,4 +1,4 @@
-//! Names: unique, looked up, free again at the end.
+//! Names: unique, looked up, and free again when the actor ends.
 
 use strowger::testing::{Order, Puppet, TestSystem};
 use strowger::{ChildSpec, RegisterError, Strategy, Supervisor};

@@ -1,5 +1,5 @@
-//! What a restart promises: how soon it comes and how often, what a child keeps over it, and what
-//! is told of it.
+//! Restarts: their delay and number, the state that a child keeps across them, and the events that
+//! report them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::supervision::{one, tell};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How many turns an actor had.
+/// Number of turns that an actor has had.
 fn turns(system: &TestSystem, path: &str) -> usize {
     let trace = system.trace();
     let steps = trace.steps().iter();
@@ -44,7 +44,7 @@ fn children_that_wait_at_the_same_time_all_come_back() {
         supervisor = supervisor.child(ChildSpec::new::<Puppet>(key, probe.recipient()));
     }
     let supervisor = system.supervise("s", supervisor);
-    // The first restart is at once, the second after ten seconds.
+    // The first restart is immediate, the second comes after ten seconds.
     for key in ["a", "b"] {
         let child = supervisor.child(key).expect("it runs");
         tell(&child, Order::Fail);
@@ -98,7 +98,7 @@ fn more_restarts_than_the_intensity_end_the_supervisor() {
         tell(&child, Order::Panic);
         system.advance(4 * SECOND);
         tell(&child, Order::Panic);
-        // Ten seconds after the first it still counts: the period is inclusive.
+        // Ten seconds after the first restart, that restart still counts: the period is inclusive.
         system.advance(6 * SECOND);
         assert!(child.is_alive());
         tell(&child, Order::Panic);

@@ -1,4 +1,4 @@
-//! Rings of asks: named at once, and only where there is one.
+//! Rings of asks: reported at once, and only where there is one.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 type Outcome = Result<(), AskError>;
 type Peers = Arc<OnceLock<Vec<ActorRef<Msg>>>>;
 
-/// Asks the first of these actors, inside its hook, to walk on along the others.
+/// Asks the first of these actors, inside a hook, to continue the walk along the others.
 #[derive(Clone)]
 struct Walk(Vec<usize>);
 
@@ -26,49 +26,49 @@ impl Request for Walk {
     type Reply = Outcome;
 }
 
-/// Waits, and then walks on.
+/// Waits, and then continues the walk.
 struct After(Duration, Vec<usize>);
 
 impl Request for After {
     type Reply = Outcome;
 }
 
-/// Walks beside the actor.
+/// Walks in a task beside the actor.
 struct Beside(Vec<usize>);
 
 impl Request for Beside {
     type Reply = Outcome;
 }
 
-/// Answers first and walks then.
+/// Replies first, and then walks.
 struct Answered(Vec<usize>);
 
 impl Request for Answered {
     type Reply = Outcome;
 }
 
-/// Is answered by a pipe, after a second.
+/// Answered by a pipe after one second.
 struct Later;
 
 impl Request for Later {
     type Reply = Outcome;
 }
 
-/// Walks when a timer says so, which is right after the next `Later`.
+/// Walks when a timer fires, which is right after the next `Later`.
 struct Timed(Vec<usize>);
 
 impl Request for Timed {
     type Reply = Outcome;
 }
 
-/// Asks an actor `Later`, inside its hook.
+/// Asks an actor `Later` inside a hook.
 struct AskLater(usize);
 
 impl Request for AskLater {
     type Reply = Outcome;
 }
 
-/// Has an actor walk on, with the answer in a lane.
+/// Makes an actor continue the walk, with the reply in a lane.
 struct Lanes(usize, Vec<usize>);
 
 impl Request for Lanes {
@@ -197,8 +197,8 @@ fn walkers(system: &TestSystem, count: usize) -> Vec<ActorRef<Msg>> {
     all
 }
 
-/// The ring that an ask ran into. Which of its asks is the last follows from the schedule, so it
-/// is told from its least actor on.
+/// The ring that an ask ran into. The schedule decides which of its asks is the last, so the result
+/// starts at its least actor.
 fn ring(outcome: Result<Outcome, AskError>) -> Vec<String> {
     match outcome.and_then(|outcome| outcome) {
         Err(AskError::Ring { path }) => {
@@ -297,7 +297,7 @@ fn ask_that_was_answered_is_no_wait() {
 fn request_that_was_put_off_is_not_owed() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 2);
-        // 0 waits for what a pipe of 1 answers; 1 then waits for 0.
+        // Actor 0 waits for the output of a pipe of actor 1; then actor 1 waits for actor 0.
         let (one, two) = system.run(async {
             let walk = async {
                 tokio::time::sleep(SECOND / 2).await;
@@ -313,7 +313,8 @@ fn request_that_was_put_off_is_not_owed() {
 fn request_that_was_put_off_is_not_owed_by_what_a_timer_does() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 2);
-        // 0 waits for what a pipe of 1 answers; a timer has 1 wait for 0 meanwhile.
+        // Actor 0 waits for the output of a pipe of actor 1; meanwhile a timer makes actor 1 wait
+        // for actor 0.
         let (one, two) = system.run(async {
             let later = async {
                 tokio::time::sleep(SECOND).await;
@@ -368,7 +369,7 @@ fn walk_along() -> impl Strategy<Value = Vec<usize>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever graph of asks: no ring waits for its deadline.
+    /// For any graph of asks, no ring waits for its deadline.
     #[test]
     fn no_ring_is_missed(
         seed in any::<u64>(),
@@ -382,7 +383,7 @@ proptest! {
         prop_assert_eq!(system.elapsed(), Duration::ZERO);
     }
 
-    /// Where all walk upward, there is no ring.
+    /// If all walks go upward, there is no ring.
     #[test]
     fn no_ring_is_seen_where_there_is_none(
         seed in any::<u64>(),

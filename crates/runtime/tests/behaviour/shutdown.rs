@@ -1,4 +1,4 @@
-//! The end of a system: in order, within limits, and nothing is left.
+//! The shutdown of a system: in order, within time limits, and without leftovers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn all_end_in_the_reverse_order_of_their_start() {
     assert!(report.not_stopped.is_empty());
     let stopped = |path: &str| format!("{path} stopped: shutdown");
     let order = ["/z/y", "/z", "/s/e", "/s/b/d", "/s/b/c", "/s/a"].map(stopped);
-    // The probe started first, so it ends last and has heard all.
+    // The probe started first, so it ends last and has received everything.
     assert_eq!(probe.story(), order);
     let refused = system.system().spawn::<Puppet>("late", probe.recipient());
     assert!(matches!(refused, Err(StartError::Closed { .. })));
@@ -160,7 +160,7 @@ fn tokio_runtime_that_goes_down_ends_its_actors() {
 
 #[test]
 fn actor_whose_runtime_goes_down_before_its_first_poll_ends_too() {
-    // No worker: nothing is polled but the future given to `block_on`.
+    // Without a worker, only the future given to `block_on` is polled.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

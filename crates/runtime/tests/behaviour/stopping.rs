@@ -1,4 +1,5 @@
-//! A supervisor that stops gives nobody hope in a child that will not come back.
+//! Requests to the children of a stopping supervisor: none of them waits for a child that will not
+//! come back.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use strowger::{
 const SECOND: Duration = Duration::from_secs(1);
 const EVER: Duration = Duration::from_secs(1_000_000);
 
-/// What a member is asked.
+/// The requests that a member answers.
 #[derive(Debug, Clone, Copy)]
 enum Question {
     Answer,
@@ -22,7 +23,7 @@ impl Request for Question {
     type Reply = ();
 }
 
-/// Has a member ask another, after some time.
+/// Makes a member ask another one after some time.
 struct Visit {
     whom: ActorRef<MemberMessage>,
     after: Duration,
@@ -31,7 +32,7 @@ struct Visit {
 
 type Heard = Vec<Result<(), AskError>>;
 
-/// Answers, or asks and tells what it heard.
+/// Replies, or asks another member and reports what it heard.
 struct Member {
     to: Recipient<Heard>,
 }
@@ -64,7 +65,7 @@ impl Actor for Member {
     }
 }
 
-/// Long before every restart but the first.
+/// A backoff that is long for every restart but the first.
 fn long() -> Backoff {
     Backoff::new(99 * SECOND, 99 * SECOND)
 }
@@ -107,7 +108,7 @@ impl Pair {
         self.second.try_tell(visit).expect("there is room");
     }
 
-    /// Stops the supervisor; what the second heard, and how long it took.
+    /// Stops the supervisor; returns what the second member heard and how long that took.
     fn stop(&self, system: &TestSystem) -> (Vec<Heard>, Duration) {
         let before = system.elapsed();
         self.supervisor.stop();
@@ -214,7 +215,7 @@ fn a_dynamic_supervisor_that_stops_starts_no_child_again() {
         let member = dynamic
             .start_child("member", probe.recipient())
             .expect("a new key");
-        // It is at work when it is asked to stop, and fails then: nobody hears it.
+        // The member is busy when it is asked to stop, and then fails: nobody is told.
         let visit = Visit {
             whom: system.spawn::<Member>("other", probe.recipient()),
             after: SECOND,

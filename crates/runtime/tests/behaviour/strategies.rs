@@ -1,4 +1,4 @@
-//! Who is stopped and started with a child that ended, and in which order.
+//! Restart strategies: the siblings that stop and start with a child that ended, and their order.
 
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ fn children_stop_in_reverse_order_each_after_the_other() {
     });
 }
 
-/// OTP: "the post_stop" of OTP is `terminate`: it returns before the child is started again.
+/// OTP's counterpart of `post_stop` is `terminate`: it returns before the child is started again.
 #[test]
 fn the_old_incarnation_has_stopped_before_the_new_one_starts() {
     TestSystem::check(0..20, |system| {
@@ -179,7 +179,7 @@ fn a_temporary_sibling_goes_with_its_group_and_stays_away() {
     });
 }
 
-/// OTP tries a start that failed again; each try counts as a restart.
+/// OTP retries a start that failed; each attempt counts as a restart.
 #[test]
 fn a_group_whose_start_fails_in_the_middle_is_tried_again() {
     TestSystem::check(0..20, |system| {
@@ -223,7 +223,7 @@ fn rest_for_one_goes_on_from_the_child_that_did_not_start() {
     });
 }
 
-/// Two children that end at once are two restarts, one decided after the other.
+/// Two children that end at the same time cause two restarts, decided one after the other.
 #[test]
 fn children_that_end_together_are_all_restarted() {
     TestSystem::check(0..50, |system| {

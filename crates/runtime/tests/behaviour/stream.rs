@@ -1,4 +1,4 @@
-//! Streams: credit, order, ends, restarts.
+//! Streams: credit, order, ends and restarts.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,7 +12,7 @@ use strowger::{
 
 const SOON: Duration = Duration::from_secs(1);
 
-/// Does with its source what it is told.
+/// Runs the given closures on its source.
 struct Feed {
     source: Option<Source<u64>>,
     to: Recipient<u64>,
@@ -110,7 +110,7 @@ impl Stage {
         self.system.run_until_idle();
     }
 
-    /// Works on the source, and brings back what came of it.
+    /// Runs a closure on the source, and returns its result.
     fn source<R: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Source<u64>) -> R + Send + 'static,
@@ -138,7 +138,7 @@ impl Stage {
     }
 }
 
-/// All that is there now: numbers, and other news as text.
+/// All items that can be read now: numbers, and other outcomes as text.
 fn drain(reader: &mut Reader<u64>) -> Vec<String> {
     let mut seen = Vec::new();
     while let Poll::Ready(item) = reader.try_recv() {
@@ -433,7 +433,7 @@ fn an_error_of_the_source_and_its_drop_are_told_after_what_was_sent() {
     let why = "the source was dropped before the stream was finished";
     assert_eq!(drain(&mut reader), [why, "end"]);
 
-    // By a hook that fails after that: when it is dropped, nobody knows yet.
+    // A hook that fails afterwards drops it: at that time the exit is not known yet.
     let stage = Stage::new(1, SourceSpec::DEFAULT);
     let mut reader = stage.reader();
     stage.run(|feed, _| {

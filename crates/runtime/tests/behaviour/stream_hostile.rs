@@ -1,4 +1,4 @@
-//! Streams whose readers mean no good.
+//! Streams with hostile readers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use proptest::prelude::{any, proptest};
 use strowger::testing::TestSystem;
 use strowger::{Actor, ActorSystem, Context, Lag, ReadError, Reader, Source, SourceSpec};
 
-/// Hands its source out, and lives for as long as its system.
+/// Hands its source out, and lives as long as its system.
 struct Owner;
 
 type Slot<T> = Arc<parking_lot::Mutex<Option<Source<T>>>>;
@@ -34,7 +34,7 @@ impl Actor for Owner {
     }
 }
 
-/// An item that knows how many of its kind there are.
+/// An item that counts the live items of its kind.
 #[derive(Debug)]
 struct Item(u64, Arc<AtomicUsize>);
 
@@ -138,7 +138,7 @@ fn a_reader_that_goes_in_the_middle_holds_nobody_up() {
     assert_eq!(alive.load(Ordering::SeqCst), 0);
 }
 
-/// What a reader has seen: `read` is the number that comes next.
+/// The observations of a reader: `read` is the number that comes next.
 struct Model {
     reader: Option<Reader<Item>>,
     missed: u64,
@@ -148,7 +148,8 @@ struct Model {
 proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(128))]
 
-    /// Whatever readers do, each sees all items in order, or is told exactly what it missed.
+    /// Each reader sees all items in order, or is told exactly which it missed, whatever the
+    /// readers do.
     #[test]
     fn nothing_is_lost_untold_and_nothing_comes_twice(
         window in 1_u32..9,
@@ -226,7 +227,7 @@ proptest! {
     }
 }
 
-/// Sends a fixed row of numbers from a task, and waits for the slowest.
+/// Sends a fixed sequence of numbers from a task, and waits for the slowest reader.
 struct Pump;
 
 type Readers = tokio::sync::oneshot::Sender<Vec<Reader<u64>>>;

@@ -1,4 +1,5 @@
-//! What a supervisor promises of each child: restart kinds, hooks, mailboxes, limits, its place.
+//! Supervision of a single child: restart kinds, hooks, mailboxes, limits, and its place in the
+//! child table.
 
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ fn a_transient_child_is_restarted_only_if_it_terminates_abnormally() {
     tell(&child, Order::Stop);
     assert_eq!(probe.story(), ["/s/p stopped: normal"]);
     assert!(!child.is_alive());
-    // OTP keeps the specification: it can be started again by name.
+    // OTP keeps the specification: the child can be started again by name.
     assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 1);
     system
         .run(supervisor.restart_child("p"))
@@ -123,9 +124,9 @@ fn a_panic_in_any_hook_is_an_exit_with_a_reason() {
             let info = child.erase().info();
             let exit = info.last_exit.expect("it was restarted").to_string();
             let (restarts, expected) = match hook {
-                // The fault in `pre_start` strikes the restart, which is then tried again.
+                // The fault in `pre_start` hits the restart, which is then tried again.
                 Hook::PreStart => (2, "panicked: boom"),
-                // A panic in `post_stop` does not hide why the actor ended.
+                // A panic in `post_stop` does not hide the reason why the actor ended.
                 Hook::PostStop => (1, "failed: as ordered"),
                 _ => (1, "panicked: boom"),
             };
@@ -223,8 +224,8 @@ fn a_terminated_child_keeps_its_place_until_it_is_deleted() {
     assert!(matches!(unknown, Err(ChildError::Unknown { .. })));
 }
 
-/// OTP on `restart_child`: "If the child process start function returns an error [...] the
-/// function returns {error,Error}", and the supervisor does not try by itself.
+/// OTP on `restart_child`: "If the child process start function returns an error [...] the function
+/// returns {error,Error}", and the supervisor does not retry by itself.
 #[test]
 fn a_restart_on_demand_that_fails_is_the_callers_to_repeat() {
     TestSystem::check(0..10, |system| {

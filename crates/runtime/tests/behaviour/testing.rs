@@ -1,4 +1,4 @@
-//! The test kit itself: virtual time, schedules from a seed, probes and faults.
+//! The test kit: virtual time, seeded schedules, probes and faults.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use strowger::testing::{Fault, Hook, Order, Puppet, Story, TestSystem, Trace};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A few puppets that all have something to do at once.
+/// A few puppets that all have work at the same time.
 fn bustle(seed: u64) -> (Trace, Vec<String>) {
     let system = TestSystem::new(seed);
     let probe = system.probe();
@@ -84,7 +84,7 @@ fn timers_on_the_way_are_met_at_their_own_time() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let puppet = system.spawn::<Puppet>("p", probe.recipient());
-    // The second timer is set by the handling of the first wait, half way.
+    // The second timer is set while the first wait is handled, half way through.
     puppet.try_tell(Order::Wait(SECOND)).expect("there is room");
     puppet
         .try_tell(Order::Later(SECOND, 2))

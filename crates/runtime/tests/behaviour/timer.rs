@@ -58,7 +58,7 @@ fn timer_overtakes_messages_that_wait() {
     assert!(timer < 100, "it was {timer} messages late");
 }
 
-/// Ticks every second, and counts; cancels its timer when told to.
+/// Ticks every second and counts; cancels its timer when told to.
 struct Clock {
     to: Recipient<u64>,
     ticks: u64,

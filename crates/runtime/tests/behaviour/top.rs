@@ -1,4 +1,4 @@
-//! The busiest actors, read while the system runs.
+//! The busiest actors, listed while the system runs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use strowger::{
     Supervisor, Top, TopQuery,
 };
 
-/// Takes numbers; waits with the first until it is told to go on, if it is to.
+/// Takes numbers; on request, waits at the first one until it is told to continue.
 struct Desk {
     _room: [u64; 64],
 }
@@ -167,7 +167,7 @@ fn memory_counts_the_value_and_the_mailbox_by_capacity() {
     });
 }
 
-/// Takes messages without size.
+/// Takes zero-sized messages.
 struct Bell;
 
 impl Actor for Bell {

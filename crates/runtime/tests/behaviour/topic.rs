@@ -124,7 +124,7 @@ const RULES: [Overflow; 5] = [
     Overflow::KeepLatest,
 ];
 
-/// A subscriber with room for two, which passes on what it gets.
+/// A subscriber with room for two messages that forwards what it receives.
 struct Slow<const RULE: usize>(Recipient<u32>);
 
 impl<const RULE: usize> Actor for Slow<RULE> {
@@ -143,8 +143,8 @@ impl<const RULE: usize> Actor for Slow<RULE> {
     }
 }
 
-/// Publishes 1 to 5 while a subscriber with this rule is busy; what it got, and what the topic
-/// and the event stream say was dropped.
+/// Publishes 1 to 5 while a subscriber with this rule is busy; returns what it received, and the
+/// number of drops that the topic and the event stream report.
 fn overrun<const RULE: usize>() -> (Vec<u32>, u64, u64) {
     let system = TestSystem::new(RULE as u64);
     let (probe, quick) = (system.probe(), system.probe());
@@ -183,7 +183,7 @@ fn a_full_subscriber_never_holds_the_publisher_and_the_loss_is_counted() {
 fn a_full_subscriber_drops_by_its_own_rule() {
     assert_eq!(overrun::<2>(), (vec![1, 2], 0, 3));
     assert_eq!(overrun::<3>(), (vec![4, 5], 0, 3));
-    // Each message that finds no room displaces all that wait: 3 displaces two, 5 again two.
+    // Each message that finds no room displaces all waiting ones: 3 displaces two, and 5 two more.
     assert_eq!(overrun::<4>(), (vec![5], 0, 4));
 }
 

@@ -1,4 +1,4 @@
-//! Topics by pattern: wildcards, filters, limits, figures.
+//! Topic patterns: wildcards, filters, limits and statistics.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ fn unsubscribing_by_handle_ends_this_pattern_and_no_other() {
     assert_eq!(drain(&probe), [1, 1, 2]);
 }
 
-/// Subscribes at each start and passes on what it gets; fails at zero.
+/// Subscribes at each start and forwards what it receives; fails on zero.
 struct Restless(Recipient<u32>);
 
 impl Actor for Restless {
@@ -306,7 +306,7 @@ fn topics_that_nobody_uses_are_forgotten() {
     assert!(system.system().topics().len() <= 64);
 }
 
-/// The definition of matching, against which the routes of a system are held.
+/// The definition of matching, against which the routes of a system are checked.
 fn matches(pattern: &[&str], name: &[&str]) -> bool {
     match (pattern, name) {
         ([], []) => true,

@@ -1,4 +1,4 @@
-//! Delivery rules of topics: one in turn, by key.
+//! Delivery rules of topics: round robin, and by key.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ fn drain(probe: &Probe<Arc<u32>>) -> Vec<u32> {
     probe.drain().iter().map(|number| **number).collect()
 }
 
-/// Takes one message and never comes to the next.
+/// Takes one message and never finishes handling it.
 struct Stuck;
 
 impl Actor for Stuck {
@@ -147,7 +147,7 @@ fn the_owner_of_a_key_that_is_full_misses_it_and_no_other_gets_it() {
             of_probe.push(key);
         }
     }
-    // One of those that were delivered waits for the stuck one.
+    // One of the delivered messages waits for the stuck subscriber.
     let seen = drain(&probes[0]);
     assert_eq!(seen.len() + 1, of_probe.len());
     assert!(of_stuck > 0);

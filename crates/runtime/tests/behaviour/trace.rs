@@ -1,4 +1,4 @@
-//! What single actors do, written down while somebody watches.
+//! Traces of single actors, recorded while somebody is watching.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use strowger::{
     TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer,
 };
 
-/// Takes as many milliseconds as it is told; fails for none.
+/// Spends as many milliseconds on each message as it says; fails on zero.
 struct Clerk;
 
 impl Actor for Clerk {
@@ -49,7 +49,7 @@ fn records(most: u64) -> TraceLimits {
     limits
 }
 
-/// All that waits to be read.
+/// Reads all records that are available.
 fn read(system: &TestSystem, tracer: &mut Tracer) -> Vec<TraceRecord> {
     system.run(async {
         let mut read = Vec::new();
@@ -148,7 +148,7 @@ fn restarts_are_written_and_the_next_incarnation_is_still_traced() {
             ),
             "{steps:?}"
         );
-        // The child starts again where it ended: its supervisor is not told.
+        // The child is restarted in place: its supervisor receives no message.
         assert!(read.iter().all(|record| record.path.key() != "office"));
     });
 }
@@ -226,7 +226,7 @@ fn a_tracer_that_is_gone_is_forgotten_by_the_actors() {
         system.advance(Duration::from_millis(10));
         assert_eq!(read(system, &mut stays).len(), 2);
         drop(stays);
-        // One that panics when it is described shows that nobody describes any more.
+        // A message that panics when it is formatted shows that nobody formats messages any longer.
         tell(&clerk, 13, 1);
         system.advance(Duration::from_millis(100));
         let mut again = trace(system, "clerk", TraceLimits::default());

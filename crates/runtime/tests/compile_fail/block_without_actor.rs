@@ -1,4 +1,4 @@
-//! The block is that of the trait.
+//! The attribute goes on the block of the `Actor` trait.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! A message is sent whole.
+//! A message is owned, not borrowed.
 
 use std::convert::Infallible;
 

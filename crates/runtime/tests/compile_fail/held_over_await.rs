@@ -1,4 +1,4 @@
-//! What a handler holds while it waits goes from thread to thread.
+//! Values that a handler holds across an await must be `Send`.
 
 use std::convert::Infallible;
 

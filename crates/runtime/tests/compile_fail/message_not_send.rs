@@ -1,4 +1,4 @@
-//! A message goes from thread to thread.
+//! A message must be `Send`.
 
 use std::convert::Infallible;
 

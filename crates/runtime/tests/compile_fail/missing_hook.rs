@@ -1,4 +1,4 @@
-//! What the trait asks for is asked for.
+//! A required item of the trait is missing.
 
 use std::convert::Infallible;
 

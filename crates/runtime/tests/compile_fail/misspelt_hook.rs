@@ -1,4 +1,4 @@
-//! A hook that is not one.
+//! A method that is not a hook.
 
 use std::convert::Infallible;
 

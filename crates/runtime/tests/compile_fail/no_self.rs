@@ -1,4 +1,4 @@
-//! A handler belongs to a value.
+//! A handler is a method.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! The glue that is written by hand, with what is easily forgotten.
+//! Glue written by hand, with the parts that are easily forgotten.
 
 use std::convert::Infallible;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A handler takes its actor mutably.
+//! A handler takes `&mut self`.
 
 use std::convert::Infallible;
 

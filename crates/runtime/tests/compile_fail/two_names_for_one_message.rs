@@ -1,4 +1,4 @@
-//! The compiler finds what the words do not show.
+//! The compiler detects two names of one type, which the tokens do not show.
 
 use std::convert::Infallible;
 

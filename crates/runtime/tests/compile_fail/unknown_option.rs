@@ -1,4 +1,4 @@
-//! There are two options.
+//! There are only two options.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! The message type and `handle` come from the handlers.
+//! The message type and `handle` are generated from the handlers.
 
 use std::convert::Infallible;
 

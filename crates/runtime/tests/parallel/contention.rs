@@ -1,4 +1,4 @@
-//! What holds must hold when threads meet: real threads, no virtual time.
+//! Guarantees under contention: real threads, no virtual time.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use strowger::{
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Counts the incarnations that are alive; monitors what it is told to.
+/// Counts the live incarnations; monitors the actors that it is told to.
 struct Worker {
     alive: Arc<AtomicI64>,
 }
@@ -73,7 +73,7 @@ impl Drop for Worker {
     }
 }
 
-/// A row of numbers that look random; each task has its own.
+/// The next number of a pseudorandom sequence; each task has its own.
 fn next(state: &mut u64) -> u64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)

@@ -1,4 +1,4 @@
-//! Actors inside somebody's own tokio program.
+//! Actors inside an existing tokio program.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Accepts<Ask<Square>> for SquarerMsg {
     }
 }
 
-/// An actor that hands its work to a task of the program's own.
+/// An actor that hands its work to one of the program's own tasks.
 struct Squarer(mpsc::Sender<(u64, Reply<u64>)>);
 
 impl Actor for Squarer {
@@ -43,7 +43,7 @@ impl Actor for Squarer {
     async fn handle(&mut self, msg: SquarerMsg, _: &mut Context<Self>) -> Result<(), Infallible> {
         match msg {
             SquarerMsg::Square(number, reply) => {
-                // A reply that nobody takes is dropped, which answers too.
+                // A reply that nobody receives is dropped, which also answers the ask.
                 let _ = self.0.send((number, reply)).await;
             }
             SquarerMsg::Panic => std::panic::resume_unwind(Box::new("as ordered")),
@@ -65,7 +65,7 @@ async fn program() {
         .child(ChildSpec::new::<Squarer>("squarer", work));
     let supervisor = system.supervise("s", children).await.expect("it starts");
     let squarer: ActorRef<SquarerMsg> = supervisor.child("squarer").expect("it runs");
-    // Asked from tasks of the program, across restarts, on whichever thread they run.
+    // Tasks of the program ask across restarts, on any thread.
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..100 {
         let squarer = squarer.clone();
@@ -83,7 +83,7 @@ async fn program() {
     assert_eq!(squarer.erase().info().restarts, 10);
     let report = system.shutdown(LONG).await;
     assert!(report.not_stopped.is_empty(), "{report:?}");
-    // The actor held the other end of the program's channel: its end is seen there.
+    // The actor held the other end of the program's channel, which sees its exit.
     drop((squarer, supervisor));
     tokio::time::timeout(LONG, worker)
         .await
@@ -119,7 +119,7 @@ fn a_system_needs_a_runtime() {
     );
 }
 
-/// Tells when it is dropped.
+/// Sends a signal when it is dropped.
 struct Held(Option<oneshot::Sender<()>>);
 
 impl Drop for Held {

@@ -1,4 +1,4 @@
-//! The line of a dispatcher, and tasks that wait for what stands in it.
+//! The run queue of a dispatcher, and tasks that wait for the actors in it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, Context, Reply, Request};
 
-/// Counts together with others, and answers when it is told to.
+/// Increments a shared counter, and replies when asked to.
 struct Counter {
     all: Arc<AtomicU64>,
     asked: Vec<Reply<u64>>,
@@ -67,7 +67,7 @@ impl Actor for Counter {
     }
 }
 
-/// So many that run, and what they count together.
+/// Spawns `many` counters; returns them with the counter that they share.
 async fn counters(system: &ActorSystem, many: usize) -> (Vec<ActorRef<Msg>>, Arc<AtomicU64>) {
     let all = Arc::new(AtomicU64::new(0));
     let spawn = |key: usize| system.spawn::<Counter>(key.to_string(), Arc::clone(&all));
@@ -84,7 +84,7 @@ fn tell(actor: &ActorRef<Msg>, msg: Msg) {
     assert!(actor.try_tell(msg).is_ok(), "there is room");
 }
 
-/// Runs a task on the one worker of a runtime.
+/// Runs a task on the only worker of a runtime.
 fn on_one_worker(task: impl Future<Output = ()> + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -95,7 +95,7 @@ fn on_one_worker(task: impl Future<Output = ()> + Send + 'static) {
     ran.expect("the task does not panic");
 }
 
-/// How many actors of a long line were run before a task that the first of them answers.
+/// Number of actors of a long run queue that run before a task that the first of them replies to.
 async fn run_before_an_asker() -> u64 {
     let system = ActorSystem::new("test").expect("inside tokio");
     let (actors, all) = counters(&system, 1000).await;
@@ -116,8 +116,8 @@ async fn run_before_an_asker() -> u64 {
 #[test]
 fn a_task_that_an_actor_answers_does_not_wait_for_the_whole_line() {
     on_one_worker(async {
-        // Where the asker happens to be called by another thread at that moment, tokio runs it with
-        // the next pause: that may be one time, and not five.
+        // If another thread happens to poll the asker at that moment, tokio runs it at the next
+        // pause: that may happen once, but not five times.
         let mut seen = Vec::new();
         while seen.len() < 5 && seen.iter().all(|seen| *seen >= 100) {
             seen.push(run_before_an_asker().await);

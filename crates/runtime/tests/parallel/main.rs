@@ -1,4 +1,4 @@
-//! What only real threads can break.
+//! Tests that only real threads can fail.
 
 mod contention;
 mod existing_tokio;

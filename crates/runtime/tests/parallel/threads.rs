@@ -1,4 +1,4 @@
-//! The promises of the storm, on real threads: what only true concurrency can break.
+//! The guarantees of the storm on real threads: defects that only true concurrency can cause.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -52,7 +52,8 @@ impl Actor for Worker {
     }
 }
 
-/// Reads events until one says that the worker was restarted; adds what was lost on the way.
+/// Reads events until one reports a restart of the worker; adds the letters that were lost
+/// meanwhile.
 async fn restarted(events: &mut EventStream, lost: &mut u64) {
     loop {
         match events.next().await.expect("the system is up") {

@@ -1,4 +1,4 @@
-//! Workers that are held, shared and spared: on true threads, which no test waits for by time.
+//! Workers that are blocked, shared and left alone, on real threads. No test depends on timing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn runtime(workers: usize) -> Runtime {
         .expect("a runtime")
 }
 
-/// A door that is opened once.
+/// A door that opens once.
 #[derive(Clone, Default)]
 struct Door(Arc<(Mutex<bool>, Condvar)>);
 
@@ -36,13 +36,13 @@ impl Door {
     }
 }
 
-/// Does what the messages say; `BLOCKING` says on which thread.
+/// Does what its messages say; `BLOCKING` selects the kind of thread.
 struct Worker<const BLOCKING: bool>;
 
 enum Order {
-    /// Holds the thread until the door opens.
+    /// Blocks the thread until the door opens.
     Hold(Door),
-    /// Waits for another task of tokio.
+    /// Waits for another tokio task.
     Wait,
     Where(Reply<Option<String>>),
     Answer(std::sync::mpsc::Sender<()>),
@@ -90,7 +90,7 @@ impl<const BLOCKING: bool> Actor for Worker<BLOCKING> {
 
 #[test]
 fn a_blocking_actor_has_a_thread_of_its_own() {
-    // One worker: held, it could not answer the others.
+    // With a single worker: if it were blocked, the actor could not answer the others.
     runtime(1).block_on(async {
         let system = ActorSystem::new("test").expect("inside tokio");
         let blocking = system
@@ -172,7 +172,7 @@ fn a_handler_that_holds_its_worker_is_reported_once_while_it_still_runs() {
     });
 }
 
-/// Wakes others, and then holds its worker until all of them have answered.
+/// Wakes other actors, and then blocks its worker until all of them have answered.
 struct Greedy;
 
 impl Actor for Greedy {
@@ -191,7 +191,7 @@ impl Actor for Greedy {
     async fn handle(&mut self, msg: Self::Msg, _: &mut Context<Self>) -> Result<(), Infallible> {
         let (others, door, answered) = msg;
         for other in others {
-            // In the queue of this very dispatcher.
+            // The actor is in the run queue of this very dispatcher.
             other.try_tell(Order::Answer(answered.clone())).ok();
         }
         door.wait();

@@ -1,4 +1,5 @@
-//! What ends at once is paid for like what takes its time: a loop over it lets others run.
+//! The budget: operations that complete at once consume it too, so a loop over them lets others
+//! run.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -14,12 +15,12 @@ use tokio::time::timeout;
 use crate::support::{Job, PATIENCE, Work, Worker, current_thread, on_worker, runtime};
 
 const SHORT: Duration = Duration::from_millis(50);
-/// A loop that nothing has ended by then never gives way.
+/// A loop that has not been interrupted by then never yields.
 const LATE: Duration = Duration::from_secs(2);
 
 struct Letter;
 
-/// Handles nothing, and has little room.
+/// Handles nothing; its mailbox is small.
 struct Deaf;
 
 impl Actor for Deaf {
@@ -37,7 +38,7 @@ impl Actor for Deaf {
     }
 }
 
-/// Waits in a loop, under a timeout that has to end it.
+/// Awaits in a loop, under a timeout that must end it.
 async fn gives_way<F: Future>(what: &str, mut wait: impl FnMut() -> F) {
     let begun = Instant::now();
     let waiting = async {
@@ -114,13 +115,47 @@ fn a_loop_over_waits_that_are_over_at_once_gives_way() {
     }
 }
 
+struct Number(u64);
+
+/// Adds up the numbers that it receives.
+struct Sum(u64);
+
+impl Actor for Sum {
+    type Msg = Number;
+    type Args = ();
+    type Error = Infallible;
+    const MAILBOX: MailboxSpec = MailboxSpec::unbounded();
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
+        Ok(Self(0))
+    }
+
+    async fn handle(&mut self, number: Number, _: &mut Context<Self>) -> Result<(), Infallible> {
+        self.0 += number.0;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_loop_that_does_nothing_but_tell_gives_way() {
+    for runtime in [runtime(1), runtime(2), current_thread()] {
+        on_worker(&runtime, async {
+            let system = ActorSystem::new("tells").expect("within tokio");
+            let sum = system.spawn::<Sum>("sum", ()).expect("free");
+            gives_way("a message that finds room", || sum.tell(Number(1))).await;
+            system.shutdown(PATIENCE).await;
+        });
+    }
+}
+
 #[test]
 fn who_starts_many_actors_in_a_row_gives_way_at_its_next_wait() {
     on_worker(&runtime(1), async {
         let system = ActorSystem::new("starts").expect("within tokio");
         let dynamic = Dynamic::<Worker>::new().restart(Restart::Temporary);
         let dynamic = system.dynamic("dynamic", dynamic).expect("free");
-        // A task has at most so much in tokio; the second loop begins with a budget of its own.
+        // Tokio limits the operations of a task in a row; the second loop starts with a fresh
+        // budget.
         let many = 200;
         tokio::task::yield_now().await;
         for number in 0..many {

@@ -1,15 +1,15 @@
-//! A deadline fires on time whatever the callee does, and what runs apart runs in parallel.
+//! A deadline fires on time whatever the callee does, and independent actors run in parallel.
 
 use std::time::{Duration, Instant};
 
-use strowger::{ActorRef, ActorSystem, AskError};
+use strowger::{Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, Context};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::support::{Job, PATIENCE, Work, Worker, current_thread, on_worker, runtime};
 
 const SHORT: Duration = Duration::from_millis(50);
-/// Later than this is late.
+/// The limit beyond which a deadline is late.
 const LATE: Duration = Duration::from_millis(350);
 const LONG: Duration = Duration::from_secs(1);
 
@@ -24,7 +24,7 @@ fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
             let system = ActorSystem::new("deadlines").expect("within tokio");
             let works = [Work::Compute, Work::Block, Work::Wait];
             for (number, work) in works.into_iter().enumerate() {
-                // Idle, and having started long ago.
+                // An idle actor that started long ago.
                 let idle = worker(&system, &format!("idle-{number}"));
                 idle.ask(Work::Wait(Duration::ZERO))
                     .await
@@ -34,7 +34,7 @@ fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
                 assert_eq!(asked, Err(AskError::TimedOut));
                 let took = begun.elapsed();
                 assert!(took >= SHORT && took < LATE, "it took {took:?}");
-                // Or it would hold its worker beside the next one.
+                // Otherwise the actor would block its worker together with the next one.
                 idle.ask(Work::Wait(Duration::ZERO))
                     .await
                     .expect("an answer");
@@ -78,9 +78,8 @@ fn a_timeout_over_asks_in_a_loop_ends_on_time() {
 #[test]
 fn a_loop_of_asks_inside_a_handler_lets_the_runtime_go_on() {
     use std::convert::Infallible;
-    use strowger::{Actor, Context};
 
-    /// Asks another for ever.
+    /// Asks another actor forever.
     struct Asker(ActorRef<Job>);
 
     impl Actor for Asker {
@@ -132,7 +131,7 @@ fn asks_of_several_actors_run_in_parallel() {
         let took = begun.elapsed();
         assert!(took < LONG, "three halves of a second took {took:?}");
 
-        // From one task, too: neither waits for the other on the asker's stack.
+        // The same from a single task: neither actor waits for the other on the stack of the asker.
         let (one, other) = (worker(&system, "one"), worker(&system, "other"));
         let begun = Instant::now();
         let asks = tokio::join!(
@@ -144,6 +143,40 @@ fn asks_of_several_actors_run_in_parallel() {
         assert!(took < LONG * 9 / 10, "two halves of a second took {took:?}");
         system.shutdown(PATIENCE).await;
     });
+}
+
+/// The time that eight actors take when they are asked at once and each of them computes for
+/// `time`.
+async fn eight_compute(time: Duration) -> Duration {
+    let system = ActorSystem::new("eight").expect("within tokio");
+    let named = |number: u32| worker(&system, &number.to_string());
+    let workers: Vec<_> = (0..8).map(named).collect();
+    let begun = Instant::now();
+    let mut asks = JoinSet::new();
+    for worker in workers {
+        asks.spawn(async move { worker.ask(Work::Compute(time)).await });
+    }
+    while let Some(asked) = asks.join_next().await {
+        asked.expect("no panic").expect("an answer");
+    }
+    let took = begun.elapsed();
+    system.shutdown(PATIENCE).await;
+    took
+}
+
+#[test]
+fn asks_that_compute_share_the_workers() {
+    // A machine that is busy with other programs may delay a worker for long; a broken guarantee
+    // fails every time.
+    let sequential = 8 * SHORT;
+    let mut tries = Vec::new();
+    for _ in 0..3 {
+        tries.push(on_worker(&runtime(2), eight_compute(SHORT)));
+        if tries.last() < Some(&(sequential * 3 / 4)) {
+            return;
+        }
+    }
+    panic!("on two workers, where one takes {sequential:?}: {tries:?}");
 }
 
 #[test]
@@ -163,6 +196,44 @@ fn a_spawned_actor_that_blocks_at_once_delays_no_ask_of_another() {
         }
         assert!(worst < LATE, "an answer took {worst:?}");
         holding.await.expect("no panic").expect("an answer");
+        system.shutdown(PATIENCE).await;
+    });
+}
+
+#[test]
+fn an_answer_that_comes_as_its_question_becomes_watched_wakes_the_asker() {
+    /// Forwards each request to another actor.
+    struct Between(ActorRef<Job>);
+
+    impl Actor for Between {
+        type Msg = Ask<Work>;
+        type Args = ActorRef<Job>;
+        type Error = BoxError;
+
+        async fn pre_start(to: ActorRef<Job>, _: &mut Context<Self>) -> Result<Self, BoxError> {
+            Ok(Self(to))
+        }
+
+        async fn handle(&mut self, ask: Ask<Work>, _: &mut Context<Self>) -> Result<(), BoxError> {
+            self.0.ask_within(ask.request, 2 * LONG).await?;
+            ask.reply.send(());
+            Ok(())
+        }
+    }
+
+    on_worker(&runtime(2), async {
+        let system = ActorSystem::new("watched").expect("within tokio");
+        let callee = worker(&system, "callee");
+        let between = system.spawn::<Between>("between", callee).expect("free");
+        // Only an ask of an actor is monitored, and only about a millisecond after it was sent.
+        for time in [10, 20, 30] {
+            let begun = Instant::now();
+            let work = Work::Block(Duration::from_millis(time));
+            assert_eq!(between.ask(work).await, Ok(()));
+            // An asker that nothing wakes finds its reply only at its deadline.
+            let took = begun.elapsed();
+            assert!(took < LONG, "an answer of {time} ms took {took:?}");
+        }
         system.shutdown(PATIENCE).await;
     });
 }

@@ -1,12 +1,13 @@
-//! Runtimes that ask each other stay awake between two questions, and no longer.
+//! Runtimes that ask each other stay awake between two asks, but no longer.
 
-use std::fs;
+use std::process::Command;
 use std::time::Duration;
+use std::{env, fs};
 
 use strowger::{ActorRef, ActorSystem};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::{Job, Work, Worker};
+use crate::support::{Job, PATIENCE, Work, Worker, on_worker};
 
 /// A runtime with one worker, whose thread has this name.
 fn one_worker(name: &str) -> Runtime {
@@ -18,7 +19,7 @@ fn one_worker(name: &str) -> Runtime {
     built.expect("a runtime starts")
 }
 
-/// The time that threads of these names have had of a processor.
+/// The processor time used by the threads with these names.
 fn cpu_time(names: [&str; 2]) -> Duration {
     let mut time = Duration::ZERO;
     for thread in fs::read_dir("/proc/self/task").expect("this is Linux") {
@@ -38,8 +39,8 @@ fn cpu_time(names: [&str; 2]) -> Duration {
     time
 }
 
-/// Asks an actor, and then leaves it alone for a second: the time that these threads had of a
-/// processor in it.
+/// Asks an actor, and then leaves it alone for a second; returns the processor time that these
+/// threads used in that second.
 async fn asked_then_left_alone(
     actor: ActorRef<Job>,
     pause: Duration,
@@ -72,4 +73,75 @@ fn who_was_asked_by_another_runtime_sleeps_when_it_is_left_alone() {
         let busy = here.block_on(asked).expect("no panic");
         assert!(busy < Duration::from_millis(100), "{busy:?} of a second");
     }
+}
+
+/// An environment variable that is set when a test runs in a process of its own.
+const ALONE: &str = "STROWGER_TEST_ALONE";
+
+/// Number of times that the monitor has gone to sleep so far.
+fn sleeps_of_the_monitor() -> u64 {
+    let mut sleeps = 0;
+    for thread in fs::read_dir("/proc/self/task").expect("this is Linux") {
+        let path = thread.expect("a thread").path();
+        let name = fs::read_to_string(path.join("comm")).expect("no other test is here");
+        // The kernel keeps fifteen bytes of a thread name.
+        if name.trim() != "strowger-monito" {
+            continue;
+        }
+        let status = fs::read_to_string(path.join("status")).expect("it lives");
+        let count = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        let count = count.and_then(|count| count.trim().parse::<u64>().ok());
+        sleeps += count.expect("the kernel counts them");
+    }
+    sleeps
+}
+
+/// Counts wake-ups, so that the load of the machine does not matter.
+#[test]
+fn the_monitor_sleeps_while_nothing_works() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    if env::var_os(ALONE).is_none() {
+        // There is one monitor per process, and other tests keep it awake.
+        let program = env::current_exe().expect("a test is a program");
+        let alone = Command::new(program)
+            .args([
+                "--exact",
+                "elsewhere::the_monitor_sleeps_while_nothing_works",
+            ])
+            .env(ALONE, "")
+            .output();
+        let alone = alone.expect("it starts");
+        let said = String::from_utf8_lossy(&alone.stdout);
+        assert!(
+            alone.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+        return;
+    }
+    let runtime = one_worker("idle");
+    on_worker(&runtime, async {
+        let system = ActorSystem::new("idle").expect("within tokio");
+        let actor = system.spawn::<Worker>("worker", ()).expect("a new key");
+        let done = actor.ask(Work::Compute(Duration::ZERO)).await;
+        done.expect("it answers");
+        let (mut woken, mut before) = (Vec::new(), sleeps_of_the_monitor());
+        // In the first interval the monitor may not have noticed yet that nothing is running.
+        while woken.len() < 4 && woken.last().is_none_or(|&times| times > 20) {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = sleeps_of_the_monitor();
+            assert!(now > 0, "there is a monitor");
+            woken.push(now - before);
+            before = now;
+        }
+        let last = woken.last().copied();
+        assert!(
+            last <= Some(20),
+            "woken {woken:?} times in half a second each"
+        );
+        system.shutdown(PATIENCE).await;
+    });
 }

@@ -1,7 +1,7 @@
-//! Promises about time and stacks, on the real clock and on runtimes as programs make them.
+//! Guarantees about time and stacks, on the real clock and on runtimes as programs create them.
 //!
-//! Virtual time cannot fail on these: there every handler takes no time at all. The margins are
-//! generous, because a test machine is slow now and then; a broken promise misses them by far.
+//! Virtual time cannot test these: with it, handlers take no time. The margins are generous because
+//! a test machine is sometimes slow; a broken guarantee misses them by far.
 
 mod budget;
 mod deadlines;

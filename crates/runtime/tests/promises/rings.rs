@@ -1,4 +1,4 @@
-//! Of the asks that wait for each other in a ring exactly one fails, and soon.
+//! Of the asks that wait for each other in a ring, exactly one fails, and soon.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, C
 
 use crate::support::{PATIENCE, current_thread, on_worker, runtime};
 
-/// Asks the next one before it answers.
+/// Asks the next link before it replies.
 struct Link(Option<ActorRef<Message>>);
 
 enum Message {
@@ -14,7 +14,7 @@ enum Message {
     Errors(Ask<Errors>),
 }
 
-/// How many asks failed on the way, this one included.
+/// Asks for the number of asks that failed on the way, including this one.
 struct Errors;
 
 impl Request for Errors {
@@ -62,9 +62,17 @@ impl Actor for Link {
     }
 }
 
-/// A ring of so many, told who is next.
+/// A ring of `length` actors, each told which one is next.
 async fn ring(system: &ActorSystem, length: usize) -> Vec<ActorRef<Message>> {
-    let spawn = |number: usize| system.spawn::<Link>(format!("{length}-{number}"), ());
+    ring_through(&[system], length).await
+}
+
+/// The same with actors of several systems in turn.
+async fn ring_through(systems: &[&ActorSystem], length: usize) -> Vec<ActorRef<Message>> {
+    let spawn = |number: usize| {
+        let system = systems[number % systems.len()];
+        system.spawn::<Link>(format!("{length}-{number}"), ())
+    };
     let links: Result<Vec<_>, _> = (0..length).map(spawn).collect();
     let links = links.expect("the names are free");
     for (number, link) in links.iter().enumerate() {
@@ -116,4 +124,28 @@ fn rings_that_begin_at_several_places_at_once_end() {
         assert!(took < Duration::from_secs(2), "found after {took:?}");
         system.shutdown(PATIENCE).await;
     });
+}
+
+#[test]
+fn a_ring_through_two_systems_ends_by_its_deadline() {
+    for runtime in [runtime(1), runtime(2), current_thread()] {
+        on_worker(&runtime, async {
+            let one = ActorSystem::new("one").expect("within tokio");
+            let other = ActorSystem::new("other").expect("within tokio");
+            let links = ring_through(&[&one, &other], 4).await;
+            let limit = Duration::from_millis(200);
+            let begun = Instant::now();
+            // Neither system sees the whole ring.
+            let asked = links[0].ask_within(Errors, limit).await;
+            assert_eq!(asked, Err(AskError::TimedOut));
+            let took = begun.elapsed();
+            assert!(took < limit + Duration::from_millis(300), "after {took:?}");
+            for link in &links {
+                link.kill();
+                link.stopped().await;
+            }
+            one.shutdown(PATIENCE).await;
+            other.shutdown(PATIENCE).await;
+        });
+    }
 }

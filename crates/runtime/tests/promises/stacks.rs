@@ -19,10 +19,10 @@ task_local! {
     static CALLER: u32;
 }
 
-/// Tells what its hooks see of the task that runs them.
+/// Reports what its hooks see of the task that runs them.
 struct Seer(Sight);
 
-/// What a hook sees: the caller's local, and its task.
+/// The observation of a hook: the caller's local, and its task.
 type Sight = (Option<u32>, Option<tokio::task::Id>);
 
 fn sight() -> Sight {
@@ -35,7 +35,8 @@ fn sight() -> Sight {
 struct Look;
 
 impl Request for Look {
-    /// What `pre_start` saw, what the handler saw before its first await, and after it.
+    /// The observations of `pre_start`, of the handler before its first await, and of the handler
+    /// after it.
     type Reply = [Sight; 3];
 }
 
@@ -77,7 +78,7 @@ fn task_locals_and_ids_do_not_cross_from_who_asks_or_spawns() {
     }
 }
 
-/// Enters itself in a map when it starts, and leaves it when it stops.
+/// Adds itself to a map when it starts, and removes itself when it stops.
 struct Entered(Arc<Mutex<HashMap<u32, ThreadId>>>, u32);
 
 impl Actor for Entered {
@@ -102,7 +103,7 @@ impl Actor for Entered {
     }
 }
 
-/// Runs a program in a thread of its own, and fails if it does not come back.
+/// Runs a program in a thread of its own, and fails if it does not return.
 fn comes_back(program: impl FnOnce() + Send + 'static) {
     let (done, wait) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -155,7 +156,7 @@ fn who_waits_under_a_lock_that_the_callee_takes_can_give_up() {
             while map.lock().expect("no panic").is_empty() {
                 tokio::task::yield_now().await;
             }
-            // A thread beside the runtime holds what `post_stop` wants.
+            // A thread outside the runtime holds the lock that `post_stop` needs.
             let (hold, held) = (Arc::clone(&map), mpsc::channel::<()>());
             let (taken, wait) = tokio::sync::oneshot::channel();
             let holder = thread::spawn(move || {
@@ -181,7 +182,7 @@ fn who_waits_under_a_lock_that_the_callee_takes_can_give_up() {
     });
 }
 
-/// Asks the next one before it answers, with much on its stack.
+/// Asks the next actor before it replies, with a large frame on its stack.
 struct Deep(Option<ActorRef<Ask<Depth>>>);
 
 struct Depth;
@@ -190,7 +191,7 @@ impl Request for Depth {
     type Reply = usize;
 }
 
-/// What one handler has on its stack.
+/// The size of the stack frame of one handler.
 const FRAME: usize = 240 << 10;
 
 impl Actor for Deep {
@@ -205,7 +206,7 @@ impl Actor for Deep {
     async fn handle(&mut self, ask: Ask<Depth>, _: &mut Context<Self>) -> Result<(), BoxError> {
         let below = match &self.0 {
             Some(next) => {
-                // What polls the ask has a frame of its own.
+                // The code that polls the ask has a frame of its own.
                 let mut asked = std::pin::pin!(next.ask(Depth));
                 std::future::poll_fn(|cx| with_frame(|| asked.as_mut().poll(cx))).await?
             }
@@ -297,8 +298,32 @@ fn a_start_that_blocks_does_not_block_who_spawns() {
 }
 
 #[test]
+fn who_waits_for_a_start_that_blocks_can_give_up() {
+    const BLOCKS: Duration = Duration::from_millis(800);
+    const LIMIT: Duration = Duration::from_millis(50);
+    on_worker(&runtime(2), async {
+        let system = ActorSystem::new("start").expect("within tokio");
+        let above = Supervisor::new(Strategy::OneForOne);
+        let above = system.supervise("above", above).await.expect("it starts");
+        let begun = std::time::Instant::now();
+        let start = above.start_child(ChildSpec::new::<Slow>("slow", BLOCKS));
+        assert!(tokio::time::timeout(LIMIT, start).await.is_err());
+        let took = begun.elapsed();
+        assert!(took < BLOCKS / 2, "the start was given up after {took:?}");
+        // Nobody waits for it, and it still starts.
+        let slow = above.child::<Never>("slow");
+        let slow = slow.expect("it has its place");
+        assert!(tokio::time::timeout(LIMIT, slow.started()).await.is_err());
+        let took = begun.elapsed();
+        assert!(took < BLOCKS * 3 / 4, "both were given up after {took:?}");
+        slow.started().await.expect("it runs by now");
+        system.shutdown(PATIENCE).await;
+    });
+}
+
+#[test]
 fn a_restart_does_not_run_on_the_stack_of_who_caused_it() {
-    /// Fails when told, and sees as [`Seer`] does when it starts again.
+    /// Fails when told to, and observes what [`Seer`] observes when it restarts.
     struct Fails(Sight);
 
     enum Message {

@@ -1,4 +1,4 @@
-//! An actor that does what it is asked to, and runtimes to run it on.
+//! An actor that does what it is asked to do, and runtimes to run it on.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use strowger::{Accepts, Actor, Ask, Context, Request};
 use tokio::runtime::{Builder, Runtime};
 
-/// The limit for whatever must end at all.
+/// The limit for everything that must end eventually.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks for a piece of work; answered with the address of a variable on the stack that did it.
+/// A request for a piece of work; the reply is the address of a variable on the stack that did it.
 pub(crate) enum Work {
     /// Computes for this time.
     Compute(Duration),
-    /// Blocks its thread for this time, without using a processor.
+    /// Blocks its thread for this time without using a processor.
     Block(Duration),
     /// Waits for this time.
     Wait(Duration),
@@ -25,7 +25,7 @@ impl Request for Work {
     type Reply = ();
 }
 
-/// What a [`Worker`] takes.
+/// The message of a [`Worker`].
 pub(crate) struct Job(Ask<Work>);
 
 impl Accepts<Ask<Work>> for Job {
@@ -65,7 +65,7 @@ pub(crate) fn compute(time: Duration) {
     }
 }
 
-/// A runtime with so many workers.
+/// A runtime with this number of workers.
 pub(crate) fn runtime(workers: usize) -> Runtime {
     let built = Builder::new_multi_thread()
         .worker_threads(workers)

@@ -1,7 +1,7 @@
 //! A storm on the real clock: hogs, floods, handlers that block their worker, asks in loops, asks
-//! dropped half way, and kills, all at once. Deadlines and timers hold in it, nothing is lost or
-//! doubled, and it ends. The storm of the seeds (`tests/storm`) has its own time, in which nobody
-//! is late; here one would be.
+//! dropped half way, and kills, all at the same time. Deadlines and timers hold, nothing is lost or
+//! duplicated, and the storm ends. The seeded storm (`tests/storm`) runs on virtual time, where
+//! nothing can be late; here something could be.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -19,19 +19,19 @@ use tokio::time::{sleep, timeout};
 use crate::support::{Job, PATIENCE, Work, Worker, compute, on_worker, runtime};
 
 const WORKERS: usize = 4;
-/// How long the storm lasts.
+/// The duration of the storm.
 const STORM: Duration = Duration::from_secs(3);
-/// Later than this is late, on a machine with other things to do as well.
+/// The limit beyond which a deadline is late, on a machine that also does other work.
 const LATE: Duration = Duration::from_millis(350);
 const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);
 
-/// Sends itself the next message, computes, and so on for ever.
+/// Sends itself the next message, computes, and repeats this forever.
 struct Hog(Duration);
 
 impl Actor for Hog {
     type Msg = ();
-    /// How long a message takes, and how many wait.
+    /// The time that a message takes, and the number of messages that wait.
     type Args = (Duration, u32);
     type Error = Infallible;
 
@@ -52,7 +52,7 @@ impl Actor for Hog {
     }
 }
 
-/// What the clerk has handled, by sender, and what came out of order.
+/// The letters that the clerk has handled, by sender, and those out of order.
 #[derive(Default)]
 struct Ledger {
     last: BTreeMap<u32, u64>,
@@ -94,7 +94,7 @@ impl Actor for Clerk {
     }
 }
 
-/// What those who ask and wait have seen.
+/// The observations of the askers.
 #[derive(Default)]
 struct Log {
     over: AtomicBool,
@@ -110,7 +110,7 @@ impl Log {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Notes what took longer than it may.
+    /// Notes an operation that took longer than it may.
     fn took(&self, what: &str, due: Duration, begun: Instant) {
         let took = begun.elapsed();
         if took > due + LATE {
@@ -120,7 +120,7 @@ impl Log {
     }
 }
 
-/// Asks in a loop, each time within this.
+/// Asks in a loop, each time within this deadline.
 async fn ask(whom: ActorRef<Job>, work: fn(u64) -> Work, within: Duration, log: Arc<Log>) {
     let mut number = 0;
     while !log.is_over() {
@@ -136,7 +136,7 @@ async fn ask(whom: ActorRef<Job>, work: fn(u64) -> Work, within: Duration, log: 
     }
 }
 
-/// Asks in a loop, and goes away before there is an answer.
+/// Asks in a loop, and drops each ask before it is answered.
 async fn ask_and_go(whom: ActorRef<Job>, log: Arc<Log>) {
     let mut patience = US;
     while !log.is_over() {
@@ -157,7 +157,7 @@ async fn tick(log: Arc<Log>) {
     }
 }
 
-/// Sends letters to the clerk; how many were accepted.
+/// Sends letters to the clerk; returns the number of accepted ones.
 async fn send(sender: u32, clerk: ActorRef<Letter>, log: Arc<Log>) -> u64 {
     let mut number = 0;
     while !log.is_over() {
@@ -171,7 +171,7 @@ async fn send(sender: u32, clerk: ActorRef<Letter>, log: Arc<Log>) -> u64 {
     number
 }
 
-/// Kills whoever has a supervisor, one after the other; how often.
+/// Kills the children of a supervisor in turn; returns the number of kills.
 async fn kill(supervisor: SupervisorRef, log: Arc<Log>) -> u64 {
     let mut kills = 0;
     while !log.is_over() {
@@ -255,7 +255,7 @@ fn deadlines_timers_and_books_hold_in_a_storm_of_hogs_blocks_and_kills() {
         assert_eq!(accepted, done + lost, "{done} done, {lost} lost");
         let late = log.late.lock().expect("nobody panics with it");
         assert_eq!(*late, [""; 0]);
-        // Or it was no storm.
+        // Otherwise it was no storm.
         let counts = [&log.answered, &log.timed_out, &log.failed, &log.dropped];
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
         assert!(

@@ -1,4 +1,4 @@
-//! What happened in a storm, as those to whom it happened tell it, and what must hold of it.
+//! The books of a storm: what its actors report, and the invariants that must hold for it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -9,43 +9,44 @@ use strowger::{Event, Exit};
 
 use crate::{ASKERS, BLOCKER, CROWD, HOG, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
 
-/// How often each fault struck.
+/// Number of times that each fault was hit.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Books {
-    /// Letters that a mailbox took, by worker.
+    /// Letters that a mailbox accepted, by worker.
     accepted: BTreeMap<String, u64>,
-    /// Letters whose asker gave up waiting, which the mailbox may have taken or not.
+    /// Letters whose asker gave up waiting; the mailbox may or may not have accepted them.
     unknown: BTreeMap<String, BTreeSet<(u32, u64)>>,
     /// Letters whose handling began, in this order: worker, sender, number.
     begun: Vec<(String, u32, u64)>,
-    /// Letters whose handling came to its end, by worker.
+    /// Letters whose handling finished, by worker.
     done: BTreeMap<String, u64>,
-    /// Letters that the system reported as lost, or that a drain handed back, by worker.
+    /// Letters that the system reported as lost, or that a drain returned, by worker.
     reported: BTreeMap<String, u64>,
-    /// How often subscribers, members of a group and the blocking actor took what was for them, how
-    /// often they handled it, and how often the system reported that they did not.
+    /// Messages for subscribers, group members and the blocking actor: the number that was
+    /// accepted, the number that was handled, and the number that the system reported as not
+    /// handled.
     pub(crate) published: u64,
     pub(crate) heard: u64,
     unheard: u64,
-    /// Who was called for a key, at a number of changes in the group.
+    /// The member that was called for a key, by the number of changes in the group.
     called: BTreeMap<(u64, u64), String>,
-    /// Who waits for an answer inside a hook.
+    /// Actors that wait for a reply inside a hook.
     waiting: BTreeSet<String>,
-    /// Values of actors that are alive, by path: the serial number of each.
+    /// Live actor values by path: the serial number of each.
     values: BTreeMap<String, BTreeSet<u64>>,
-    /// Actors between their first start and their end, as the events say.
+    /// Actors between their first start and their exit, according to the events.
     alive: BTreeSet<String>,
-    /// Why actors ended for good: path and reason.
+    /// Reasons why actors ended for good: path and reason.
     pub(crate) ends: BTreeMap<(String, String), u64>,
-    /// When children that are started again at once were, by supervisor.
+    /// The times of immediate restarts, by supervisor.
     restarts: BTreeMap<String, VecDeque<Duration>>,
-    /// Incarnations of actors that ended in disorder.
+    /// Incarnations of actors that ended abnormally.
     fallen: BTreeSet<u64>,
     next_serial: u64,
     pub(crate) counts: Counts,
-    /// What should not have happened.
+    /// Violations found so far.
     wrong: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ impl Books {
         *self.done.entry(path.to_owned()).or_default() += 1;
     }
 
-    /// Notes letters that a drain handed back.
+    /// Notes letters that a drain returned.
     pub(crate) fn hand_back(&mut self, path: &str, letters: u64) {
         self.count(match letters {
             0 => "drain to the end",
@@ -90,12 +91,12 @@ impl Books {
         *self.counts.entry(fault).or_default() += times;
     }
 
-    /// Notes something that must not happen; a panic in an actor would be part of the storm.
+    /// Notes a violation; a panic in an actor would be part of the storm instead.
     pub(crate) fn wrong(&mut self, what: String) {
         self.wrong.push(what);
     }
 
-    /// Notes a new incarnation; its serial number.
+    /// Notes a new incarnation; returns its serial number.
     pub(crate) fn rise(&mut self, path: &str) -> u64 {
         self.next_serial += 1;
         let values = self.values.entry(path.to_owned()).or_default();
@@ -115,7 +116,7 @@ impl Books {
         }
     }
 
-    /// The incarnation that is alive.
+    /// The live incarnation.
     pub(crate) fn incarnation(&self, path: &str) -> Option<u64> {
         self.values.get(path)?.last().copied()
     }
@@ -124,7 +125,7 @@ impl Books {
         self.fallen.contains(&serial)
     }
 
-    /// Notes who was called for a key, which is one and the same until the group changes.
+    /// Notes the member that was called for a key; it stays the same until the group changes.
     pub(crate) fn call(&mut self, key: u64, changes: u64, path: &str) {
         let first = self.called.entry((key, changes));
         let first = first.or_insert_with(|| path.to_owned()).clone();
@@ -141,15 +142,15 @@ impl Books {
         self.waiting.remove(path);
     }
 
-    /// Notes an ask in a hook that was not answered in time: by one who is not started again, as
-    /// its supervisor is about to end, but not in a ring.
+    /// Notes an ask in a hook that was not answered in time. The callee may be an actor that is not
+    /// restarted, because its supervisor is about to end, but it must not be part of a ring.
     pub(crate) fn unanswered(&mut self) {
         if self.waiting.len() == ASKERS.len() {
             self.wrong(format!("a ring that nobody noticed: {:?}", self.waiting));
         }
     }
 
-    /// Notes a ring of which one was told who asked.
+    /// Notes a ring of which one asker was told.
     pub(crate) fn ring(&mut self, asker: &str, ring: &[String]) {
         self.count("ring of asks");
         let first = ASKERS.iter().position(|one| *one == asker);
@@ -162,7 +163,7 @@ impl Books {
         }
     }
 
-    /// Notes a fault that was injected and struck.
+    /// Notes an injected fault that was hit.
     pub(crate) fn struck(&mut self, hook: Hook, fault: &Fault, slow: Duration) {
         self.count(match (hook, fault) {
             (Hook::PreStart, Fault::Panic(_)) => "panic in pre_start",
@@ -236,7 +237,7 @@ impl Books {
         }
     }
 
-    /// Children end before their owner does, and before its next incarnation.
+    /// Checks that children end before their owner, and before its next incarnation.
     fn end_of(&mut self, owner: &str, what: &str) {
         let below = format!("{owner}/");
         let next = self.alive.range(below.clone()..).next();
@@ -284,12 +285,12 @@ impl Books {
         recent
     }
 
-    /// The letters that came to their end, and those that the system reported as lost.
+    /// Number of letters that were handled, and of those that the system reported as lost.
     pub(crate) fn sums(&self) -> (u64, u64) {
         (self.done.values().sum(), self.reported.values().sum())
     }
 
-    /// What should not have happened, and did.
+    /// The violations found so far.
     pub(crate) fn faults(&self) -> Vec<String> {
         self.wrong.clone()
     }
@@ -299,7 +300,7 @@ impl Books {
         assert_eq!(self.wrong, [""; 0]);
         let mut last: BTreeMap<(&str, u32), u64> = BTreeMap::new();
         for (path, sender, number) in &self.begun {
-            // Rising numbers: in order, and none twice.
+            // Increasing numbers: in order and without duplicates.
             if let Some(before) = last.insert((path.as_str(), *sender), *number) {
                 assert!(
                     before < *number,

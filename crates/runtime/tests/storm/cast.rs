@@ -1,4 +1,4 @@
-//! Who is on the stage of a `TestSystem`: workers with letters, their leaves, a clock, its
+//! The actors of a storm in a `TestSystem`: workers with letters, their leaves, a clock, its
 //! partner, and senders.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::numbers::Numbers;
 use crate::{CLOCK, LETTERS, MS, WORKERS};
 
 thread_local! {
-    /// Whether this thread is inside the poll of an ask.
+    /// `true` while this thread polls an ask.
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Letter {
     sender: u32,
     number: u64,
     deed: Deed,
-    /// Present if the letter is a question.
+    /// Present if the letter is an ask.
     reply: Option<Reply<u64>>,
 }
 
@@ -51,13 +51,13 @@ impl Accepts<Ask<Question>> for Letter {
     }
 }
 
-/// What handling a letter comes to.
+/// The outcome of handling a letter.
 enum Deed {
     Nothing,
     Sleep(Duration),
     Panic,
     Fail,
-    /// Starts a child that ends after a while, and monitors it, or soon no more.
+    /// Starts a child that ends after a while, and monitors it, or cancels the monitor soon.
     Leaf(Duration, Watch),
 }
 
@@ -67,7 +67,7 @@ enum Watch {
     GivenUp,
 }
 
-/// Takes letters, and is what the storm is about.
+/// Takes letters; the main subject of the storm.
 pub(crate) struct Worker {
     books: Shared,
     path: String,
@@ -183,7 +183,7 @@ impl Actor for Leaf {
     }
 }
 
-/// Lives by its timers, and checks each one that comes.
+/// Depends on its timers, and checks each one that fires.
 pub(crate) struct Clock {
     books: Shared,
     path: String,
@@ -272,14 +272,14 @@ impl Actor for Clock {
 impl Drop for Clock {
     fn drop(&mut self) {
         note(&self.books, |books| {
-            // It was wound, or it would not have been running.
+            // The timer was set, or else the clock would not have been running.
             books.count("timer that its actor did not live to see");
             books.fall(&self.path, self.serial, self.orderly);
         });
     }
 }
 
-/// Linked to the clock: it must not outlive an incarnation of it that ended in disorder.
+/// Linked to the clock: it must not outlive an incarnation of it that ended abnormally.
 pub(crate) struct Partner {
     books: Shared,
     path: String,
@@ -327,7 +327,7 @@ impl Drop for Partner {
     }
 }
 
-/// Sends numbered letters to workers of its choice, one for each tick, and then ends.
+/// Sends numbered letters to random workers, one per tick, and then stops.
 pub(crate) struct Sender {
     name: u32,
     numbers: Numbers,
@@ -412,7 +412,7 @@ impl Sender {
         }
     }
 
-    /// Asks, and drops the question after this time; whether the letter was accepted.
+    /// Asks, and drops the ask after this time; returns `true` if the letter was accepted.
     async fn ask_and_leave(
         &self,
         path: &str,
@@ -432,7 +432,7 @@ impl Sender {
         false
     }
 
-    /// Asks; whether the letter was accepted. Whatever becomes of it, there is an answer in time.
+    /// Asks; returns `true` if the letter was accepted. There is an outcome in time in every case.
     async fn ask(
         &self,
         path: &str,
@@ -514,7 +514,7 @@ impl Actor for Sender {
         let wanted_for = MS * u32::try_from(self.numbers.below(30)).expect("small");
         let ttl = (wanted_for < MS * 9).then_some(wanted_for);
         let letter = self.letter();
-        // Between two incarnations of its supervisor, a worker has no address.
+        // Between two incarnations of its supervisor a worker has no address.
         let Some(worker) = cx.system().find(path) else {
             return Ok(());
         };

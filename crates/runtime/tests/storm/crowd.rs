@@ -1,5 +1,6 @@
-//! The many, on the virtual time of a `TestSystem`: listeners of a topic, who come in batches and
-//! are a group, a stream and those who follow it, and one who works through pipes.
+//! One-to-many communication on the virtual time of a `TestSystem`: listeners of a topic, which
+//! start in batches and form a group; a stream and its followers; and an actor that works through
+//! pipes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ pub(crate) enum Heard {
     Call(Call),
 }
 
-/// What members of the group are sent: for one of them, the key that it is for, and how often the
-/// group had changed.
+/// A message to members of the group. For a call to one member: its key, and the number of changes
+/// of the group so far.
 #[derive(Clone)]
 pub(crate) struct Call(pub(crate) Option<(u64, u64)>);
 
@@ -32,7 +33,7 @@ impl Accepts<Call> for Heard {
     }
 }
 
-/// Subscribes and joins at each start, and checks what it hears.
+/// Subscribes and joins at each start, and checks what it receives.
 pub(crate) struct Listener {
     books: Shared,
     path: String,
@@ -114,7 +115,7 @@ impl Accepts<Ask<Read>> for Tide {
     }
 }
 
-/// Sends numbers to all who read, as fast as the slowest of them.
+/// Sends numbers to all readers, as fast as the slowest of them reads.
 pub(crate) struct Streamer {
     books: Shared,
     path: String,
@@ -173,7 +174,7 @@ impl Drop for Streamer {
     }
 }
 
-/// Reads a stream to its end, unless it ends before.
+/// Reads a stream to its end, or until the follower itself ends.
 pub(crate) struct Follower;
 
 impl Actor for Follower {
@@ -207,7 +208,7 @@ impl Actor for Follower {
     }
 }
 
-/// What a reader saw.
+/// The observations of a reader.
 struct Log {
     books: Shared,
     expected: Option<u64>,
@@ -260,16 +261,16 @@ pub(crate) enum Work {
     Done { serial: u64, number: u64 },
 }
 
-/// Does its work in pipes, and checks what comes of it.
+/// Does its work in pipes, and checks their outputs.
 pub(crate) struct Piper {
     books: Shared,
     path: String,
     serial: u64,
     numbers: Numbers,
     next: u64,
-    /// When what is in flight has to be there.
+    /// The deadlines of the pipes in flight.
     due: BTreeMap<u64, (Instant, PipeId)>,
-    /// When it had done with the message before.
+    /// The time when it finished the previous message.
     free: Instant,
 }
 
@@ -328,7 +329,8 @@ impl Actor for Piper {
     async fn handle(&mut self, work: Work, cx: &mut Context<Self>) -> Result<(), BoxError> {
         match work {
             Work::Tick => {
-                // What pipes come to goes before what waits, so what was there came before this.
+                // Outputs of pipes overtake waiting messages, so an output that was ready came
+                // before this message.
                 if self.due.values().any(|(due, _)| *due < self.free) {
                     self.wrong("a pipe is late");
                 }

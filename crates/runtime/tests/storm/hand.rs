@@ -1,4 +1,5 @@
-//! The hand that does from inside what takes its time: drains, and batches that start together.
+//! An actor that performs slow operations from inside the system: drains, and batches that start
+//! together.
 
 use std::time::Duration;
 

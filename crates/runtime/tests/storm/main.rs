@@ -1,10 +1,10 @@
 //! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
-//! overflow and drains, from many seeds, while senders keep sending, listeners come in batches and
-//! go, a stream loses its readers and its source, a group its members, and some ask each other in
-//! a ring, and a hog floods itself. Afterwards the books must balance.
+//! overflow and drains, from many seeds. Meanwhile senders keep sending, listeners start in batches
+//! and stop, a stream loses its readers and its source, a group loses its members, some actors ask
+//! each other in a ring, and a hog floods itself. Afterwards the books must balance.
 //!
-//! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` one of them, and
-//! `STROWGER_STORM_TRACE=file` lets that one write its trace: `cargo xtask simulate` sets them.
+//! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` a single one, and
+//! `STROWGER_STORM_TRACE=file` writes the trace of that one: `cargo xtask simulate` sets them.
 
 mod books;
 mod cast;
@@ -29,18 +29,18 @@ use crate::weather::Storm;
 const MS: Duration = Duration::from_millis(1);
 
 const SEEDS: Range<u64> = 0..1000;
-/// Miri, which interprets, gets the beginning of a storm.
+/// Miri interprets the code, so it runs only the beginning of a storm.
 const STEPS: usize = if cfg!(miri) { 20 } else { 105 };
 const SENDERS: u32 = 3;
 const LETTERS: u64 = if cfg!(miri) { 10 } else { 60 };
 
-/// What supervisors bear: so many restarts in this time.
+/// The restart intensity of the supervisors: this number of restarts within `PERIOD`.
 const INTENSITY: usize = 6;
 const PERIOD: Duration = Duration::from_millis(100);
-/// How long a worker may take to stop.
+/// The time limit of a worker's stop.
 const LIMIT: Duration = Duration::from_millis(40);
 
-/// Below it are the listeners, who come in batches.
+/// The parent of the listeners, which start in batches.
 const CROWD: &str = "/top/crowd";
 const LISTENERS: usize = 12;
 const TOPIC: &str = "storm/numbers";
@@ -62,18 +62,18 @@ const SUPERVISORS: [&str; 7] = [
     "/top/side",
     "/top/round",
 ];
-/// Those that start a child again in the moment in which they decide it.
+/// Supervisors that restart a child at the moment of the decision.
 const IMMEDIATE: [&str; 5] = ["/top/one", "/top/pool", CROWD, "/top/side", "/top/round"];
 const CLOCK: &str = "/top/one/clock";
 const PARTNER: &str = "/top/one/partner";
 const PIPER: &str = "/top/side/piper";
 const STREAMER: &str = "/top/side/streamer";
-/// Each asks the next, and the last the first.
+/// Each actor asks the next, and the last asks the first.
 const ASKERS: [&str; 3] = ["/top/round/0", "/top/round/1", "/top/round/2"];
 const BLOCKER: &str = "/top/round/blocker";
 const HOG: &str = "/top/round/hog";
 
-/// Every fault, each of which strikes at least once a seed on the average.
+/// Every fault; each is hit at least once per seed on average.
 const FAULTS: [&str; 54] = [
     "ask dropped half way",
     "ask passed on in a hook",
@@ -136,7 +136,7 @@ fn storm(system: &TestSystem) -> (Trace, Books) {
     (system.trace(), books)
 }
 
-/// Runs seeds on all processors; what struck, or the least seed that failed.
+/// Runs seeds on all processors; returns the faults that were hit, or the lowest seed that failed.
 fn storms(seeds: Range<u64>) -> Result<(Counts, u64, u64), u64> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicU64::new(u64::MAX);
@@ -213,9 +213,11 @@ fn no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_o
     for (fault, count) in &counts {
         text.push_str(&format!("{count:>9}  {fault}\n"));
     }
-    // Past the capture of the test harness: how often what struck is part of the proof.
+    // Bypasses the output capture of the test harness: the number of times each fault was hit is
+    // part of the evidence.
     let _shown = std::io::stderr().write_all(text.as_bytes());
-    // A storm in which something never strikes, or nothing gets through, would prove little.
+    // A storm in which a fault is never hit, or in which no message gets through, would prove
+    // little.
     if many >= 1000 {
         for fault in FAULTS {
             let count = counts.get(fault).copied().unwrap_or(0);
@@ -225,7 +227,7 @@ fn no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_o
     }
 }
 
-/// Runs a seed and writes its trace, above all when it fails.
+/// Runs a seed and writes its trace, even when it fails.
 fn traced(seed: u64, file: &str) -> (Trace, Books) {
     let system = TestSystem::new(seed);
     let run = AssertUnwindSafe(|| {
@@ -256,7 +258,7 @@ fn one_seed_gives_the_same_storm_twice() {
     }
 }
 
-/// Whatever its actors are about: waiting for a restart, starting, stopping, hanging.
+/// Covers actors in any phase: waiting for a restart, starting, stopping, hanging.
 #[test]
 fn nothing_is_left_of_a_system_that_is_dropped_in_the_middle_of_a_storm() {
     let seeds = if cfg!(miri) { 0..2 } else { 0..100 };

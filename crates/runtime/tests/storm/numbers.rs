@@ -1,4 +1,4 @@
-//! Marsaglia's xorshift: the storm's own numbers, apart from those of the schedule.
+//! Marsaglia's xorshift: the storm's own random numbers, independent of those of the schedule.
 
 #[derive(Clone)]
 pub(crate) struct Numbers(u64);

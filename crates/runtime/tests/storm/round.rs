@@ -1,5 +1,5 @@
-//! Those who wait for each other: three who ask in a ring from inside their hooks. And those who
-//! let others wait: one who may block, and one who floods itself.
+//! Actors that wait for each other: three that ask in a ring inside their hooks. And actors that
+//! make others wait: one that may block, and one that floods itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use strowger::{Accepts, Actor, ActorRef, Ask, AskError, BoxError, Context, Reque
 use crate::books::{Shared, note};
 use crate::{ASKERS, BLOCKER, HOG};
 
-/// Longer than all that an injected fault may cost: who waits so long waits in a ring that nobody
-/// noticed.
+/// Longer than any delay that an injected fault can cause: an actor that waits this long is in a
+/// ring that was not detected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks the one after the asked to walk on, so often.
+/// Asks the callee's successor to continue the walk, this number of times.
 pub(crate) struct Walk(u32);
 
 impl Request for Walk {
@@ -32,7 +32,7 @@ impl Accepts<Ask<Walk>> for Round {
     }
 }
 
-/// Asks the next one in the ring, and answers when it has an answer.
+/// Asks the next actor in the ring, and replies when it has a reply.
 pub(crate) struct Asker {
     books: Shared,
     path: String,
@@ -104,7 +104,7 @@ impl Drop for Asker {
     }
 }
 
-/// The time in which an actor waits for an answer inside a hook.
+/// A guard for the time in which an actor waits for a reply inside a hook.
 struct Waits<'a>(&'a Shared, &'a str);
 
 impl<'a> Waits<'a> {
@@ -120,10 +120,10 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// What a blocking actor is given to do.
+/// A job for a blocking actor.
 pub(crate) struct Job(pub(crate) u64);
 
-/// Does jobs, in the order in which they come.
+/// Does jobs in order of arrival.
 pub(crate) struct Blocker {
     books: Shared,
     serial: u64,
@@ -168,17 +168,17 @@ impl Drop for Blocker {
     }
 }
 
-/// A part of a flood, of which so many more are to come.
+/// One message of a flood, and the number that follow it.
 pub(crate) struct Flood {
     pub(crate) name: u64,
     pub(crate) left: u64,
 }
 
-/// Sends itself what comes next of its floods, until they are over.
+/// Sends itself the next message of each of its floods, until they are over.
 pub(crate) struct Hog {
     books: Shared,
     serial: u64,
-    /// What comes next of each, by its name.
+    /// The next message of each flood, by name.
     floods: BTreeMap<u64, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The storm itself: what is done to the tree from outside, step by step.
+//! The storm itself: the operations applied to the tree from outside, step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::{
     PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
 };
 
-/// Every storm is over long before this.
+/// The time by which every storm is long over.
 const END: Duration = Duration::from_secs(60);
 
 pub(crate) struct Storm<'a> {
@@ -37,7 +37,7 @@ pub(crate) struct Storm<'a> {
     hand: ActorRef<Grip>,
     topic: Topic<u64>,
     band: Band,
-    /// What was published, and who came, so far.
+    /// Number of values published so far, and of listeners started.
     number: u64,
     comers: u64,
     followers: u64,
@@ -117,7 +117,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Starts those who send, and who say when they are done.
+    /// Starts the senders, which report when they are done.
     fn begin(&self) -> Probe<u32> {
         let end = self.system.probe();
         for name in 0..SENDERS {
@@ -132,7 +132,7 @@ impl<'a> Storm<'a> {
         end
     }
 
-    /// Leaves in the middle of it, after so many steps.
+    /// Drops the system in the middle of the storm, after `steps` steps.
     pub(crate) fn cut_off(mut self, steps: usize) {
         let _end = self.begin();
         for _ in 0..steps {
@@ -152,7 +152,7 @@ impl<'a> Storm<'a> {
             assert!(self.system.elapsed() < END, "the senders hang");
         }
         self.top.stop();
-        // Step by step: restarts while the tree ends have their time, too.
+        // Advances step by step: restarts during the shutdown get their time, too.
         while self.top.erase().is_alive() {
             self.pass(MS);
             assert!(self.system.elapsed() < END, "the tree hangs");
@@ -187,7 +187,7 @@ impl<'a> Storm<'a> {
             }
             9 => self.monitor(worker),
             10 => {
-                // The clock says at its end whether it was orderly, and its partner must not be
+                // At its end the clock records whether it was orderly, and its partner must not be
                 // in a handler then: neither is stalled there.
                 let one = *self.numbers.pick(&[CLOCK, PARTNER]);
                 let hook = *self.numbers.pick(&[Hook::PreStart, Hook::Handle]);
@@ -205,7 +205,7 @@ impl<'a> Storm<'a> {
         self.pass(MS * time);
     }
 
-    /// What goes on beside all that: drains, batches, a topic, a stream and pipes.
+    /// Side activities: drains, batches, a topic, a stream and pipes.
     fn besides(&mut self, worker: &'static str) {
         match self.numbers.below(22) {
             0 => {
@@ -252,7 +252,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Calls one of the group, or all.
+    /// Calls one member of the group, or all.
     fn call(&mut self) {
         let key = self.numbers.below(4);
         let call = Call(Some((key, self.band.changes)));
@@ -277,7 +277,7 @@ impl<'a> Storm<'a> {
         });
     }
 
-    /// Lets some ask around, of whom one may end meanwhile.
+    /// Makes some actors ask around the ring; one of them may end meanwhile.
     fn ask_around(&mut self) {
         for _ in 0..2 {
             let asker = *self.numbers.pick(&ASKERS);
@@ -318,7 +318,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Lets the hog flood itself, and be hit in the middle of it.
+    /// Makes the hog flood itself, and injects a fault in the middle.
     fn flood(&mut self) {
         let (name, left) = (self.number, 200 + self.numbers.below(200));
         self.number += 1;
@@ -340,13 +340,13 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// One of those who came last.
+    /// One of the latest listeners.
     fn listener(&mut self) -> String {
         let last = self.numbers.below(LISTENERS as u64);
         format!("{CROWD}/{}", self.comers.saturating_sub(last))
     }
 
-    /// Three more listeners, of whom one may have a name that is taken.
+    /// Starts three more listeners, one of which may have a name that is taken.
     fn batch(&mut self) {
         let crowd = self.top.any_child("crowd");
         let Some(crowd) = crowd.and_then(|crowd| crowd.dynamic::<Listener>()) else {
@@ -406,7 +406,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// A pool that was restarted is empty.
+    /// Refills a pool that is empty after a restart.
     fn refill(&self) {
         let Some(pool) = self.top.any_child("pool") else {
             return;
@@ -425,7 +425,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Lets time pass. Events are read before it moves, so that their time is known.
+    /// Advances time. Events are read before it advances, so that their time is known.
     fn pass(&mut self, time: Duration) {
         let (events, books, start) = (&mut self.events, &self.books, self.start);
         self.system.run(async {
@@ -447,7 +447,7 @@ impl<'a> Storm<'a> {
         for (hook, fault) in self.system.take_struck() {
             note(&self.books, |books| books.struck(hook, &fault, LIMIT));
         }
-        // One that has gone wrong need not go on: what follows may take long, or not end.
+        // A storm that has gone wrong need not continue: the rest may take long, or never end.
         assert_eq!(note(&self.books, |books| books.faults()), [""; 0]);
     }
 
@@ -475,13 +475,13 @@ impl<'a> Storm<'a> {
     }
 }
 
-/// The group of those who listen, and one who watches it.
+/// The group of the listeners, and its watcher.
 struct Band {
     group: Group<Call>,
     watch: Probe<GroupEvent>,
-    /// Who is in it, as the events say.
+    /// The members, according to the events.
     members: BTreeSet<ActorId>,
-    /// How many events there were.
+    /// Number of events received.
     changes: u64,
 }
 
@@ -499,7 +499,8 @@ impl Band {
         }
     }
 
-    /// Checks, when nothing can run, that the group is as its events say, and all in it live.
+    /// Checks, when nothing is runnable, that the group matches its events and that all members are
+    /// alive.
     fn check(&mut self, books: &Shared) {
         while let Some(event) = self.watch.try_next() {
             self.changes += 1;

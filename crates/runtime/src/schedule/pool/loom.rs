@@ -1,5 +1,5 @@
-//! Models of the dispatchers' queues, of a thread of its own and of the monitor's sleep: who wakes
-//! whom, in every order.
+//! Models of the dispatchers' queues, of a blocking thread and of the monitor's sleep: wakes in
+//! every order.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,15 +12,17 @@ use ::loom::sync::{Condvar, Mutex};
 use ::loom::thread;
 use tokio::runtime::{Builder, Handle};
 
-use super::monitor::{Sleep, is_busy};
-use super::seat::Dispatcher;
-use super::solo::Solo;
-use super::{Pool, Residents};
-use crate::schedule::strand::loom::{Line, Toy};
-use crate::schedule::strand::{Ready, abandon};
-use crate::sync::{AtomicBool, Ordering};
+use super::blocking::BlockingThread;
+use super::dispatcher::Dispatcher;
+use super::monitor::{MonitorSleep, call_listed, is_busy};
+use super::watch::ThreadWatches;
+use super::{Pool, PoolOwner};
+use crate::schedule::strand::loom::{Line, Toy, model_with_list};
+use crate::schedule::strand::{ActorMark, Runnable, abandon, slot};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// A runtime with one worker, so that a pool has two seats: it is not run, and outlives models.
+/// A runtime with one worker, so that a pool has two dispatchers. It is never run, and outlives the
+/// models.
 fn handle() -> Handle {
     static HANDLE: OnceLock<Handle> = OnceLock::new();
     let handle = HANDLE.get_or_init(|| {
@@ -32,11 +34,11 @@ fn handle() -> Handle {
 }
 
 /// A place in a pool, for a toy that is always woken from elsewhere.
-struct Far(Arc<Pool>, usize);
+struct Remote(Arc<Pool>, usize);
 
-impl Line for Far {
-    fn push(&self, ready: Ready) {
-        self.0.push_far(ready, self.1);
+impl Line for Remote {
+    fn push(&self, ready: Runnable) {
+        self.0.push_remote(ready, self.1);
     }
 
     fn is_down(&self) -> bool {
@@ -48,13 +50,13 @@ impl Line for Far {
     }
 }
 
-/// A toy that lives at this seat.
-fn toy(pool: &Arc<Pool>, seat: usize) -> Arc<Toy<Far>> {
+/// Creates a toy whose home is this dispatcher.
+fn toy(pool: &Arc<Pool>, dispatcher: usize) -> Arc<Toy<Remote>> {
     pool.admit();
-    Toy::within(Far(Arc::clone(pool), seat))
+    Toy::within(Remote(Arc::clone(pool), dispatcher))
 }
 
-/// Somebody who waits until it is called.
+/// A thread that waits until it is called.
 #[derive(Default)]
 struct Sleeper {
     called: Mutex<bool>,
@@ -82,12 +84,14 @@ impl Wake for Sleeper {
     }
 }
 
-/// Dispatches at a seat until nothing lives in a pool that is closed. One who is not woken then
-/// waits for ever, which loom does not let pass.
-fn dispatch(pool: &Pool, seat: usize) {
+/// Runs a dispatcher until no incarnation is left in a closed pool. A dispatcher that is not
+/// woken then waits forever, which loom reports.
+fn dispatch(pool: &Pool, dispatcher: usize) {
     let sleeper = Arc::new(Sleeper::default());
     let waker = Waker::from(Arc::clone(&sleeper));
-    let mut dispatching = pin!(poll_fn(|cx| pool.seats[seat].dispatch(pool, None, cx)));
+    let mut dispatching = pin!(poll_fn(
+        |cx| pool.dispatchers[dispatcher].dispatch(pool, None, cx)
+    ));
     while dispatching
         .as_mut()
         .poll(&mut Context::from_waker(&waker))
@@ -122,7 +126,7 @@ fn a_dispatcher_that_is_sent_to_another_takes_what_waits_there() {
         let helper = Arc::clone(&pool);
         let helper = thread::spawn(move || dispatch(&helper, 1));
         toy.begin(0);
-        pool.seats[1].send_to(0, true);
+        pool.dispatchers[1].order_steal(0, true);
         pool.close();
         helper.join().expect("no panic");
         assert_eq!(toy.ended(), (1, 0));
@@ -137,12 +141,12 @@ fn a_dispatcher_that_is_sent_to_one_that_is_held_takes_who_is_next_there() {
         let held = Dispatcher::new(Arc::clone(&pool), 0);
         let toy = toy(&pool, 0);
         toy.begin(0);
-        let woken = pool.seats[0].pop();
+        let woken = pool.dispatchers[0].pop();
         let far = held.push(woken.expect("it was queued"), 0);
         assert!(far.is_none());
         let helper = Arc::clone(&pool);
         let helper = thread::spawn(move || dispatch(&helper, 1));
-        pool.seats[1].send_to(0, true);
+        pool.dispatchers[1].order_steal(0, true);
         pool.close();
         helper.join().expect("no panic");
         assert_eq!(toy.ended(), (1, 0));
@@ -161,7 +165,7 @@ fn what_is_robbed_is_run_once() {
         pool.close();
         let robbed = Arc::clone(&pool);
         let robbed = thread::spawn(move || dispatch(&robbed, 0));
-        pool.seats[1].send_to(0, false);
+        pool.dispatchers[1].order_steal(0, false);
         dispatch(&pool, 1);
         robbed.join().expect("no panic");
         for toy in &toys {
@@ -170,10 +174,10 @@ fn what_is_robbed_is_run_once() {
     });
 }
 
-/// Those who live in a pool: one.
-struct One(Weak<Toy<Far>>);
+/// The owner of a pool: a single toy.
+struct One(Weak<Toy<Remote>>);
 
-impl Residents for One {
+impl PoolOwner for One {
     fn abandon(&self) {
         if let Some(toy) = self.0.upgrade() {
             abandon(&*toy);
@@ -188,7 +192,7 @@ impl Residents for One {
         None
     }
 
-    fn held(&self, _: u64, _: Duration) {}
+    fn report_blocked(&self, _: u64, _: Duration) {}
 }
 
 #[test]
@@ -212,13 +216,13 @@ fn what_waits_when_the_last_dispatcher_leaves_is_ended() {
     model(move || {
         let pool = Pool::new(handle.clone());
         let toy = toy(&pool, 0);
-        let all: Arc<dyn Residents> = Arc::new(One(Arc::downgrade(&toy)));
-        assert!(pool.residents.set(Arc::downgrade(&all)).is_ok());
+        let all: Arc<dyn PoolOwner> = Arc::new(One(Arc::downgrade(&toy)));
+        assert!(pool.owner.set(Arc::downgrade(&all)).is_ok());
         let last = Dispatcher::new(Arc::clone(&pool), 0);
         toy.begin(1);
-        let ready = pool.seats[0].pop().expect("it was queued");
+        let ready = pool.dispatchers[0].pop().expect("it was queued");
         let leaving = thread::spawn(move || drop(last));
-        // It runs on another's stack, and parks.
+        // It runs on the stack of another thread, and parks.
         assert!(ready.run().is_none());
         leaving.join().expect("no panic");
         assert_eq!(toy.ended(), (0, 1));
@@ -228,10 +232,10 @@ fn what_waits_when_the_last_dispatcher_leaves_is_ended() {
 #[test]
 fn a_thread_of_its_own_runs_what_it_is_given_and_ends() {
     /// The thread of one actor.
-    struct Own(Arc<Solo>);
+    struct OwnThread(Arc<BlockingThread>);
 
-    impl Line for Own {
-        fn push(&self, ready: Ready) {
+    impl Line for OwnThread {
+        fn push(&self, ready: Runnable) {
             self.0.push(ready);
         }
 
@@ -241,9 +245,9 @@ fn a_thread_of_its_own_runs_what_it_is_given_and_ends() {
     }
 
     model(|| {
-        let solo = Arc::new(Solo::default());
-        let toy = Toy::within(Own(Arc::clone(&solo)));
-        let runner = thread::spawn(move || solo.run());
+        let thread = Arc::new(BlockingThread::default());
+        let toy = Toy::within(OwnThread(Arc::clone(&thread)));
+        let runner = thread::spawn(move || thread.run());
         toy.begin(1);
         toy.add();
         runner.join().expect("no panic");
@@ -254,7 +258,11 @@ fn a_thread_of_its_own_runs_what_it_is_given_and_ends() {
 #[test]
 fn the_monitor_does_not_sleep_while_a_dispatcher_works() {
     model(|| {
-        let monitor = Arc::new((Sleep::new(), AtomicBool::new(false), Sleeper::default()));
+        let monitor = Arc::new((
+            MonitorSleep::new(),
+            AtomicBool::new(false),
+            Sleeper::default(),
+        ));
         let dispatcher = Arc::clone(&monitor);
         let dispatcher = thread::spawn(move || {
             let (sleep, busy, sleeper) = &*dispatcher;
@@ -268,15 +276,83 @@ fn the_monitor_does_not_sleep_while_a_dispatcher_works() {
             begin();
         });
         let (sleep, busy, sleeper) = &*monitor;
-        // Woken for the first time, it may find that nobody works any more.
+        // When it is woken for the first time, it may find that no dispatcher works any more.
         let mut seen = false;
         while !seen {
-            let look = || {
+            let sample = || {
                 seen = is_busy(busy);
                 seen
             };
-            sleep.rest(look, || sleeper.park());
+            sleep.sleep_unless(sample, || sleeper.park());
         }
         dispatcher.join().expect("no panic");
+    });
+}
+
+#[test]
+fn whose_question_is_listed_is_called_though_the_monitor_goes_to_sleep() {
+    /// Counts the askers that are called.
+    #[derive(Default)]
+    struct Called(AtomicUsize);
+
+    impl Wake for Called {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    model_with_list(|list| {
+        let called = Arc::new(Called::default());
+        let waker = Waker::from(Arc::clone(&called));
+        let monitor = Arc::new((MonitorSleep::new(), Sleeper::default()));
+        let shared = Arc::clone(&monitor);
+        let asker = thread::spawn(move || {
+            let ask = |_| {
+                let (giver, mut taker) = slot::<u32, ()>();
+                assert!(taker.poll(&waker).is_pending());
+                taker.list(list);
+                if shared.0.want(list) {
+                    shared.1.call();
+                }
+                (giver, taker)
+            };
+            [1, 2].map(ask)
+        });
+        let (sleep, sleeper) = &*monitor;
+        let mut wakers = Vec::new();
+        loop {
+            call_listed(list, &mut wakers);
+            if called.0.load(Ordering::Relaxed) == 2 {
+                break;
+            }
+            sleep.sleep_unless(|| is_busy(&list.wanted), || sleeper.park());
+        }
+        for (giver, taker) in asker.join().expect("no panic") {
+            drop(giver.put(7, |()| ()));
+            drop(taker);
+        }
+    });
+}
+
+#[test]
+fn a_watch_is_one_threads_and_the_next_one_counts_on() {
+    model(|| {
+        let turn = |watches: &ThreadWatches<1>, actor| {
+            let watch = watches.claim()?;
+            watch.write(ActorMark { system: 1, actor });
+            watch.give_back();
+            Some(())
+        };
+        let watches = Arc::new(ThreadWatches::new());
+        let other = Arc::clone(&watches);
+        let other = thread::spawn(move || turn(&other, 1));
+        let here = turn(&watches, 2);
+        let there = other.join().expect("no panic");
+        let turns = usize::from(here.is_some()) + usize::from(there.is_some());
+        let sample = watches.samples().next().expect("one was claimed");
+        assert!(
+            turns > 0 && sample.turns == turns,
+            "{turns} turns, {sample:?}"
+        );
     });
 }

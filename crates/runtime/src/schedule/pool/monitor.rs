@@ -1,11 +1,11 @@
-//! One thread that watches the dispatchers of all systems.
+//! The monitor: one thread that watches the dispatchers of all systems.
 //!
-//! While any of them works, it gives the [beat](pulse) that bounds turns, and looks every
-//! millisecond: a dispatcher with work that made no step
-//! since the last look is held by a handler, and all that it has is given to one that is parked;
-//! one that has had several actors waiting at two looks shares half. A hook that holds any thread
-//! of a system over the limit of that system is reported. When nothing works for a while the
-//! monitor sleeps until something does, and when no pool is left it ends.
+//! While any of them works, the monitor gives the [beat] that bounds turns, and looks every
+//! millisecond. A dispatcher that has work but made no progress since the last look is blocked by a
+//! handler, and all of its actors are given to a dispatcher that is parked. A dispatcher with
+//! several waiting actors at two looks in a row shares half of them. A hook that blocks any thread
+//! of a system for longer than the limit of that system is reported. If nothing works for a while,
+//! the monitor sleeps until something does; when no pool is left, it ends.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
@@ -17,45 +17,45 @@ use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 
 use super::Pool;
-use super::seat::Look;
-use super::watch::{self, Glance};
-use crate::planted::{Bug, planted};
-use crate::reply::Answer;
-use crate::schedule::pulse;
-use crate::schedule::strand::Fresh;
+use super::dispatcher::DispatcherSample;
+use super::watch::{self, WatchSample};
+use crate::reply::PendingReply;
+use crate::schedule::beat;
+use crate::schedule::strand::RecentAsks;
+use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{AtomicBool, Ordering};
 
-/// How often turns are bounded.
+/// The period of the beat that bounds turns.
 const BEAT: Duration = Duration::from_micros(500);
 
-/// Dispatchers are looked at with every other beat.
-const LOOK: u32 = 2;
+/// Dispatchers are checked with every other beat.
+const BEATS_PER_LOOK: u32 = 2;
 
-/// After so many looks that saw no work, the monitor sleeps.
+/// Number of looks without work after which the monitor sleeps.
 const QUIET: u32 = 50;
 
-/// While it sleeps, it still sees to it after this time that the pools are there.
+/// While it sleeps, the monitor still checks at this interval that the pools exist.
 const DEEP: Duration = Duration::from_secs(1);
 
 #[cfg(not(strowger_loom))]
-static SLEEP: Sleep = Sleep(AtomicBool::new(false));
-// No model touches it, as it would outlive them: each has its own.
+static SLEEP: MonitorSleep = MonitorSleep(AtomicBool::new(false));
+// No model touches it, as it would outlive the model: each has its own.
 #[cfg(strowger_loom)]
-static SLEEP: std::sync::LazyLock<Sleep> = std::sync::LazyLock::new(Sleep::new);
+static SLEEP: std::sync::LazyLock<MonitorSleep> = std::sync::LazyLock::new(MonitorSleep::new);
 
 static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
     pools: Vec::new(),
     thread: None,
 });
 
-/// The questions that were asked a moment ago, each in one of the lists.
+/// The lists of recent asks.
 #[cfg(not(strowger_loom))]
-static FRESH: [Fresh; LISTS] = [const { Fresh::new() }; LISTS];
+static RECENT_ASKS: [RecentAsks; LISTS] = [const { RecentAsks::new() }; LISTS];
 #[cfg(strowger_loom)]
-static FRESH: std::sync::LazyLock<[Fresh; LISTS]> =
-    std::sync::LazyLock::new(|| [const { () }; LISTS].map(|()| Fresh::new()));
+static RECENT_ASKS: std::sync::LazyLock<[RecentAsks; LISTS]> =
+    std::sync::LazyLock::new(|| [const { () }; LISTS].map(|()| RecentAsks::new()));
 
-/// Threads beyond this number share a list.
+/// Number of lists; further threads share one.
 const LISTS: usize = 32;
 
 struct Monitor {
@@ -64,81 +64,95 @@ struct Monitor {
     thread: Option<Thread>,
 }
 
-/// Whether the monitor sleeps.
-pub(super) struct Sleep(AtomicBool);
+/// A flag that is set while the monitor sleeps.
+pub(super) struct MonitorSleep(AtomicBool);
 
-impl Sleep {
+impl MonitorSleep {
     #[cfg(strowger_loom)]
     pub(super) fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// Notes that a dispatcher works; whether the caller has to wake the monitor.
+    /// Records that a dispatcher works; returns `true` if the caller has to wake the monitor.
     pub(super) fn begin(&self, busy: &AtomicBool) -> bool {
-        // This and the look of `rest` both change the word, so one of them comes second, and sees
-        // what the other did before: the monitor this, or this that the monitor sleeps.
+        // This and the check in `sleep_unless` both modify `busy`, so one of them comes second and
+        // sees what the other one did before: the monitor sees that the dispatcher works, or the
+        // dispatcher sees that the monitor sleeps.
         busy.swap(true, Ordering::AcqRel);
         self.0.load(Ordering::Relaxed) && self.end()
     }
 
-    /// Ends the sleep, if there is one: whether it is for the caller to wake the monitor.
+    /// Records that an entry was added to a list; returns `true` if the caller has to wake the
+    /// monitor.
+    ///
+    /// The monitor has to know of it before it sleeps, as it has to know of a dispatcher that
+    /// works. If the list is wanted already, no atomic step is needed: the lock of the list, which
+    /// the caller held before or after the monitor, makes the one visible to the other.
+    #[inline]
+    pub(super) fn want(&self, list: &RecentAsks) -> bool {
+        !list.wanted.load(Ordering::Relaxed) && self.begin(&list.wanted)
+    }
+
+    /// Ends the sleep, if there is one. Returns `true` if the caller has to wake the monitor.
     fn end(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
     }
 
-    /// Sleeps, unless somebody works who may not know it.
-    pub(super) fn rest(&self, works: impl FnOnce() -> bool, park: impl FnOnce()) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Sleeps, unless there is work of which the monitor might not be told.
+    pub(super) fn sleep_unless(&self, works: impl FnOnce() -> bool, park: impl FnOnce()) {
+        // Swapped as everywhere else, so that all changes of the flag are in one order.
+        self.0.swap(true, Ordering::Relaxed);
         if !works() {
             park();
         }
-        self.0.store(false, Ordering::Relaxed);
+        self.0.swap(false, Ordering::Relaxed);
     }
 }
 
-/// Puts a question, which waits, where the monitor calls it if it still waits after a look.
+/// Puts an ask that waits where the monitor calls it, if it still waits after a look.
 #[inline]
-pub(super) fn list<T>(answer: &mut Answer<T>) {
+pub(super) fn list<T>(answer: &mut PendingReply<T>) {
     thread_local! {
-        static LIST: &'static Fresh = {
+        static LIST: &'static RecentAsks = {
             let thread = FxBuildHasher.hash_one(thread::current().id());
             let number = usize::try_from(thread >> 32).unwrap_or(0);
-            &FRESH[number % LISTS]
+            &RECENT_ASKS[number % LISTS]
         };
     }
-    let list = LIST.try_with(|list| *list).unwrap_or(&FRESH[0]);
+    let list = LIST.try_with(|list| *list).unwrap_or(&RECENT_ASKS[0]);
     answer.list(list);
-    // As of a dispatcher, the monitor has to know of it before it sleeps.
-    if !list.wanted.load(Ordering::Relaxed) && SLEEP.begin(&list.wanted) {
+    if SLEEP.want(list) {
         wake();
     }
 }
 
-/// Calls those that asked a moment ago and still wait; returns `true` if there were some.
-fn call_fresh() -> bool {
+/// Calls the recent asks that still wait; returns `true` if there were any.
+fn call_recent_asks() -> bool {
     let mut found = false;
-    if planted(Bug::WaitingIsNotCalled) {
+    if seeded(Bug::WaitingIsNotCalled) {
         return found;
     }
     let mut wakers = Vec::new();
-    for list in FRESH.iter() {
-        // Before the list is looked at: who puts something in after that sets it again.
-        if !list.wanted.load(Ordering::Relaxed) || !list.wanted.swap(false, Ordering::AcqRel) {
-            continue;
-        }
-        found = true;
-        loop {
-            let more = list.take(&mut wakers);
-            wakers.drain(..).for_each(Waker::wake);
-            if !more {
-                break;
-            }
-        }
+    for list in RECENT_ASKS.iter() {
+        found |= call_listed(list, &mut wakers);
     }
     found
 }
 
-/// Whether a dispatcher works; one that begins to after this knows who sleeps.
+/// Calls the asks in a list; returns `true` if the list was wanted.
+pub(super) fn call_listed(list: &RecentAsks, wakers: &mut Vec<Waker>) -> bool {
+    // Cleared before the list is checked: a thread that adds an entry after that sets it again.
+    let wanted = list.wanted.load(Ordering::Relaxed) && list.wanted.swap(false, Ordering::AcqRel);
+    let mut more = wanted;
+    while more {
+        more = list.take(wakers);
+        wakers.drain(..).for_each(Waker::wake);
+    }
+    wanted
+}
+
+/// Returns `true` if a dispatcher works; one that begins to work after this sees whether the
+/// monitor sleeps.
 pub(super) fn is_busy(busy: &AtomicBool) -> bool {
     busy.fetch_or(false, Ordering::AcqRel)
 }
@@ -167,7 +181,7 @@ pub(super) fn watch(pool: &Arc<Pool>) {
     }
 }
 
-/// Notes that a dispatcher works.
+/// Records that a dispatcher works.
 pub(super) fn begin(busy: &AtomicBool) {
     if SLEEP.begin(busy) {
         wake();
@@ -182,8 +196,8 @@ fn wake() {
 }
 
 fn run() {
-    let mut watched: Vec<(Weak<Pool>, Vec<Look>)> = Vec::new();
-    let mut held = Vec::new();
+    let mut watched: Vec<(Weak<Pool>, Vec<DispatcherSample>)> = Vec::new();
+    let mut observations = Vec::new();
     let mut quiet = 0;
     loop {
         let mut monitor = MONITOR.lock();
@@ -195,110 +209,130 @@ fn run() {
             return;
         }
         drop(monitor);
-        let mut working = call_fresh();
+        let mut working = call_recent_asks();
         for (pool, before) in &mut watched {
             if let Some(pool) = pool.upgrade() {
                 working |= inspect(&pool, before);
             }
         }
-        working |= inspect_threads(&watched, &mut held);
+        working |= inspect_threads(&watched, &mut observations);
         quiet = if working { 0 } else { quiet + 1 };
-        if quiet < QUIET {
-            for _ in 0..LOOK {
+        if quiet < QUIET || seeded(Bug::MonitorNeverSleeps) {
+            for _ in 0..BEATS_PER_LOOK {
                 thread::sleep(BEAT);
-                pulse::advance();
+                beat::advance();
             }
             continue;
         }
         quiet = 0;
-        SLEEP.rest(|| somebody_works(&watched), || thread::park_timeout(DEEP));
+        SLEEP.sleep_unless(|| somebody_works(&watched), || thread::park_timeout(DEEP));
     }
 }
 
-/// Whether a dispatcher works, or may soon in a pool that was not seen yet.
-fn somebody_works(watched: &[(Weak<Pool>, Vec<Look>)]) -> bool {
-    let works = |pool: Arc<Pool>| pool.seats.iter().any(|seat| is_busy(&seat.busy));
+/// Returns `true` if a dispatcher works, or may soon do so in a pool that was not seen yet.
+fn somebody_works(watched: &[(Weak<Pool>, Vec<DispatcherSample>)]) -> bool {
+    let works = |pool: Arc<Pool>| {
+        pool.dispatchers
+            .iter()
+            .any(|dispatcher| is_busy(&dispatcher.busy))
+    };
     let mut pools = watched.iter().filter_map(|(pool, _)| pool.upgrade());
     pools.any(works)
-        || FRESH.iter().any(|list| is_busy(&list.wanted))
+        || RECENT_ASKS.iter().any(|list| is_busy(&list.wanted))
         || !MONITOR.lock().pools.is_empty()
 }
 
-/// Looks at all dispatchers of a pool; whether any of them works.
-fn inspect(pool: &Pool, before: &mut Vec<Look>) -> bool {
-    before.resize(pool.seats.len(), Look::default());
-    let looks: Vec<Look> = pool.seats.iter().map(|seat| seat.look()).collect();
-    let mut free: Vec<usize> = (0..looks.len()).filter(|&n| looks[n].parked).collect();
+/// Checks all dispatchers of a pool; returns `true` if any of them works.
+fn inspect(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
+    before.resize(pool.dispatchers.len(), DispatcherSample::default());
+    let samples: Vec<DispatcherSample> = pool
+        .dispatchers
+        .iter()
+        .map(|dispatcher| dispatcher.sample())
+        .collect();
+    // A dispatcher that was woken, and has not begun, helps no other.
+    let is_called =
+        |sample: &DispatcherSample| sample.waiting > 0 && !seeded(Bug::CalledHelpsItself);
+    let is_free = |&number: &usize| samples[number].parked && !is_called(&samples[number]);
+    let mut free: Vec<usize> = (0..samples.len()).filter(is_free).collect();
     free.reverse();
     let mut working = false;
-    for (number, (look, before)) in looks.iter().zip(before.iter()).enumerate() {
-        let late = look.turns == before.turns;
-        working |= look.busy || look.waiting > 0 || !late;
-        if planted(Bug::HeldIsNotRelieved) && late {
+    for (number, (sample, before)) in samples.iter().zip(before.iter()).enumerate() {
+        let late = sample.turns == before.turns;
+        working |= sample.busy || sample.waiting > 0 || !late;
+        if seeded(Bug::HeldIsNotRelieved) && late {
             continue;
         }
-        if late && look.busy && before.busy && !pool.seats[number].set_stuck() {
-            // The thread that is held may be the one that waited for sockets and timers: another
-            // that is called has nothing to do, and then waits for these in its stead.
+        if late && sample.busy && before.busy && !pool.dispatchers[number].set_blocked() {
+            // The blocked thread may be the one that waited for sockets and timers: another
+            // dispatcher that is called has nothing to do, and then waits for these in its stead.
             if let Some(&relief) = free.last() {
-                pool.seats[relief].call();
+                pool.dispatchers[relief].unpark();
             }
         }
-        if look.waiting == 0 || before.waiting == 0 {
+        if sample.waiting == 0 || before.waiting == 0 {
             continue;
         }
-        let crowded = look.waiting >= 2 && before.waiting >= 2;
-        // One in reserve helps only where a worker is held: there are no more threads than that.
+        let crowded = sample.waiting >= 2 && before.waiting >= 2;
+        // A dispatcher in reserve helps only if a worker is blocked, because there are no more
+        // threads than workers.
         let helper = free
             .iter()
             .rposition(|&helper| late || helper < pool.workers)
             .filter(|_| late || crowded);
         if let Some(helper) = helper {
-            pool.seats[free.remove(helper)].send_to(number, late);
+            pool.dispatchers[free.remove(helper)].order_steal(number, late);
         }
     }
-    *before = looks;
+    *before = samples;
     working
 }
 
-/// What one thread was last seen at.
+/// The last observation of one thread.
 #[derive(Debug, Default)]
-struct Hold {
-    glance: Glance,
+struct Observation {
+    sample: WatchSample,
     progress: u64,
     since: Option<Instant>,
     reported: bool,
 }
 
-/// Looks at what all threads run; whether any of them runs an actor.
-fn inspect_threads(watched: &[(Weak<Pool>, Vec<Look>)], holds: &mut Vec<Hold>) -> bool {
+/// Checks what all threads run; returns `true` if any of them runs an actor.
+fn inspect_threads(
+    watched: &[(Weak<Pool>, Vec<DispatcherSample>)],
+    observations: &mut Vec<Observation>,
+) -> bool {
     let mut working = false;
-    for (number, glance) in watch::glances().enumerate() {
-        if holds.len() == number {
-            holds.push(Hold::default());
+    for (number, sample) in watch::samples().enumerate() {
+        if observations.len() == number {
+            observations.push(Observation::default());
         }
-        let hold = &mut holds[number];
-        working |= glance != hold.glance;
-        if glance.mark.system == 0 || glance != hold.glance {
-            *hold = Hold {
-                glance,
-                ..Hold::default()
+        let observation = &mut observations[number];
+        working |= sample != observation.sample;
+        if sample.mark.system == 0 || sample != observation.sample {
+            *observation = Observation {
+                sample,
+                ..Observation::default()
             };
             continue;
         }
         working = true;
         let systems = watched.iter().filter_map(|(pool, _)| pool.upgrade());
-        let mut systems = systems.filter_map(|pool| pool.residents.get()?.upgrade());
-        let system = systems.find(|system| Arc::as_ptr(system).addr() == glance.mark.system);
+        let mut systems = systems.filter_map(|pool| pool.owner.get()?.upgrade());
+        let system = systems.find(|system| Arc::as_ptr(system).addr() == sample.mark.system);
         let Some(system) = system else { continue };
-        let progress = system.progress(glance.mark.actor).unwrap_or_default();
+        let progress = system.progress(sample.mark.actor).unwrap_or_default();
         let now = Instant::now();
-        let since = *hold.since.get_or_insert(now);
-        if progress != hold.progress {
-            (hold.progress, hold.since, hold.reported) = (progress, Some(now), false);
-        } else if !hold.reported && now - since >= system.handler_limit() {
-            hold.reported = true;
-            system.held(glance.mark.actor, now - since);
+        let since = *observation.since.get_or_insert(now);
+        if progress != observation.progress {
+            (
+                observation.progress,
+                observation.since,
+                observation.reported,
+            ) = (progress, Some(now), false);
+        } else if !observation.reported && now - since >= system.handler_limit() {
+            observation.reported = true;
+            system.report_blocked(sample.mark.actor, now - since);
         }
     }
     working

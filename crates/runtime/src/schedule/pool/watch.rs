@@ -1,115 +1,176 @@
-//! What each thread runs at this moment, for the monitor.
+//! The actor that each thread runs at this moment, for the monitor.
 
-use std::cell::Cell;
-use std::sync::atomic::AtomicUsize as Plain;
+use std::cell::OnceCell;
 
-use crate::schedule::strand::Mark;
-use crate::sync::Ordering;
+use crate::schedule::strand::ActorMark;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Threads beyond this number are not watched.
+/// Number of threads that are watched; further threads are not.
 const THREADS: usize = 512;
 
-/// One thread. Aligned so that two do not share a line.
+#[cfg(not(strowger_loom))]
+static WATCHES: ThreadWatches<THREADS> = ThreadWatches::new();
+// No model touches it, as it would outlive the model: each has its own.
+#[cfg(strowger_loom)]
+static WATCHES: std::sync::LazyLock<ThreadWatches<THREADS>> =
+    std::sync::LazyLock::new(ThreadWatches::new);
+
+/// The watches of `MOST` threads.
+pub(super) struct ThreadWatches<const MOST: usize> {
+    all: [ThreadWatch; MOST],
+    /// Number of watches that were ever claimed. A stale value hides a thread for one look.
+    used: AtomicUsize,
+}
+
+/// The watch of one thread. Aligned so that two do not share a cache line.
+///
+/// Only its thread writes, and the monitor reads at any time, so the monitor may read a torn state:
+/// the identity of the actor of either of two turns, with the number of either. This needs no
+/// ordering. A report takes many looks in a row that see the same, and a write that is under way at
+/// one look is done at the next: then all three values are of one turn.
 #[repr(align(64))]
-struct Watch {
-    taken: Plain,
-    turns: Plain,
-    system: Plain,
-    actor: std::sync::atomic::AtomicU64,
+pub(super) struct ThreadWatch {
+    /// Set if a thread has claimed the watch. The next thread continues to count where the last one
+    /// stopped, because it would otherwise seem to be at the same turn.
+    taken: AtomicBool,
+    turns: AtomicUsize,
+    system: AtomicUsize,
+    actor: AtomicU64,
 }
 
-static WATCHES: [Watch; THREADS] = [const {
-    Watch {
-        taken: Plain::new(0),
-        turns: Plain::new(0),
-        system: Plain::new(0),
-        actor: std::sync::atomic::AtomicU64::new(0),
-    }
-}; THREADS];
-
-/// How many of them were ever taken.
-static USED: Plain = Plain::new(0);
-
-/// The number of this thread's watch; given back with the thread.
-struct Own(Cell<usize>);
-
-/// Not asked for yet.
-const UNKNOWN: usize = usize::MAX;
-
-impl Own {
-    #[cold]
-    fn claim(&self) -> usize {
-        let free = (0..THREADS).find(|&number| {
-            let taken = &WATCHES[number].taken;
-            taken
-                .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        });
-        let number = free.unwrap_or(THREADS);
-        USED.fetch_max((number + 1).min(THREADS), Ordering::Relaxed);
-        self.0.set(number);
-        number
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if let Some(watch) = WATCHES.get(self.0.get()) {
-            watch.taken.store(0, Ordering::Release);
+impl<const MOST: usize> ThreadWatches<MOST> {
+    #[cfg(not(strowger_loom))]
+    const fn new() -> Self {
+        Self {
+            all: [const { ThreadWatch::new() }; MOST],
+            used: AtomicUsize::new(0),
         }
     }
+
+    #[cfg(strowger_loom)]
+    pub(super) fn new() -> Self {
+        Self {
+            all: std::array::from_fn(|_| ThreadWatch::new()),
+            used: AtomicUsize::new(0),
+        }
+    }
+
+    /// Claims a watch for a thread that has none, if one is free.
+    #[cold]
+    pub(super) fn claim(&self) -> Option<&ThreadWatch> {
+        let number = self.all.iter().position(ThreadWatch::claim)?;
+        self.used.fetch_max(number + 1, Ordering::Relaxed);
+        Some(&self.all[number])
+    }
+
+    /// Returns what all threads run; the default `ActorMark` for those that run no actor.
+    pub(super) fn samples(&self) -> impl Iterator<Item = WatchSample> {
+        let used = self.used.load(Ordering::Relaxed);
+        self.all[..used].iter().map(|watch| WatchSample {
+            turns: watch.turns.load(Ordering::Relaxed),
+            mark: watch.read(),
+        })
+    }
 }
 
-thread_local! {
-    static OWN: Own = const { Own(Cell::new(UNKNOWN)) };
+/// Returns the watch of this thread, if it has one; it is given back when the thread ends.
+#[inline]
+fn own() -> Option<&'static ThreadWatch> {
+    struct OwnWatch(OnceCell<Option<&'static ThreadWatch>>);
+
+    impl Drop for OwnWatch {
+        fn drop(&mut self) {
+            if let Some(Some(watch)) = self.0.get() {
+                watch.give_back();
+            }
+        }
+    }
+
+    thread_local! {
+        static OWN: OwnWatch = const { OwnWatch(OnceCell::new()) };
+    }
+    if cfg!(strowger_loom) {
+        return None;
+    }
+    let watch = OWN.try_with(|own| *own.0.get_or_init(|| WATCHES.claim()));
+    watch.ok().flatten()
 }
 
-/// A time in which this thread runs one actor after another, inside the turn of another perhaps.
-pub(super) struct Shift {
-    watch: Option<&'static Watch>,
-    outer: Mark,
+/// A period in which this thread runs one actor after another, possibly inside the turn of another
+/// actor.
+pub(super) struct WatchGuard {
+    watch: Option<&'static ThreadWatch>,
+    outer: ActorMark,
 }
 
-impl Shift {
+impl WatchGuard {
     #[inline]
     pub(super) fn begin() -> Self {
-        let number = OWN.try_with(|own| match own.0.get() {
-            UNKNOWN => own.claim(),
-            number => number,
-        });
-        let watch = number.ok().and_then(|number| WATCHES.get(number));
-        let outer = watch.map_or_else(Mark::default, Watch::read);
+        let watch = own();
+        let outer = watch.map_or_else(ActorMark::default, ThreadWatch::read);
         Self { watch, outer }
     }
 
-    /// Says whose turn begins.
+    /// Records the actor whose turn begins.
     #[inline(always)]
-    pub(super) fn turn(&self, mark: Mark) {
+    pub(super) fn turn(&self, mark: ActorMark) {
         if let Some(watch) = self.watch {
             watch.write(mark);
         }
     }
 }
 
-impl Drop for Shift {
+impl Drop for WatchGuard {
     #[inline]
     fn drop(&mut self) {
         self.turn(self.outer);
     }
 }
 
-impl Watch {
+impl ThreadWatch {
+    #[cfg(not(strowger_loom))]
+    const fn new() -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            turns: AtomicUsize::new(0),
+            system: AtomicUsize::new(0),
+            actor: AtomicU64::new(0),
+        }
+    }
+
+    #[cfg(strowger_loom)]
+    fn new() -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            turns: AtomicUsize::new(0),
+            system: AtomicUsize::new(0),
+            actor: AtomicU64::new(0),
+        }
+    }
+
+    /// Claims the watch for this thread; returns `false` if another thread has it.
+    fn claim(&self) -> bool {
+        self.taken
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Gives the watch back. The thread writes no more.
+    pub(super) fn give_back(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+
     #[inline]
-    fn read(&self) -> Mark {
-        Mark {
+    fn read(&self) -> ActorMark {
+        ActorMark {
             system: self.system.load(Ordering::Relaxed),
             actor: self.actor.load(Ordering::Relaxed),
         }
     }
 
-    /// Only the thread itself writes.
+    /// Records the actor whose turn begins.
     #[inline]
-    fn write(&self, mark: Mark) {
+    pub(super) fn write(&self, mark: ActorMark) {
         let turns = self.turns.load(Ordering::Relaxed);
         self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
         self.actor.store(mark.actor, Ordering::Relaxed);
@@ -117,18 +178,14 @@ impl Watch {
     }
 }
 
-/// A thread at one moment: which turn it is at, and whose.
+/// A thread at one moment: the number of its turn, and the actor whose turn it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Glance {
-    turns: usize,
-    pub(super) mark: Mark,
+pub(super) struct WatchSample {
+    pub(super) turns: usize,
+    pub(super) mark: ActorMark,
 }
 
-/// What all threads do; nothing for those that run no actor. What is torn does not last.
-pub(super) fn glances() -> impl Iterator<Item = Glance> {
-    let used = USED.load(Ordering::Relaxed);
-    WATCHES[..used].iter().map(|watch| Glance {
-        turns: watch.turns.load(Ordering::Relaxed),
-        mark: watch.read(),
-    })
+/// Returns what all threads run.
+pub(super) fn samples() -> impl Iterator<Item = WatchSample> {
+    WATCHES.samples()
 }

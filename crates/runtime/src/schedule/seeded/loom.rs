@@ -8,7 +8,7 @@ use ::loom::thread;
 
 use super::queued::Queued;
 
-/// A task, what it was woken for, and how often it was queued.
+/// A task, the reason for its wake, and the number of times that it was queued.
 struct Woken {
     queued: Queued,
     news: AtomicUsize,

@@ -1,8 +1,8 @@
-//! Whether a task is in the run queue.
+//! A flag that is set while a task is in the run queue.
 
 use crate::sync::{AtomicBool, Ordering};
 
-/// Set by whoever wakes the task, and taken back before its turn.
+/// Set by the code that wakes the task, and cleared before its turn.
 #[derive(Debug)]
 pub(super) struct Queued(AtomicBool);
 
@@ -11,14 +11,14 @@ impl Queued {
         Self(AtomicBool::new(false))
     }
 
-    /// Notes that the task is queued; returns `true` if it was not.
+    /// Records that the task is queued; returns `true` if it was not.
     pub(super) fn enter(&self) -> bool {
         let before = self.0.swap(true, Ordering::AcqRel);
         !before
     }
 
-    /// Notes that its turn begins: who wakes it from now on queues it again. What those did who
-    /// found it queued is seen in the turn, so that none of them is forgotten.
+    /// Records that the turn of the task begins: a wake from now on queues it again. The turn sees
+    /// everything that was done before a wake that found the task queued, so no wake is lost.
     pub(super) fn leave(&self) {
         self.0.swap(false, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! What an incarnation is made of: a life, and the work on it that waits.
+//! The body of a strand: a `Behavior`, and the work on it that waits.
 
 use std::future::{Future, ready};
 use std::marker::PhantomData;
@@ -8,48 +8,52 @@ use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll};
 
-use super::scratch::{Came, Desk, Done, Work};
-use super::{Held, Host, Whole};
+use super::arena::{Done, TurnArena, Work, WorkPoll};
+use super::{Host, OpaqueMessage, StrandGuard};
 use crate::exit::{Exit, discard_one, panic_text};
 
-/// What an incarnation keeps between two turns.
+/// The state that an incarnation keeps between two turns.
 ///
-/// A turn asks it for one thing after another to do, and does that, until there is nothing. What
-/// takes its time is a future, which has the life to itself while it waits.
-pub(crate) trait Life<C: Host>: Send + Sized + 'static {
-    /// What the actor handles.
+/// A turn asks it for the next thing to do, and does that, until there is nothing to do. Anything
+/// that takes time is a future, which has exclusive access to the `Behavior` while it waits.
+pub(crate) trait Behavior<C: Host>: Send + Sized + 'static {
+    /// The type of message that the actor handles.
     type Message: Send;
-    /// What else may take its time.
+    /// Other work that may take time.
     type Errand: Send;
-    /// What the actor may come back with instead of having handled a message.
+    /// The error that the handling of a message may return.
     type Failure;
 
-    /// Whether the next message is to be handled, and nothing else is to be done.
+    /// Returns `true` if the next message is to be handled, and nothing else is to be done.
     fn is_ready(&mut self, host: &C) -> bool;
 
-    /// Decides what is to be done; if that is the end, says why. The lock is there if the turn has
-    /// it already.
+    /// Decides what to do next; if that is the end, writes the reason to `exit`. `data` is the
+    /// lock, if the turn already holds it.
     fn next(
         &mut self,
         host: &C,
-        data: Option<Held<'_, C::Data>>,
+        data: Option<StrandGuard<'_, C::Data>>,
         cx: &Context<'_>,
-        message: &mut Option<Whole<Self::Message>>,
+        message: &mut Option<OpaqueMessage<Self::Message>>,
         exit: &mut Option<Exit>,
-    ) -> Step<Self::Errand>;
+    ) -> NextStep<Self::Errand>;
 
-    /// Handles this message, or else the next one, if it can be.
+    /// Handles this message, or else the next one; returns `None` if there is no actor or no
+    /// message.
     fn handle<'a>(
         &'a mut self,
         host: &'a C,
-        message: &mut Option<Whole<Self::Message>>,
+        message: &mut Option<OpaqueMessage<Self::Message>>,
     ) -> Option<impl Future<Output = Result<(), Self::Failure>> + Send + use<'a, C, Self>>;
 
-    /// What a failure means.
+    /// Converts a failure into an exit.
     fn exit(failure: Self::Failure) -> Exit;
 
-    /// Makes what a life begins with.
-    fn grow<'a>(&'a mut self, host: &'a C) -> impl Future<Output = Done> + Send + use<'a, C, Self> {
+    /// Makes the value that a `Behavior` begins with.
+    fn start<'a>(
+        &'a mut self,
+        host: &'a C,
+    ) -> impl Future<Output = Done> + Send + use<'a, C, Self> {
         let _ = host;
         ready(Ok(()))
     }
@@ -61,98 +65,105 @@ pub(crate) trait Life<C: Host>: Send + Sized + 'static {
         errand: Self::Errand,
     ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
 
-    /// Begins to wind the incarnation up; whether there is more to wait for than the last hook.
+    /// Begins to wind up the incarnation. Returns `true` if there is more to wait for than the last
+    /// hook.
     fn begin_end(&mut self, host: &C, exit: &Exit) -> bool;
 
-    /// Waits for what there is to wait for, does what is left, and comes to the exit. A kill does
-    /// not end this.
+    /// Waits for everything that is outstanding, runs the last hook, and returns the exit. A kill
+    /// does not interrupt this.
     fn end<'a>(
         &'a mut self,
         host: &'a C,
         exit: Exit,
     ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
 
-    /// As `end`, where there is nothing to wait for but the last hook.
-    fn last<'a>(
+    /// Like `end`, if there is nothing to wait for but the last hook.
+    fn end_now<'a>(
         &'a mut self,
         host: &'a C,
         exit: Exit,
     ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
 
-    /// After its end: whether it begins anew, as the life of another incarnation in the same place.
-    /// If so, it takes the exit; and it does not unless it may.
+    /// Called after the end. Returns `true` if the `Behavior` begins again, as that of another
+    /// incarnation in the same place; it then takes the exit. It never does unless `may` is set.
     fn renew(&mut self, host: &C, exit: &mut Option<Exit>, may: bool) -> bool {
         let _ = (host, exit, may);
         false
     }
 }
 
-/// What a life does next.
-pub(crate) enum Step<E> {
-    /// Nothing, for now.
-    Rest,
-    /// Handles the message that was passed on.
+/// The next step of a `Behavior`.
+pub(crate) enum NextStep<E> {
+    /// Nothing to do for now.
+    Idle,
+    /// Handle the message that was passed on.
     Message,
-    /// Makes what the life begins with.
-    Grow,
+    /// Make the value that the `Behavior` begins with.
+    Start,
     Errand(E),
     End,
 }
 
-/// Where a turn comes to stand.
-pub(super) enum Stand {
-    /// There is nothing to do, as far as the life knows.
-    Rests,
+/// The situation after a turn has worked on the body.
+pub(super) enum TurnOutcome {
+    /// There is nothing to do, as far as the `Behavior` knows.
+    Idle,
     /// Work waits.
-    Waits,
-    /// The incarnation is over; why, the turn was told.
+    Waiting,
+    /// The incarnation is over; the reason is in the exit of the turn.
     Over,
 }
 
-/// The place for a life. One that is small enough lives in it, others in a box.
+/// The place for a `Behavior`. One that is small enough is stored inline, others in a box.
 pub(super) struct Body {
-    table: Option<&'static Table>,
-    /// What waits. It borrows the life, so it is dropped before it.
+    vtable: Option<&'static BehaviorVtable>,
+    /// The work that waits. It borrows the `Behavior`, so it is dropped first.
     work: Option<Work>,
-    room: MaybeUninit<Room>,
+    room: MaybeUninit<InlineSpace>,
 }
 
-/// In words.
-type Room = [u64; 19];
+/// The inline room for a `Behavior`, in words.
+type InlineSpace = [u64; 19];
 
-/// What is known of a life by its type.
-struct Table {
-    /// Takes the body, the host and an `Option<Held>` of its data.
-    turn: unsafe fn(*mut Body, *const (), *mut (), &mut Option<Exit>, &mut Context<'_>) -> Stand,
+/// The operations on a `Behavior`, by its type.
+struct BehaviorVtable {
+    /// Takes the body, the host and an `Option<StrandGuard>` of its data.
+    turn: unsafe fn(
+        *mut Body,
+        *const (),
+        *mut (),
+        &mut Option<Exit>,
+        &mut Context<'_>,
+    ) -> TurnOutcome,
     /// Takes the body and the host.
     renew: unsafe fn(*mut Body, *const (), &mut Option<Exit>, bool) -> bool,
     /// Takes the address of the room.
-    drop: unsafe fn(*mut Room),
-    /// That of a life of this type that is being wound up.
+    drop: unsafe fn(*mut InlineSpace),
+    /// The table for a `Behavior` of this type that is being wound up; `None` in that table itself.
     end: Option<&'static Self>,
 }
 
-struct Known<C, L>(PhantomData<(C, L)>);
+struct TypedVtable<C, L>(PhantomData<(C, L)>);
 
-impl<C: Host, L: Life<C>> Known<C, L> {
-    const TABLE: Table = Table {
-        end: Some(&Self::END),
-        ..Self::END
+impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
+    const VTABLE: BehaviorVtable = BehaviorVtable {
+        end: Some(&Self::END_VTABLE),
+        ..Self::END_VTABLE
     };
 
-    const END: Table = Table {
+    const END_VTABLE: BehaviorVtable = BehaviorVtable {
         end: None,
         renew: Self::renew,
         turn: |body, host, held, exit, cx| {
             // SAFETY: the host is of this type, and outlives the turn.
             let host = unsafe { &*host.cast::<C>() };
-            // SAFETY: so is its data, and nobody else has what the caller passed on.
-            let held = unsafe { &mut *held.cast::<Option<Held<'_, C::Data>>>() };
+            // SAFETY: so is its data, and nothing else has what the caller passed on.
+            let held = unsafe { &mut *held.cast::<Option<StrandGuard<'_, C::Data>>>() };
             loop {
-                // SAFETY: the body is the caller's, and a life of this type is in it.
+                // SAFETY: the body is the caller's, and a `Behavior` of this type is in it.
                 let work = || unsafe { Self::work(body, host, held, exit, cx) };
                 let payload = match catch_unwind(AssertUnwindSafe(work)) {
-                    Ok(stand) => return stand,
+                    Ok(outcome) => return outcome,
                     Err(payload) => payload,
                 };
                 *exit = Some(Exit::Panicked(panic_text(payload.as_ref())));
@@ -160,91 +171,95 @@ impl<C: Host, L: Life<C>> Known<C, L> {
                 unsafe { Body::stop(body) };
                 // SAFETY: as above.
                 if unsafe { Body::ends(body) } {
-                    return Stand::Over;
+                    return TurnOutcome::Over;
                 }
             }
         },
         drop: |room| {
-            // SAFETY: a life of this type is there.
-            let life = unsafe { Self::life(room) };
+            // SAFETY: a `Behavior` of this type is there.
+            let behavior = unsafe { Self::behavior(room) };
             if fits::<L>() {
-                // SAFETY: a life of this type is there, and nobody uses it again.
-                unsafe { life.drop_in_place() };
+                // SAFETY: a `Behavior` of this type is there, and nothing uses it again.
+                unsafe { behavior.drop_in_place() };
             } else {
                 // SAFETY: `put` made it from a box.
-                drop(unsafe { Box::from_raw(life) });
+                drop(unsafe { Box::from_raw(behavior) });
             }
         },
     };
 
-    /// Does one thing after another, first of all what waits; begins with the end if there is an
-    /// exit.
+    /// Does one thing after another, starting with the work that waits; starts with the end if
+    /// there is an exit.
     ///
     /// # Safety
-    /// The caller owns the body, and a life of this type is in it.
-    // No reference covers the room while there is work, which borrows it.
+    /// The caller owns the body, and a `Behavior` of this type is in it.
+    // No reference covers the room while there is work, because the work borrows it.
     unsafe fn work(
         body: *mut Body,
         host: &C,
-        held: &mut Option<Held<'_, C::Data>>,
+        held: &mut Option<StrandGuard<'_, C::Data>>,
         exit: &mut Option<Exit>,
         cx: &mut Context<'_>,
-    ) -> Stand {
+    ) -> TurnOutcome {
         // SAFETY: the body is the caller's.
         let place = unsafe { &raw mut (*body).work };
         // SAFETY: as above.
-        let life = unsafe { Self::life((&raw mut (*body).room).cast()) };
+        let behavior = unsafe { Self::behavior((&raw mut (*body).room).cast()) };
         let mut came = match exit {
-            Some(_) => Came::Ends,
+            Some(_) => WorkPoll::Ended,
             // SAFETY: as above.
-            None => Came::of(unsafe { Self::resume(body, host, held, cx) }, exit),
+            None => WorkPoll::of(unsafe { Self::resume(body, host, held, cx) }, exit),
         };
         // SAFETY: as above.
-        let mut desk = unsafe { Desk::new(place) };
+        let mut arena = unsafe { TurnArena::new(place) };
         let mut message = None;
-        // SAFETY: as above. No work is there when the life is used, and each future is gone
-        // before the life is touched again.
+        // SAFETY: as above. There is no work when the `Behavior` is used, and each future is gone
+        // before the `Behavior` is touched again.
         unsafe {
             loop {
                 match came {
-                    Came::Waits => return Stand::Waits,
-                    Came::Done => {}
-                    Came::Ends => {
+                    WorkPoll::Pending => return TurnOutcome::Waiting,
+                    WorkPoll::Done => {}
+                    WorkPoll::Ended => {
                         if Body::ends(body) {
-                            return Stand::Over;
+                            return TurnOutcome::Over;
                         }
-                        // What ends says why.
+                        // The end returns the exit again.
                         let why = exit.take().unwrap_or(Exit::Killed);
                         *held = None;
                         Body::begin_end(body);
-                        came = match (*life).begin_end(host, &why) {
-                            true => desk.begin(|| (*life).end(host, why), exit, cx),
-                            false => desk.begin(|| (*life).last(host, why), exit, cx),
+                        came = match (*behavior).begin_end(host, &why) {
+                            true => arena.begin(|| (*behavior).end(host, why), exit, cx),
+                            false => arena.begin(|| (*behavior).end_now(host, why), exit, cx),
                         };
                         continue;
                     }
                 }
-                match (*life).next(host, held.take(), cx, &mut message, exit) {
-                    Step::Message => {}
-                    Step::Rest => return Stand::Rests,
-                    Step::Grow => {
-                        came = desk.begin(|| (*life).grow(host), exit, cx);
+                match (*behavior).next(host, held.take(), cx, &mut message, exit) {
+                    NextStep::Message => {}
+                    NextStep::Idle => return TurnOutcome::Idle,
+                    NextStep::Start => {
+                        came = arena.begin(|| (*behavior).start(host), exit, cx);
                         continue;
                     }
-                    Step::Errand(errand) => {
-                        came = desk.begin(|| (*life).run(host, errand), exit, cx);
+                    NextStep::Errand(errand) => {
+                        came = arena.begin(|| (*behavior).run(host, errand), exit, cx);
                         continue;
                     }
-                    Step::End => {
-                        came = Came::Ends;
+                    NextStep::End => {
+                        came = WorkPoll::Ended;
                         continue;
                     }
                 }
                 came = loop {
-                    let handle =
-                        || Judged::<_, C, L>((*life).handle(host, &mut message), PhantomData);
-                    match desk.begin(handle, exit, cx) {
-                        Came::Done if (*life).is_ready(host) => {}
+                    let handle = || {
+                        HandleMessage::<_, C, L>(
+                            (*behavior).handle(host, &mut message),
+                            PhantomData,
+                        )
+                    };
+                    match arena.begin(handle, exit, cx) {
+                        WorkPoll::Done if (*behavior).is_ready(host) => {}
                         other => break other,
                     }
                 };
@@ -252,26 +267,27 @@ impl<C: Host, L: Life<C>> Known<C, L> {
         }
     }
 
-    /// Has a life that is over begin anew, if it does.
+    /// Lets a `Behavior` that is over begin again, if it does.
     ///
     /// # Safety
-    /// As for `work`, with the host of the life; there is no work.
+    /// As for `work`, with the host of the `Behavior`; there is no work.
     unsafe fn renew(body: *mut Body, host: *const (), exit: &mut Option<Exit>, may: bool) -> bool {
         // SAFETY: the host is of this type, and outlives the turn.
         let host = unsafe { &*host.cast::<C>() };
-        // SAFETY: the body is the caller's, a life of this type is in it, and nothing borrows it.
-        let life = unsafe { &mut *Self::life((&raw mut (*body).room).cast()) };
-        // What its end left behind may be dropped by this, and panic.
-        let renewed = catch_unwind(AssertUnwindSafe(|| life.renew(host, exit, may)));
+        // SAFETY: the body is the caller's, a `Behavior` of this type is in it, and nothing borrows
+        // it.
+        let behavior = unsafe { &mut *Self::behavior((&raw mut (*body).room).cast()) };
+        // This may drop what the end left behind, and panic.
+        let renewed = catch_unwind(AssertUnwindSafe(|| behavior.renew(host, exit, may)));
         let renewed = renewed.unwrap_or(false);
         if renewed {
             // SAFETY: the body is the caller's.
-            unsafe { (*body).table = Some(const { &Self::TABLE }) };
+            unsafe { (*body).vtable = Some(const { &Self::VTABLE }) };
         }
         renewed
     }
 
-    /// Goes on with the work that waits, if there is some.
+    /// Continues the work that waits, if there is any.
     ///
     /// # Safety
     /// As for `work`.
@@ -279,7 +295,7 @@ impl<C: Host, L: Life<C>> Known<C, L> {
     unsafe fn resume(
         body: *mut Body,
         host: &C,
-        held: &mut Option<Held<'_, C::Data>>,
+        held: &mut Option<StrandGuard<'_, C::Data>>,
         cx: &mut Context<'_>,
     ) -> Poll<Done> {
         // SAFETY: the body is the caller's.
@@ -300,11 +316,11 @@ impl<C: Host, L: Life<C>> Known<C, L> {
         polled
     }
 
-    /// Where the life is.
+    /// Returns the address of the `Behavior`.
     ///
     /// # Safety
-    /// A life of this type was put there.
-    unsafe fn life(room: *mut Room) -> *mut L {
+    /// A `Behavior` of this type was put there.
+    unsafe fn behavior(room: *mut InlineSpace) -> *mut L {
         if fits::<L>() {
             return room.cast();
         }
@@ -314,29 +330,29 @@ impl<C: Host, L: Life<C>> Known<C, L> {
 }
 
 const fn fits<L>() -> bool {
-    size_of::<L>() <= size_of::<Room>() && align_of::<L>() <= align_of::<Room>()
+    size_of::<L>() <= size_of::<InlineSpace>() && align_of::<L>() <= align_of::<InlineSpace>()
 }
 
-/// How many octets a life takes beside its host.
-pub(crate) const fn apart<L>() -> usize {
+/// Returns the number of bytes that a `Behavior` takes outside its host.
+pub(crate) const fn heap_bytes<L>() -> usize {
     if fits::<L>() { 0 } else { size_of::<L>() }
 }
 
-/// The handling of a message, if there was somebody for it; a failure is an exit.
-struct Judged<F, C, L>(Option<F>, PhantomData<fn() -> (C, L)>);
+/// The handling of a message, if there was an actor for it; a failure becomes an exit.
+struct HandleMessage<F, C, L>(Option<F>, PhantomData<fn() -> (C, L)>);
 
-impl<F, C, L> Future for Judged<F, C, L>
+impl<F, C, L> Future for HandleMessage<F, C, L>
 where
     F: Future<Output = Result<(), L::Failure>>,
     C: Host,
-    L: Life<C>,
+    L: Behavior<C>,
 {
     type Output = Done;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
         // SAFETY: the future in it is not moved either.
-        let future = unsafe { self.map_unchecked_mut(|judged| &mut judged.0) };
+        let future = unsafe { self.map_unchecked_mut(|future| &mut future.0) };
         match future.as_pin_mut() {
             Some(future) => future.poll(cx).map(|handled| handled.map_err(L::exit)),
             None => Poll::Ready(Err(Exit::Killed)),
@@ -348,60 +364,63 @@ impl Body {
     #[inline(always)]
     pub(super) const fn none() -> Self {
         Self {
-            table: None,
+            vtable: None,
             work: None,
             room: MaybeUninit::uninit(),
         }
     }
 
-    /// Puts a life in.
+    /// Puts in a `Behavior`.
     ///
     /// # Safety
-    /// The caller owns the body, in which there is none.
+    /// The caller owns the body, which contains no `Behavior`.
     #[inline]
-    pub(super) unsafe fn put<C: Host, L: Life<C>>(this: *mut Self, life: impl FnOnce() -> L) {
+    pub(super) unsafe fn put<C: Host, L: Behavior<C>>(
+        this: *mut Self,
+        behavior: impl FnOnce() -> L,
+    ) {
         // SAFETY: the body is the caller's.
-        let room = unsafe { (&raw mut (*this).room).cast::<Room>() };
+        let room = unsafe { (&raw mut (*this).room).cast::<InlineSpace>() };
         if fits::<L>() {
             // SAFETY: it fits.
-            unsafe { room.cast::<L>().write(life()) };
+            unsafe { room.cast::<L>().write(behavior()) };
         } else {
-            let life = Box::into_raw(Box::new(life()));
+            let behavior = Box::into_raw(Box::new(behavior()));
             // SAFETY: an address fits.
-            unsafe { room.cast::<*mut L>().write(life) };
+            unsafe { room.cast::<*mut L>().write(behavior) };
         }
         // SAFETY: as above.
-        unsafe { (*this).table = Some(const { &Known::<C, L>::TABLE }) };
+        unsafe { (*this).vtable = Some(const { &TypedVtable::<C, L>::VTABLE }) };
     }
 
-    /// Works on the life, with the lock on its data if the caller has that. What ends it is put
-    /// where the caller wants it, and not handed from one to the next.
+    /// Works on the `Behavior`, with the lock on its data if the caller has it. The exit is written
+    /// to the caller's place instead of being returned through every frame.
     ///
     /// # Safety
-    /// The caller owns the body, which stays where it is until it is cleared, and the host is the
-    /// one for which the life was put in.
+    /// The caller owns the body, which does not move until it is cleared, and the host is the one
+    /// for which the `Behavior` was put in.
     #[inline]
     pub(super) unsafe fn turn<C: Host>(
         this: *mut Self,
         host: &C,
-        held: &mut Option<Held<'_, C::Data>>,
+        held: &mut Option<StrandGuard<'_, C::Data>>,
         exit: &mut Option<Exit>,
         cx: &mut Context<'_>,
-    ) -> Stand {
+    ) -> TurnOutcome {
         // SAFETY: the body is the caller's.
-        let Some(table) = (unsafe { (*this).table }) else {
+        let Some(vtable) = (unsafe { (*this).vtable }) else {
             *held = None;
-            return Stand::Over;
+            return TurnOutcome::Over;
         };
         let (host, held) = (ptr::from_ref(host).cast(), ptr::from_mut(held).cast());
-        // SAFETY: the table was written with the life, for this type of host.
-        unsafe { (table.turn)(this, host, held, exit, cx) }
+        // SAFETY: the table was written with the `Behavior`, for this type of host.
+        unsafe { (vtable.turn)(this, host, held, exit, cx) }
     }
 
-    /// Has a life that is over begin anew, if it does.
+    /// Lets a `Behavior` that is over begin again, if it does.
     ///
     /// # Safety
-    /// As for `turn`, which said that the life is over.
+    /// As for `turn`, which returned that the `Behavior` is over.
     pub(super) unsafe fn renew<C: Host>(
         this: *mut Self,
         host: &C,
@@ -409,32 +428,36 @@ impl Body {
         may: bool,
     ) -> bool {
         // SAFETY: the body is the caller's.
-        let Some(table) = (unsafe { (*this).table }) else {
+        let Some(vtable) = (unsafe { (*this).vtable }) else {
             return false;
         };
-        // SAFETY: the table was written with the life, for this type of host.
-        unsafe { (table.renew)(this, ptr::from_ref(host).cast(), exit, may) }
+        // SAFETY: the table was written with the `Behavior`, for this type of host.
+        unsafe { (vtable.renew)(this, ptr::from_ref(host).cast(), exit, may) }
     }
 
-    /// Whether the life is being wound up.
+    /// Returns `true` if the `Behavior` is being wound up.
     ///
     /// # Safety
     /// As for `turn`.
     unsafe fn ends(this: *mut Self) -> bool {
         // SAFETY: the body is the caller's.
-        unsafe { (*this).table }.is_some_and(|table| table.end.is_none())
+        unsafe { (*this).vtable }.is_some_and(|vtable| vtable.end.is_none())
     }
 
-    /// Notes that the life is being wound up.
+    /// Records that the `Behavior` is being wound up.
     ///
     /// # Safety
     /// As for `turn`.
     unsafe fn begin_end(this: *mut Self) {
         // SAFETY: the body is the caller's.
-        unsafe { (*this).table = (*this).table.and_then(|table| table.end.or(Some(table))) };
+        unsafe {
+            (*this).vtable = (*this)
+                .vtable
+                .and_then(|vtable| vtable.end.or(Some(vtable)))
+        };
     }
 
-    /// Drops the work that there is, even if that panics.
+    /// Drops the work, if there is any, even if that panics.
     ///
     /// # Safety
     /// As for `turn`.
@@ -446,7 +469,7 @@ impl Body {
         }
     }
 
-    /// Drops all that there is, whatever panics.
+    /// Drops everything in the body, even if something panics.
     ///
     /// # Safety
     /// As for `turn`.
@@ -454,21 +477,21 @@ impl Body {
         // SAFETY: as above.
         unsafe { Self::stop(this) };
         // SAFETY: as above.
-        let table = unsafe { ptr::replace(&raw mut (*this).table, None) };
-        if let Some(table) = table {
-            // SAFETY: the life was put in with this table, and the work on it is gone.
-            let room = unsafe { (&raw mut (*this).room).cast::<Room>() };
-            discard_one(Dropped(room, table));
+        let vtable = unsafe { ptr::replace(&raw mut (*this).vtable, None) };
+        if let Some(vtable) = vtable {
+            // SAFETY: the `Behavior` was put in with this table, and the work on it is gone.
+            let room = unsafe { (&raw mut (*this).room).cast::<InlineSpace>() };
+            discard_one(Dropped(room, vtable));
         }
     }
 }
 
-/// A life that is dropped with this.
-struct Dropped(*mut Room, &'static Table);
+/// A `Behavior` that is dropped with this.
+struct Dropped(*mut InlineSpace, &'static BehaviorVtable);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
-        // SAFETY: `clear` makes one for a life that nobody uses again.
+        // SAFETY: `clear` makes one for a `Behavior` that nothing uses again.
         unsafe { (self.1.drop)(self.0) }
     }
 }

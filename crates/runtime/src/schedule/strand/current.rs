@@ -1,10 +1,10 @@
-//! The value that this thread works for, while it does.
+//! The value that the current thread works for.
 
 use std::cell::Cell;
 use std::ptr;
 use std::thread::LocalKey;
 
-/// A place in each thread for the value that it works for.
+/// A thread-local place for the value that the thread works for.
 pub(crate) struct Current<T>(Cell<*const T>);
 
 impl<T> Current<T> {
@@ -12,21 +12,21 @@ impl<T> Current<T> {
         Self(Cell::new(ptr::null()))
     }
 
-    /// Does something for a value.
+    /// Runs `work` on behalf of a value.
     #[inline(always)]
     pub(crate) fn enter<R>(
         place: &'static LocalKey<Self>,
         value: &T,
         work: impl FnOnce() -> R,
     ) -> R {
-        let _leave = Leave(place, place.with(|current| current.0.replace(value)));
+        let _restore = RestoreCurrent(place, place.with(|current| current.0.replace(value)));
         work()
     }
 
-    /// Looks at the value that the thread works for.
+    /// Passes the value that the thread works for to `look`.
     #[inline(always)]
     pub(crate) fn with<R>(place: &'static LocalKey<Self>, look: impl FnOnce(Option<&T>) -> R) -> R {
-        // A thread on its way out works for nobody.
+        // A thread that is ending works for nothing.
         let value = place.try_with(|current| current.0.get());
         let value = value.unwrap_or(ptr::null());
         // SAFETY: the pointer is there only while `enter` borrows the value, on this thread.
@@ -34,9 +34,9 @@ impl<T> Current<T> {
     }
 }
 
-struct Leave<T: 'static>(&'static LocalKey<Current<T>>, *const T);
+struct RestoreCurrent<T: 'static>(&'static LocalKey<Current<T>>, *const T);
 
-impl<T> Drop for Leave<T> {
+impl<T> Drop for RestoreCurrent<T> {
     fn drop(&mut self) {
         self.0.with(|current| current.0.set(self.1));
     }

@@ -1,13 +1,14 @@
-//! A lock for moments: one atomic step to take it, a store to give it back.
+//! A spin lock for short critical sections: one atomic step to take it, a store to release it.
 //!
-//! Nothing is waited for and nothing long is done while it is held, so a thread that finds it taken
-//! turns, and after a while gives way to the one that has it.
+//! While it is held, nothing is waited for and nothing takes long. A thread that finds it taken
+//! therefore spins, and yields to the holder after a while.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicBool, MutPtr, Ordering, UnsafeCell, relax};
 
-/// A value behind a lock. In this order, or who takes the lock moves a line for it alone.
+/// A value behind a lock. The order of the fields matters: a thread that takes the lock would
+/// otherwise move a cache line for the flag alone.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Lock<T> {
@@ -19,7 +20,7 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
-    /// As `new`, for a static.
+    /// Like `new`, for a static.
     #[cfg(not(strowger_loom))]
     pub(crate) const fn new_const(value: T) -> Self {
         Self {
@@ -56,7 +57,7 @@ impl<T> Lock<T> {
         loop {
             relax(round);
             round = round.saturating_add(1);
-            // A look before the attempt leaves the line with the thread that has the lock.
+            // A load before the attempt leaves the cache line with the thread that holds the lock.
             if !self.taken.load(Ordering::Relaxed)
                 && self
                     .taken
@@ -69,7 +70,7 @@ impl<T> Lock<T> {
     }
 }
 
-/// The right to a value; given back when dropped.
+/// Exclusive access to the value; the lock is released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,

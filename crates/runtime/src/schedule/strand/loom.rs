@@ -12,22 +12,22 @@ use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
 use super::{
-    Fresh, Held, Host, Life, Lock, Mark, Next, Ready, Rest, Step, Strand, Whole, abandon, slot,
-    start,
+    ActorMark, Behavior, Host, LifoSlot, Lock, NextStep, OpaqueMessage, RecentAsks, Runnable,
+    Strand, StrandGuard, TurnData, abandon, slot, start,
 };
 use crate::exit::Exit;
 use crate::path::Path;
 
-/// Where a toy waits for its turn.
+/// The queue in which a toy waits for its turn.
 pub(in crate::schedule) trait Line: Send + Sync + 'static {
-    fn push(&self, ready: Ready);
+    fn push(&self, ready: Runnable);
 
-    /// Nobody will run anything any more.
+    /// Returns `true` if nothing runs any more.
     fn is_down(&self) -> bool {
         false
     }
 
-    /// The incarnation is over.
+    /// Called when the incarnation is over.
     fn release(&self) {}
 }
 
@@ -35,7 +35,7 @@ pub(in crate::schedule) trait Line: Send + Sync + 'static {
 pub(in crate::schedule) struct Toy<Q = Queue> {
     strand: Strand<u32>,
     line: Q,
-    /// How often an incarnation was over: with an exit, and without.
+    /// Number of incarnations that were over: with an exit, and without.
     ended: AtomicUsize,
     dropped: AtomicUsize,
 }
@@ -50,7 +50,7 @@ impl<Q: Line> Toy<Q> {
         })
     }
 
-    /// Starts a life that is over when the number has come up to the last.
+    /// Starts a `Behavior` that is over when the number has reached `last`.
     pub(in crate::schedule) fn begin(self: &Arc<Self>, last: u32) {
         let life = Until {
             last,
@@ -66,19 +66,19 @@ impl<Q: Line> Toy<Q> {
         number.wake();
     }
 
-    /// How many of its lives ended with an exit, and without.
+    /// Returns the number of incarnations that ended with an exit, and without.
     pub(in crate::schedule) fn ended(&self) -> (usize, usize) {
         let ended = self.ended.load(Ordering::Relaxed);
         (ended, self.dropped.load(Ordering::Relaxed))
     }
 }
 
-/// A queue that is run by whoever looks at it.
+/// A queue that is run by any thread that checks it.
 #[derive(Default)]
-pub(in crate::schedule) struct Queue(Mutex<VecDeque<Ready>>);
+pub(in crate::schedule) struct Queue(Mutex<VecDeque<Runnable>>);
 
 impl Line for Queue {
-    fn push(&self, ready: Ready) {
+    fn push(&self, ready: Runnable) {
         let mut queue = self.0.lock().expect("nobody panics with it");
         queue.push_back(ready);
         assert_eq!(queue.len(), 1, "a strand is queued once");
@@ -90,7 +90,7 @@ impl Toy {
         Self::within(Queue::default())
     }
 
-    /// Runs what is queued until nothing is.
+    /// Runs what is queued until the queue is empty.
     fn run(&self) {
         loop {
             let ready = self
@@ -107,14 +107,13 @@ impl Toy {
     }
 }
 
-/// A life that is over when the number has come up to the last: its turns come back before, or
-/// wait.
+/// A `Behavior` that is over when the number has reached `last`: its turns return before, or wait.
 struct Until {
     last: u32,
     waits: bool,
 }
 
-impl<Q: Line> Life<Toy<Q>> for Until {
+impl<Q: Line> Behavior<Toy<Q>> for Until {
     type Message = Infallible;
     type Errand = ();
     type Failure = Infallible;
@@ -126,30 +125,31 @@ impl<Q: Line> Life<Toy<Q>> for Until {
     fn next(
         &mut self,
         toy: &Toy<Q>,
-        number: Option<Held<'_, u32>>,
+        number: Option<StrandGuard<'_, u32>>,
         _: &Context<'_>,
-        _: &mut Option<Whole<Infallible>>,
+        _: &mut Option<OpaqueMessage<Infallible>>,
         exit: &mut Option<Exit>,
-    ) -> Step<()> {
+    ) -> NextStep<()> {
         if self.waits {
-            return Step::Errand(());
+            return NextStep::Errand(());
         }
         let number = number.unwrap_or_else(|| toy.strand.lock());
         match *number >= self.last {
             true => {
                 *exit = Some(Exit::Normal);
-                Step::End
+                NextStep::End
             }
-            false => Step::Rest,
+            false => NextStep::Idle,
         }
     }
 
     fn handle<'a>(
         &'a mut self,
         _: &'a Toy<Q>,
-        message: &mut Option<Whole<Infallible>>,
+        message: &mut Option<OpaqueMessage<Infallible>>,
     ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a, Q>> {
-        let none = |message: Whole<Infallible>| -> Done<_> { match message.into_inner() {} };
+        let none =
+            |message: OpaqueMessage<Infallible>| -> Done<_> { match message.into_inner() {} };
         message.take().map(none)
     }
 
@@ -173,12 +173,12 @@ impl<Q: Line> Life<Toy<Q>> for Until {
         Err(exit)
     }
 
-    async fn last(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
+    async fn end_now(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 }
 
-impl Rest for u32 {
+impl TurnData for u32 {
     fn rest(&mut self) -> bool {
         true
     }
@@ -191,7 +191,7 @@ impl<Q: Line> Host for Toy<Q> {
         &self.strand
     }
 
-    fn queue(&self, ready: Ready, _: u32) {
+    fn queue(&self, ready: Runnable, _: u32) {
         self.line.push(ready);
     }
 
@@ -207,8 +207,8 @@ impl<Q: Line> Host for Toy<Q> {
         Path::root()
     }
 
-    fn mark(&self) -> Mark {
-        Mark::default()
+    fn mark(&self) -> ActorMark {
+        ActorMark::default()
     }
 
     fn over(self: Arc<Self>, exit: Option<&Exit>, _: Option<u64>, _: u32) {
@@ -228,7 +228,7 @@ fn a_lock_lets_one_in_and_shows_what_the_last_one_did() {
         let lock = Arc::new(Lock::new(0));
         let add = |lock: &Lock<i32>| *lock.lock() += 1;
         let other = Arc::clone(&lock);
-        // Two that turn at the lock would wait for each other's turns without end.
+        // Two threads that spin at the lock would wait for each other's turns forever.
         let other = thread::spawn(move || add(&other));
         add(&lock);
         add(&lock);
@@ -352,10 +352,21 @@ fn a_value_arrives_whenever_it_is_looked_for_and_wakes_who_waits() {
     });
 }
 
+/// A model with a list, which has to be empty at its end.
+pub(in crate::schedule) fn model_with_list(
+    run: impl Fn(&'static RecentAsks) + Send + Sync + 'static,
+) {
+    model(move || {
+        let list: &'static RecentAsks = Box::leak(Box::new(RecentAsks::new()));
+        run(list);
+        // SAFETY: it was leaked above, and nothing is in it.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(list).cast_mut()) });
+    });
+}
+
 #[test]
 fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
-    model(|| {
-        let list: &'static Fresh = Box::leak(Box::new(Fresh::new()));
+    model_with_list(|list| {
         let (giver, mut taker) = slot::<Box<u32>, ()>();
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
@@ -376,15 +387,12 @@ fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
         assert_eq!(taker.take().as_deref(), Some(&7));
         drop(taker);
         assert_eq!(Arc::strong_count(&bell), 2, "no waker is left but this one");
-        // SAFETY: it was leaked above, and nothing is in it.
-        drop(unsafe { Box::from_raw(std::ptr::from_ref(list).cast_mut()) });
     });
 }
 
 #[test]
 fn who_leaves_while_it_is_called_is_not_touched_after_that() {
-    model(|| {
-        let list: &'static Fresh = Box::leak(Box::new(Fresh::new()));
+    model_with_list(|list| {
         let (giver, mut taker) = slot::<Box<u32>, ()>();
         let waker = Waker::from(Arc::new(Bell::default()));
         assert!(taker.poll(&waker).is_pending());
@@ -400,8 +408,6 @@ fn who_leaves_while_it_is_called_is_not_touched_after_that() {
             .into_iter()
             .for_each(Waker::wake);
         call.join().expect("no panic");
-        // SAFETY: it was leaked above, and nothing is in it.
-        drop(unsafe { Box::from_raw(std::ptr::from_ref(list).cast_mut()) });
     });
 }
 
@@ -425,15 +431,15 @@ fn a_value_that_nobody_waits_for_goes_with_the_slot() {
 #[test]
 fn who_is_next_is_taken_once_here_or_elsewhere() {
     model(|| {
-        let next = Arc::new(Next::new());
-        let filler = next.filler().expect("nobody has it");
-        assert!(next.filler().is_none(), "one has it");
+        let next = Arc::new(LifoSlot::new());
+        let writer = next.writer().expect("nobody has it");
+        assert!(next.writer().is_none(), "one has it");
         let elsewhere = Arc::clone(&next);
         let elsewhere = thread::spawn(move || elsewhere.take().map(|taken: Box<u32>| *taken));
         let mut seen = Vec::new();
         for number in [1, 2] {
-            // Refused while the other one holds the first.
-            seen.extend(filler.put(Box::new(number)).map(|refused| *refused));
+            // Refused while the other thread holds the first one.
+            seen.extend(writer.put(Box::new(number)).map(|refused| *refused));
             seen.extend(next.take().map(|taken| *taken));
         }
         seen.extend(elsewhere.join().expect("no panic"));
@@ -445,15 +451,36 @@ fn who_is_next_is_taken_once_here_or_elsewhere() {
 #[test]
 fn who_fills_goes_on_where_another_emptied() {
     model(|| {
-        let next = Arc::new(Next::new());
-        let filler = next.filler().expect("nobody has it");
-        assert!(filler.put(Box::new(1)).is_none());
+        let next = Arc::new(LifoSlot::new());
+        let writer = next.writer().expect("nobody has it");
+        assert!(writer.put(Box::new(1)).is_none());
         let elsewhere = Arc::clone(&next);
         let elsewhere = thread::spawn(move || elsewhere.take().expect("it is there"));
-        let refused = filler.put(Box::new(2));
+        let refused = writer.put(Box::new(2));
         let first: Box<u32> = elsewhere.join().expect("no panic");
         assert_eq!(*first, 1);
         let second = refused.or_else(|| next.take());
         assert_eq!(*second.expect("it is here or there"), 2);
+    });
+}
+
+#[test]
+fn who_fills_a_place_next_sees_what_the_last_one_put_there() {
+    model(|| {
+        // Puts a number in, unless the other thread is about to; returns a number that was refused.
+        let fill = |next: &LifoSlot<Box<u32>>, number| {
+            let writer = next.writer()?;
+            Some(writer.put(Box::new(number)).map(|refused| *refused))
+        };
+        let next = Arc::new(LifoSlot::new());
+        let other = Arc::clone(&next);
+        let other = thread::spawn(move || fill(&other, 1));
+        let here = fill(&next, 2);
+        let there = other.join().expect("no panic");
+        let put = usize::from(here.is_some()) + usize::from(there.is_some());
+        let mut seen = Vec::from_iter(next.take().map(|taken| *taken));
+        seen.extend(here.flatten());
+        seen.extend(there.flatten());
+        assert!(put > 0 && seen.len() == put, "{put} were put in: {seen:?}");
     });
 }

@@ -1,31 +1,34 @@
-//! A place for one value, on its way from one who has it to one who waits.
+//! A slot for one value, handed from a giver to a taker that waits.
 //!
 //! ```text
-//!           wait
-//!   Empty <------> Waits ---- put ----> Taken ---> Full
-//!     |  \           ^                             ^
-//!     |   +----------|------ put ------------------+
-//!     +-- leave --> Left
-//!                    +-- call --> Held (for a moment)
+//!             wait              put
+//!   Empty <----------> Waits ----------> Taken ---> Full
+//!    |  |                ^                           ^
+//!    |  |                +-- call --> Held (briefly) |
+//!    |  +------------------- put --------------------+
+//!    +-- leave --> Left
 //! ```
 //!
-//! Both sides hold a pointer, and nobody counts. The value is the giver's until the slot is `Full`,
-//! after which the giver touches nothing, and the taker frees the slot. Where the taker has `Left`
-//! first, that touches nothing any more, and the giver frees the slot. The waker is the taker's
-//! while the slot is `Empty`, and the giver's once it took a slot that waits.
+//! Both sides hold a pointer, and there is no reference count. The value belongs to the giver until
+//! the slot is `Full`. After that the giver touches nothing, and the taker frees the slot. If the
+//! taker has `Left` first, the taker touches nothing any more, and the giver frees the slot. The
+//! waker belongs to the taker while the slot is `Empty`, and to the giver once it has taken a slot
+//! that waits.
 //!
-//! A slot that is watched has something that must be told before it is full: it is put in once,
-//! while the slot is `Empty`, and never taken out. The way to `Full` leads through `Taken` then.
+//! A slot that is watched contains something that must be told before the slot is full. It is put
+//! in once, while the slot is `Empty`, and never taken out. The way to `Full` then leads through
+//! `Taken`.
 //!
-//! A slot that waits may be in the list of those that began to a moment ago
-//! ([`fresh`](super::fresh)), which calls the taker: it holds the slot while it copies the waker,
-//! and both sides wait for that. It comes to a slot only while the taker has not left.
+//! A slot that waits may be in a list of recent asks ([`recent_asks`](super::recent_asks)), which
+//! calls the taker: the list holds the slot while it copies the waker, and both sides wait for
+//! that. The list reaches a slot only while the taker has not left.
 
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
-use super::fresh::{Entry, Fresh};
-use super::scratch::Room;
+use super::arena::BufferClass;
+use super::recent_asks::{RecentAsk, RecentAsks};
+use crate::seeded_bug::{Bug, linger};
 use crate::sync::{AtomicU8, Ordering, UnsafeCell, relax};
 
 const EMPTY: u8 = 0;
@@ -34,7 +37,7 @@ const TAKEN: u8 = 2;
 const FULL: u8 = 3;
 const LEFT: u8 = 4;
 const HELD: u8 = 5;
-/// Beside `EMPTY` or `WAITS`.
+/// A flag that is combined with `EMPTY`, `WAITS` or `HELD`.
 const WATCHED: u8 = 8;
 
 struct Slot<T, W> {
@@ -42,35 +45,35 @@ struct Slot<T, W> {
     value: UnsafeCell<Option<T>>,
     waker: UnsafeCell<Option<Waker>>,
     watch: UnsafeCell<Option<W>>,
-    /// The taker's place among those that began to wait a moment ago.
-    entry: Entry,
+    /// The taker's entry in a list of recent asks.
+    entry: RecentAsk,
 }
 
-/// The side that puts the value in, which it has to.
+/// The side that puts the value in, which it has to do.
 pub(crate) struct Giver<T, W>(NonNull<Slot<T, W>>);
 
-/// The side that takes it out.
+/// The side that takes the value out.
 pub(crate) struct Taker<T, W>(NonNull<Slot<T, W>>);
 
-// SAFETY: the states say who touches what, one thread at a time.
+// SAFETY: the states determine which thread touches what, one thread at a time.
 unsafe impl<T: Send, W: Send> Send for Giver<T, W> {}
-// SAFETY: nothing can be done with a reference to it.
+// SAFETY: a shared reference to it gives no access.
 unsafe impl<T: Send, W: Send> Sync for Giver<T, W> {}
 // SAFETY: as for the giver.
 unsafe impl<T: Send, W: Send> Send for Taker<T, W> {}
-// SAFETY: nothing can be done with a reference to it.
+// SAFETY: a shared reference to it gives no access.
 unsafe impl<T: Send, W: Send> Sync for Taker<T, W> {}
 
-/// Makes an empty slot.
+/// Creates an empty slot.
 #[inline]
 pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
-    let slot = Slot::<T, W>::ROOM.take().cast::<Slot<T, W>>();
+    let slot = Slot::<T, W>::BUFFER.take().cast::<Slot<T, W>>();
     let empty = Slot {
         state: AtomicU8::new(EMPTY),
         value: UnsafeCell::new(None),
         waker: UnsafeCell::new(None),
         watch: UnsafeCell::new(None),
-        entry: Entry::new(slot.cast(), call::<T, W>),
+        entry: RecentAsk::new(slot.cast(), call::<T, W>),
     };
     // SAFETY: the room is ours, and for this.
     unsafe { slot.write(empty) };
@@ -78,21 +81,21 @@ pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
 }
 
 impl<T, W> Slot<T, W> {
-    /// A question that is answered at once costs no allocation.
-    const ROOM: Room = Room::of::<Self>();
+    /// An ask that is answered at once costs no allocation.
+    const BUFFER: BufferClass = BufferClass::of::<Self>();
 }
 
 impl<T, W> Giver<T, W> {
-    /// Whether nobody will take the value out.
+    /// Returns `true` if the taker has left, so that the value will not be taken out.
     pub(crate) fn is_left(&self) -> bool {
         // SAFETY: the slot is there until it is full, or we free it.
         let slot = unsafe { self.0.as_ref() };
         slot.state.load(Ordering::Relaxed) == LEFT
     }
 
-    /// Puts the value in, and tells who watches; returns whom to wake.
-    // Inlined, so that the value is written where it stays: a processor that reads as a whole what
-    // was just written in parts waits for it.
+    /// Puts the value in, and tells the watcher; returns the waker to wake.
+    // Inlined, so that the value is written where it stays: a processor stalls if it reads as a
+    // whole what was just written in parts.
     #[inline(always)]
     pub(crate) fn put(self, value: T, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: the slot is there until it is full, or we free it.
@@ -103,7 +106,7 @@ impl<T, W> Giver<T, W> {
         self.hand_over(tell)
     }
 
-    /// Lets the taker have the value that was put in.
+    /// Hands the value that was put in over to the taker.
     fn hand_over(self, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: as in `put`.
         let slot = unsafe { self.0.as_ref() };
@@ -131,7 +134,7 @@ impl<T, W> Giver<T, W> {
                 return None;
             }
             if now & WATCHED != 0 {
-                // SAFETY: what is there is not written again.
+                // SAFETY: the watcher is not written again.
                 let watch = |watch: *mut Option<W>| unsafe { (*watch).as_ref().map(tell) };
                 slot.watch.get_mut().with(watch);
             }
@@ -157,13 +160,13 @@ impl<T, W> Taker<T, W> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Whether the value is there.
+    /// Returns `true` if the value is there.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.slot().state.load(Ordering::Acquire) == FULL
     }
 
-    /// The value, if it is there.
+    /// Returns the value, if it is there.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<T> {
         let slot = self.slot();
@@ -175,7 +178,8 @@ impl<T, W> Taker<T, W> {
         slot.value.get_mut().with(take)
     }
 
-    /// The value, or nothing if it was taken before. The waker is woken when it comes.
+    /// Returns the value, or `None` if it was taken before. While the value is not there, registers
+    /// the waker.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Option<T>> {
         let Some(was) = self.reclaim() else {
             return Poll::Ready(self.take());
@@ -197,7 +201,8 @@ impl<T, W> Taker<T, W> {
         Poll::Ready(self.take())
     }
 
-    /// Has someone told before the slot is full. Once; false if that comes too late.
+    /// Registers a watcher to be told before the slot is full, once. Returns `false` if that is too
+    /// late: the value is there then, and no waker was woken for it, so the taker has to look.
     pub(crate) fn watch(&mut self, watch: W) -> bool {
         let Some(was) = self.reclaim() else {
             return false;
@@ -207,13 +212,14 @@ impl<T, W> Taker<T, W> {
         // SAFETY: the slot is empty and not watched, so this is ours.
         let put = |place: *mut Option<W>| unsafe { *place = Some(watch) };
         slot.watch.get_mut().with(put);
+        linger(Bug::AnswerDuringWatchIsLost);
         let watched =
             slot.state
                 .compare_exchange(EMPTY, was | WATCHED, Ordering::AcqRel, Ordering::Relaxed);
         watched.is_ok()
     }
 
-    /// Makes the slot empty if it waits, and says whether it did; nothing once it is full.
+    /// Moves a slot that waits back to empty. Returns the state before; `None` if the slot is full.
     fn reclaim(&self) -> Option<u8> {
         let state = &self.slot().state;
         let mut round = 0;
@@ -241,20 +247,20 @@ impl<T, W> Taker<T, W> {
         }
     }
 
-    /// Puts the taker, which waits, among those that began to a moment ago.
+    /// Puts the taker, which waits, in a list of recent asks.
     #[inline]
-    pub(crate) fn list(&mut self, list: &'static Fresh) {
+    pub(crate) fn list(&mut self, list: &'static RecentAsks) {
         // SAFETY: the entry is ours and stays in the slot, which is freed after `unlist`.
         unsafe { self.slot().entry.list(list) };
     }
 
-    /// Returns `true` while the taker is among those that began to wait a moment ago.
+    /// Returns `true` while the taker is in a list of recent asks.
     #[inline]
     pub(crate) fn is_listed(&self) -> bool {
         self.slot().entry.is_listed()
     }
 
-    /// Waits for the giver, which has taken the slot and is about to fill it, or did.
+    /// Waits for the giver, which has taken the slot and is about to fill it, or has done so.
     fn until_full(&self) {
         let mut round = 0;
         while self.slot().state.load(Ordering::Acquire) != FULL {
@@ -300,7 +306,7 @@ unsafe fn call<T, W>(slot: NonNull<()>) -> Option<Waker> {
         .state
         .compare_exchange(now, held, Ordering::AcqRel, Ordering::Relaxed);
     moved.ok()?;
-    // SAFETY: while we hold the slot nobody else touches the waker.
+    // SAFETY: while we hold the slot, nothing else touches the waker.
     let copy = |place: *mut Option<Waker>| unsafe { (*place).clone() };
     let waker = slot.waker.get_mut().with(copy);
     slot.state.store(now, Ordering::Release);
@@ -310,10 +316,10 @@ unsafe fn call<T, W>(slot: NonNull<()>) -> Option<Waker> {
 /// Frees a slot.
 ///
 /// # Safety
-/// It is from `slot`, and nobody else touches it any more.
+/// It is from `slot`, and nothing else touches it any more.
 unsafe fn free<T, W>(slot: NonNull<Slot<T, W>>) {
-    // SAFETY: `slot` took it as room of this kind. Given back also if a value panics.
-    let _back = unsafe { Slot::<T, W>::ROOM.back(slot.cast()) };
+    // SAFETY: `slot` took it as room of this kind. Given back even if a value panics.
+    let _guard = unsafe { Slot::<T, W>::BUFFER.back(slot.cast()) };
     // SAFETY: it is dropped once, here.
     unsafe { slot.drop_in_place() };
 }

@@ -6,20 +6,20 @@ use proptest::sample::select;
 
 use super::{FlowError, Inlet, Lag, Offer, Outlet};
 
-/// What travels from source to reader.
+/// A packet from the source to the reader.
 #[derive(Debug)]
 enum Packet {
     Item { missed: u64, number: u64 },
 }
 
-/// Both halves, with a line of any delay between them.
+/// Both halves, with a connection of arbitrary delay between them.
 struct Line {
     outlet: Outlet,
     inlet: Inlet,
     items: VecDeque<Packet>,
     grants: VecDeque<u32>,
     arrived: VecDeque<u64>,
-    /// The number of the next item that the reader knows nothing of.
+    /// The number of the first item that the reader has not heard of yet.
     expected: u64,
     number: u64,
 }
@@ -99,7 +99,7 @@ proptest! {
             let kept = line.items.len() + line.arrived.len();
             prop_assert!(kept <= window as usize, "{kept} of {window}");
         }
-        // Whatever was on its way comes through, and the stream goes on.
+        // All packets under way arrive in the end, and the stream goes on.
         for _ in 0..100 {
             line.carry_grant();
             line.carry_item();

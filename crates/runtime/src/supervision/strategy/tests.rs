@@ -11,12 +11,12 @@ fn policy(strategy: Strategy) -> Policy {
     }
 }
 
-fn running(restarts: &[Restart]) -> Vec<Child> {
+fn running(restarts: &[Restart]) -> Vec<ChildState> {
     restarts
         .iter()
-        .map(|&restart| Child {
+        .map(|&restart| ChildState {
             running: true,
-            ..Child::new(restart)
+            ..ChildState::new(restart)
         })
         .collect()
 }
@@ -25,7 +25,7 @@ fn panicked() -> Exit {
     Exit::Panicked("boom".into())
 }
 
-fn decide(strategy: Strategy, children: &mut [Child], failed: usize, exit: &Exit) -> Decision {
+fn decide(strategy: Strategy, children: &mut [ChildState], failed: usize, exit: &Exit) -> Decision {
     policy(strategy).on_exit(children, failed, exit, Instant::now(), 0)
 }
 
@@ -116,8 +116,8 @@ fn a_transient_child_is_restarted_only_after_an_abnormal_exit() {
     }
 }
 
-/// A supervisor that gave up has failed: unlike in OTP, where it ends with `shutdown` and so
-/// stays away when it is transient.
+/// A supervisor that gave up has failed. This differs from OTP, where it ends with `shutdown` and
+/// so is not restarted if it is transient.
 #[test]
 fn a_transient_supervisor_that_gave_up_is_restarted() {
     let exit = Exit::Escalated {
@@ -235,15 +235,15 @@ fn each_child_has_its_own_row_of_restarts() {
     );
 }
 
-fn any_child() -> impl Generator<Value = Child> {
+fn any_child() -> impl Generator<Value = ChildState> {
     let restart = prop_oneof![
         Just(Restart::Permanent),
         Just(Restart::Transient),
         Just(Restart::Temporary)
     ];
-    (restart, any::<bool>()).prop_map(|(restart, running)| Child {
+    (restart, any::<bool>()).prop_map(|(restart, running)| ChildState {
         running,
-        ..Child::new(restart)
+        ..ChildState::new(restart)
     })
 }
 

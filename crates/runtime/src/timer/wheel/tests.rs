@@ -10,7 +10,7 @@ enum Step {
     Move { by: u64 },
 }
 
-/// Near, far, within one tick, and at the edges of slots and levels.
+/// Near and far, within one tick, and at the edges of slots and levels.
 fn span() -> impl Strategy<Value = u64> {
     prop_oneof![
         0..3 * TICK,
@@ -29,7 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same in a list: all that is due, by time and then by number.
+/// The reference model, a plain list: all that are due fire by time and then by number.
 #[derive(Default)]
 struct Model(Vec<(u64, u64)>);
 
@@ -84,7 +84,7 @@ proptest! {
         }
     }
 
-    /// Who looks only when the wheel says so misses nothing, and looks seldom.
+    /// A caller that looks only when the wheel says so misses no timer, and rarely looks in vain.
     #[test]
     fn looking_when_told_to_finds_each_timer_at_its_time(
         spans in prop::collection::vec(span(), 1..50),
@@ -129,7 +129,7 @@ fn million_timers_go_off_in_order() {
         let at = numbers.next() % 60_000 * TICK;
         keys.push(wheel.insert(at, at));
     }
-    // Every other one is taken back.
+    // Every other timer is removed.
     let cancelled = keys.iter().step_by(2);
     assert_eq!(
         cancelled.filter_map(|key| wheel.remove(*key)).count(),

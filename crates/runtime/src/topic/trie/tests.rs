@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::Trie;
 
-/// What the tree must agree with: the definition, tried on each pattern.
+/// The reference that the trie must agree with: the definition, applied to each pattern.
 fn naive(pattern: &[&str], name: &[&str]) -> bool {
     match (pattern, name) {
         ([], []) => true,
@@ -27,7 +27,7 @@ fn matched(trie: &mut Trie<usize>, name: &str) -> Vec<usize> {
 #[derive(Debug, Clone)]
 enum Change {
     Add(Vec<&'static str>),
-    /// Removes the pattern that was added so many additions ago.
+    /// Removes one of the live patterns; the number is reduced to an index among them.
     Remove(usize),
 }
 

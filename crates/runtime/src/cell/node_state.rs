@@ -1,0 +1,141 @@
+//! The state of an actor that changes as its incarnations come and go.
+
+use std::any::Any;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use super::{ActorId, AnyCell, Node, PhaseCell};
+use crate::exit::Exit;
+use crate::membership::WeakMembership;
+use crate::monitor::MonitorId;
+use crate::supervision::Overseer;
+
+/// The phase of an actor in its lifecycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Starting,
+    Running,
+    Stopping,
+    /// The incarnation ended; the owner decides what follows.
+    Down,
+    Ended,
+}
+
+impl Phase {
+    /// Converts a number back into its phase.
+    pub(super) const fn from_bits(bits: u8) -> Self {
+        match bits {
+            0 => Self::Starting,
+            1 => Self::Running,
+            2 => Self::Stopping,
+            3 => Self::Down,
+            _ => Self::Ended,
+        }
+    }
+}
+
+/// State that most actors do not need, allocated on first use.
+#[derive(Default)]
+pub(super) struct NodeState {
+    pub(super) rare: Option<Box<RareNodeState>>,
+}
+
+#[derive(Default)]
+pub(super) struct RareNodeState {
+    /// The exit of the last incarnation, if its kind does not say everything.
+    pub(super) last_exit: Option<Exit>,
+    pub(super) restarts: u32,
+    pub(super) waiting: Vec<(u64, Waker)>,
+    pub(super) next_wait: u64,
+    pub(super) monitors: Vec<MonitorEntry>,
+    pub(super) links: Vec<LinkEnd>,
+    pub(super) names: Vec<Arc<str>>,
+    pub(super) memberships: Vec<WeakMembership>,
+    /// A value that the actor offers to code that knows its type.
+    pub(super) attached: Option<Arc<dyn Any + Send + Sync>>,
+    /// The span in which the incarnation runs.
+    pub(super) span: Option<tracing::Span>,
+    /// The overseer that decides about the children of the actor when they end.
+    pub(super) overseer: Option<Arc<dyn Overseer>>,
+    /// The overseer that decides about the actor itself, once it was looked up.
+    pub(super) overseen: Option<Arc<dyn Overseer>>,
+}
+
+impl NodeState {
+    /// Records why the incarnation ended. The exit that it replaces is moved to `earlier`, to be
+    /// dropped without the lock.
+    pub(super) fn set_last_exit(
+        &mut self,
+        phase_cell: &PhaseCell,
+        exit: Exit,
+        earlier: &mut Option<Exit>,
+    ) {
+        if !phase_cell.set_last_kind(&exit) {
+            *earlier = self.rare().last_exit.replace(exit);
+        }
+    }
+
+    /// Returns the exit of the last incarnation, if its kind does not say everything.
+    pub(super) fn last_exit(&self) -> Option<Exit> {
+        self.rare.as_ref()?.last_exit.clone()
+    }
+
+    pub(super) fn rare(&mut self) -> &mut RareNodeState {
+        self.rare.get_or_insert_default()
+    }
+
+    pub(super) fn stop_waiting(&mut self, ticket: u64) {
+        if let Some(rare) = &mut self.rare {
+            rare.waiting.retain(|(waiting, _)| *waiting != ticket);
+        }
+    }
+}
+
+pub(super) struct MonitorEntry {
+    pub(super) id: MonitorId,
+    pub(super) cell: Weak<dyn AnyCell>,
+    pub(super) incarnation: u32,
+}
+
+/// The other end of a link.
+pub(crate) struct LinkEnd {
+    pub(crate) id: ActorId,
+    pub(crate) cell: Weak<dyn AnyCell>,
+    pub(crate) incarnation: u32,
+}
+
+pub(super) struct PhaseWait<'a> {
+    pub(super) node: &'a Node,
+    pub(super) ticket: Option<u64>,
+    pub(super) ready: fn(Phase) -> bool,
+}
+
+impl PhaseWait<'_> {
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if self.ticket.is_none() && (self.ready)(self.node.phase()) {
+            return Poll::Ready(());
+        }
+        let mut state = self.node.state.lock();
+        if let Some(ticket) = self.ticket.take() {
+            state.stop_waiting(ticket);
+        }
+        if (self.ready)(self.node.phase()) {
+            return Poll::Ready(());
+        }
+        let rare = state.rare();
+        let ticket = rare.next_wait;
+        rare.next_wait += 1;
+        rare.waiting.push((ticket, cx.waker().clone()));
+        self.ticket = Some(ticket);
+        Poll::Pending
+    }
+}
+
+impl Drop for PhaseWait<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.node.state.lock().stop_waiting(ticket);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The phase of an actor, which can be read without a lock.
+
+use super::Phase;
+use crate::exit::Exit;
+use crate::sync::{AtomicU8, Ordering};
+
+/// The phase of an actor, the flag that its end for good has begun, and the kind of its last exit,
+/// in one byte.
+///
+/// While there is an incarnation, only the code that runs it writes this. While the phase is
+/// `Down`, and at the end for good, it changes only under the lock of the `NodeState`.
+pub(super) struct PhaseCell(AtomicU8);
+
+/// The bits of the phase.
+const PHASE: u8 = 7;
+/// The bit that is set once the end for good has begun.
+const OVER: u8 = 8;
+/// The position of the kind of the last exit.
+const LAST: u8 = 4;
+/// The kind of every exit whose kind does not say everything.
+const INEXACT: u8 = 5;
+
+/// The error returned for an exit whose kind does not say everything.
+pub(super) struct InexactKind;
+
+impl Default for PhaseCell {
+    fn default() -> Self {
+        Self(AtomicU8::new(Phase::Starting as u8))
+    }
+}
+
+impl PhaseCell {
+    /// Returns the phase. A reader that sees a phase also sees everything that was done before it
+    /// was entered.
+    pub(super) fn phase(&self) -> Phase {
+        Phase::from_bits(self.0.load(Ordering::Acquire) & PHASE)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire) & OVER != 0
+    }
+
+    /// Returns the exit of the last incarnation, if there was one and its kind says everything.
+    pub(super) fn last(&self) -> Result<Option<Exit>, InexactKind> {
+        match self.0.load(Ordering::Acquire) >> LAST {
+            0 => Ok(None),
+            1 => Ok(Some(Exit::Normal)),
+            2 => Ok(Some(Exit::Shutdown)),
+            3 => Ok(Some(Exit::Killed)),
+            4 => Ok(Some(Exit::Ignored)),
+            _ => Err(InexactKind),
+        }
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        self.change(PHASE, phase as u8);
+    }
+
+    /// Records that the end for good has begun.
+    pub(super) fn set_over(&self) {
+        self.change(OVER, OVER);
+    }
+
+    /// Records the kind of an exit; returns `false` if the kind does not say everything.
+    pub(super) fn set_last_kind(&self, exit: &Exit) -> bool {
+        let kind = match exit {
+            Exit::Normal => 1,
+            Exit::Shutdown => 2,
+            Exit::Killed => 3,
+            Exit::Ignored => 4,
+            Exit::Failed(_) | Exit::Panicked(_) | Exit::Linked { .. } | Exit::Escalated { .. } => {
+                INEXACT
+            }
+        };
+        self.change(u8::MAX << LAST, kind << LAST);
+        kind < INEXACT
+    }
+
+    fn change(&self, bits: u8, to: u8) {
+        // A load and a store suffice, because there is only one writer at a time.
+        let now = self.0.load(Ordering::Relaxed);
+        self.0.store(now & !bits | to, Ordering::Release);
+    }
+}

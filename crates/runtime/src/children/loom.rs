@@ -1,0 +1,58 @@
+//! Loom models of the mutex that can be closed: one thread enters while another closes it, in every
+//! order.
+
+use std::sync::Arc;
+
+use ::loom::model;
+use ::loom::thread;
+
+use super::closable_mutex::ClosableMutex;
+
+/// Enters the mutex and returns `true`, unless it is closed.
+fn come_in(mutex: &ClosableMutex<u32>) -> bool {
+    mutex.enter().map(|mut inside| *inside += 1).is_some()
+}
+
+#[test]
+fn nobody_comes_into_what_was_shut_because_it_was_empty() {
+    model(|| {
+        let mutex = Arc::new(ClosableMutex::default());
+        mutex.set_others();
+        let other = Arc::clone(&mutex);
+        let other = thread::spawn(move || come_in(&other));
+        let close = mutex.close_if(|inside| *inside == 0);
+        let came = other.join().expect("no panic");
+        assert_ne!(close, came, "one of the two was first");
+        assert_eq!(*mutex.lock(), u32::from(came));
+    });
+}
+
+#[test]
+fn who_shuts_sees_all_who_came_in() {
+    model(|| {
+        let mutex = Arc::new(ClosableMutex::default());
+        mutex.set_others();
+        let other = Arc::clone(&mutex);
+        let other = thread::spawn(move || come_in(&other));
+        mutex.close();
+        let seen = *mutex.lock();
+        let came = other.join().expect("no panic");
+        assert_eq!(seen, u32::from(came), "nobody came in later");
+    });
+}
+
+#[test]
+fn what_is_open_again_lets_the_next_one_in() {
+    model(|| {
+        let mutex = Arc::new(ClosableMutex::default());
+        mutex.set_others();
+        assert!(mutex.close_if(|inside| *inside == 0), "nobody came in");
+        let other = Arc::clone(&mutex);
+        let other = thread::spawn(move || come_in(&other));
+        mutex.open();
+        mutex.set_together();
+        let came = other.join().expect("no panic");
+        assert!(come_in(&mutex), "it is open");
+        assert_eq!(*mutex.lock(), 1 + u32::from(came));
+    });
+}

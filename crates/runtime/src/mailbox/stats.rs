@@ -1,0 +1,88 @@
+//! Stats of a mailbox.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Mailbox, MailboxState};
+use crate::info::COUNTED;
+use crate::sync::Ordering;
+
+/// Stats of a mailbox at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MailboxStats {
+    pub(crate) depth: usize,
+    pub(crate) high_water: usize,
+    pub(crate) dropped: u64,
+    pub(crate) expired: u64,
+    /// Bytes that the lanes take, by capacity.
+    pub(crate) bytes: usize,
+    pub(crate) handled: u64,
+    pub(crate) busy: Duration,
+    pub(crate) waited: Duration,
+}
+
+impl<M> Mailbox<M> {
+    /// Records how long the actor was at work, and how long the first of its next messages waited.
+    ///
+    /// There is no loom model of this, because no order depends on it. Only the receiver calls it,
+    /// and receivers follow one another through the lock of the strand, so nothing is added to a
+    /// stale sum. The two values are read independently, at any moment: one of them may be from the
+    /// batch before.
+    pub(super) fn note(&self, busy: u64, waited: u64) {
+        self.busy.fetch_add(busy, Ordering::Relaxed);
+        self.waited.store(waited, Ordering::Relaxed);
+    }
+
+    /// Returns a number that changes with every message that is taken.
+    pub(crate) fn progress(&self) -> u64 {
+        self.lanes.lock().handled(self.batch_len())
+    }
+
+    /// Returns `true` if something waits, as the receiver sees it.
+    pub(crate) fn has_more(&self) -> bool {
+        let has_batch = self.batch_len() > 0;
+        has_batch || self.stats().depth > 0
+    }
+
+    pub(crate) fn stats(&self) -> MailboxStats {
+        let lanes = self.lanes.lock();
+        let batch_len = self.batch_len();
+        let rare = lanes.rare.as_ref();
+        let beside = rare.map_or(0, |rare| {
+            size_of_val(&**rare) + bytes(&rare.completions) + bytes(&rare.system)
+        });
+        let bytes = lanes.user.bytes() + beside + batch_len * size_of::<M>();
+        let waiting = lanes.user.len() + batch_len;
+        let high_water = if COUNTED {
+            (lanes.high_water as usize).max(waiting)
+        } else {
+            0
+        };
+        MailboxStats {
+            depth: waiting + rare.map_or(0, |rare| rare.completions.len()),
+            high_water,
+            dropped: rare.map_or(0, |rare| rare.dropped),
+            expired: rare.map_or(0, |rare| rare.expired),
+            bytes,
+            handled: lanes.handled(batch_len),
+            busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
+            waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl<M> MailboxState<M> {
+    /// Returns the number of messages that were taken out to be handled: all except those that
+    /// wait, and those that left in another way.
+    fn handled(&self, batch_len: usize) -> u64 {
+        let rare = self.rare.as_ref();
+        let (beside, gone) = rare.map_or((0, 0), |rare| (rare.beside, rare.gone + rare.expired));
+        self.front(batch_len) + beside - gone
+    }
+}
+
+/// Returns the bytes that a lane takes, by capacity. The capacity for zero-sized values is no real
+/// count.
+pub(super) fn bytes<T>(lane: &VecDeque<T>) -> usize {
+    lane.capacity().saturating_mul(size_of::<T>())
+}

@@ -1,0 +1,99 @@
+//! Seeded bugs, which the tests must find one at a time: `cargo xtask bugs`.
+//!
+//! They exist only if the compiler was given `--cfg strowger_bug`, which a manifest cannot do for a
+//! dependency and no feature turns on. `STROWGER_BUG` then names the active bug. In all other
+//! builds [`seeded`] is constant, and the bugs are compiled out.
+
+/// A bug that can be seeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// The message that was being handled when its actor failed is not reported as a dead letter.
+    DeadLetterUnreported,
+    /// An overflow that drops messages reports one too few.
+    OverflowMiscounted,
+    /// Messages that an incarnation took out and did not handle are put behind newer ones.
+    BatchGoesBehind,
+    /// Messages that an actor took out and has not handled do not count against its capacity.
+    CapacityForgetsBatch,
+    /// A cancelled timer fires nevertheless.
+    CancelledTimerComes,
+    /// The monitor that was added first is not notified of the exit.
+    DownForgotten,
+    /// A supervisor carries out one restart more than the intensity allows.
+    IntensityOffByOne,
+    /// The exit of an actor by a panic is not propagated to the actors linked to it.
+    LinkForgotten,
+    /// A killed actor does not end its children.
+    ChildrenOutliveTheirParent,
+    /// A sibling is restarted while it is still running.
+    IncarnationsOverlap,
+    /// A supervisor answers all exits before it serves a request.
+    ExitsStarveRequests,
+    /// A child that is asked to stop while it is being restarted goes on running.
+    StopLostInRestart,
+    /// An actor that chose not to run is treated as one that ran and ended.
+    IgnoredStartIsAnEnd,
+    /// Actors that ask each other in a ring wait for each other.
+    RingUnnoticed,
+    /// A turn goes on when its time slice is over.
+    TurnOutlivesItsBeat,
+    /// An actor whose turn was ended by its time slice is put at the front of the run queue.
+    HogComesFirst,
+    /// An ask that has been waiting for a while is not woken by the monitor, and so has no
+    /// deadline.
+    WaitingIsNotCalled,
+    /// The run queue of a dispatcher whose thread is held by a handler is not taken over by
+    /// another.
+    HeldIsNotRelieved,
+    /// A wait that completes at once is not charged to the task's budget.
+    WaitIsFree,
+    /// Starting an actor is not charged to the task that starts it.
+    StartIsFree,
+    /// A message that finds room is not charged to the task that sends it.
+    TellIsFree,
+    /// A dispatcher that was woken and has not begun may be chosen to relieve itself.
+    CalledHelpsItself,
+    /// A dispatcher that another runtime has asked once never parks again.
+    LooksForEver,
+    /// An actor that has ended remains a member of its groups.
+    MemberOutlivesItsEnd,
+    /// An answer that arrives while its ask becomes watched is not noticed.
+    AnswerDuringWatchIsLost,
+    /// A request is handled although its asker has dropped it.
+    DroppedAskIsHandled,
+    /// An actor that receives a message from a task runs on the stack of that task.
+    RunsWhereItIsTold,
+    /// An actor starts on the stack of the task that spawns it.
+    StartsWhereItIsSpawned,
+    /// A dispatcher goes on for as long as it has work.
+    NeverPauses,
+    /// A task that was woken by an actor waits until the dispatcher pauses for another reason.
+    NeverGivesWay,
+    /// A turn handles all messages that there are, without a limit.
+    TurnHasNoCount,
+    /// The monitor wakes up every millisecond although nothing is running.
+    MonitorNeverSleeps,
+}
+
+/// Returns `true` if this bug is the active one.
+#[cfg(strowger_bug)]
+pub(crate) fn seeded(bug: Bug) -> bool {
+    static CHOSEN: std::sync::LazyLock<String> =
+        std::sync::LazyLock::new(|| std::env::var("STROWGER_BUG").unwrap_or_default());
+    format!("{bug:?}") == *CHOSEN
+}
+
+/// Returns `false`: no bug is seeded.
+#[cfg(not(strowger_bug))]
+#[inline(always)]
+pub(crate) const fn seeded(_: Bug) -> bool {
+    false
+}
+
+/// Prolongs the window in which the bug has an effect, if it is the active one.
+#[inline(always)]
+pub(crate) fn linger(bug: Bug) {
+    if seeded(bug) {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+}
