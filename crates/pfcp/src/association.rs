@@ -1,27 +1,37 @@
-//! Associations between a control-plane and a user-plane node, TS 29.244 §6.2.
+//! Associations between a control plane and a user plane node, TS 29.244 §6.2.
 //!
-//! An association is known by the Node ID of the peer, which is bound to the source address that
-//! set it up, first come: another address that claims it is refused. The Recovery Time Stamp of
-//! the peer says whether it still knows its sessions: a newer one means that it restarted, and
-//! that its sessions are gone; the same one means that a repeated setup changes nothing. Where a
-//! heartbeat told of the restart before the setup did, requests of the earlier life may have come
-//! in between, so that the first setup ends sessions once more.
+//! An association is identified by the Node ID of the peer. The Node ID is bound to the source
+//! address of the first setup; a setup from another address that claims the same Node ID is
+//! refused. The Node ID of a [configured peer](NamedPeer) is bound to the configured addresses
+//! before any setup arrives, and an association is always reserved for it.
 //!
-//! A setup is believed at once, because it replaces the association in any case. A heartbeat is
-//! not: anybody on the peer's host can send one, so a later stamp in it is only a claim, which the
-//! peer is asked to confirm at the address of its association (`Doubt`).
+//! The Recovery Time Stamp shows whether the peer still has its sessions. A newer stamp means that
+//! the peer restarted and lost its sessions; the same stamp means that the setup was repeated and
+//! changes nothing. If a heartbeat reveals the restart before the setup does, requests of the
+//! previous incarnation may arrive in between, so the first setup after such a heartbeat ends the
+//! sessions once more.
+//!
+//! A setup is trusted at once, because it replaces the association in any case. A heartbeat is not:
+//! any process on the peer's host can send one. A later stamp in a heartbeat is therefore only a
+//! claim, which the peer is asked to confirm at the address of its association (`RestartInquiry`).
+
+mod name;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::planted::{Bug, planted};
+pub use name::NodeName;
 
-/// Identifies an association; never used twice.
+use crate::endpoint::Network;
+use crate::seeded_bug::{Bug, seeded};
+
+/// The identifier of an association. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId(NonZeroU64);
 
@@ -31,132 +41,12 @@ impl fmt::Display for AssociationId {
     }
 }
 
-/// The name of a node, as the octets of its Node ID, TS 29.244 §8.2.38.
-///
-/// A domain name is kept in lower case: names that differ in case alone are one name, RFC 4343.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeName(Box<[u8]>);
-
-impl NodeName {
-    /// Reads the value of a Node ID. `None` when it is none: an unknown type, too few octets,
-    /// labels that do not fit, or an empty name.
-    #[must_use]
-    pub fn from_value(value: &[u8]) -> Option<Self> {
-        let (kind, rest) = value.split_first()?;
-        let known = match kind & 0x0f {
-            0 => rest.get(..4)?,
-            1 => rest.get(..16)?,
-            2 if labels(rest).is_some() => rest,
-            _ => return None,
-        };
-        let mut octets = Vec::with_capacity(1 + known.len());
-        octets.push(kind & 0x0f);
-        octets.extend_from_slice(known);
-        if kind & 0x0f == 2 {
-            // The length of a label is no letter.
-            octets.make_ascii_lowercase();
-        }
-        Some(Self(octets.into()))
-    }
-
-    /// Makes the name of a node from a domain name.
-    ///
-    /// `None` when it is empty, or a label is empty or longer than 63 octets, or all of it longer
-    /// than 254.
-    #[must_use]
-    pub fn from_fqdn(name: &str) -> Option<Self> {
-        let mut octets = vec![2];
-        for label in name.trim_end_matches('.').split('.') {
-            let length = u8::try_from(label.len())
-                .ok()
-                .filter(|length| (1..=63).contains(length))?;
-            octets.push(length);
-            octets.extend(label.bytes().map(|letter| letter.to_ascii_lowercase()));
-        }
-        (octets.len() <= 255).then(|| Self(octets.into()))
-    }
-
-    /// Returns the octets of the value of the Node ID.
-    #[must_use]
-    pub fn value(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl From<IpAddr> for NodeName {
-    fn from(address: IpAddr) -> Self {
-        let mut octets = Vec::with_capacity(17);
-        match address {
-            IpAddr::V4(address) => {
-                octets.push(0);
-                octets.extend_from_slice(&address.octets());
-            }
-            IpAddr::V6(address) => {
-                octets.push(1);
-                octets.extend_from_slice(&address.octets());
-            }
-        }
-        Self(octets.into())
-    }
-}
-
-/// Returns the labels of a domain name; real peers also send it as plain text, which is one label.
-fn labels(octets: &[u8]) -> Option<Vec<&[u8]>> {
-    if octets.is_empty() {
-        return None;
-    }
-    let (mut rest, mut labels) = (octets, Vec::new());
-    while let Some((&length, tail)) = rest.split_first() {
-        let Some((label, tail)) = tail.split_at_checked(usize::from(length)) else {
-            return Some(vec![octets]);
-        };
-        if length == 0 {
-            return (tail.is_empty() && !labels.is_empty()).then_some(labels);
-        }
-        labels.push(label);
-        rest = tail;
-    }
-    Some(labels)
-}
-
-impl fmt::Display for NodeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((kind, rest)) = self.0.split_first() else {
-            return Ok(());
-        };
-        match kind {
-            0 => match <[u8; 4]>::try_from(rest) {
-                Ok(octets) => Ipv4Addr::from(octets).fmt(f),
-                Err(_) => Ok(()),
-            },
-            1 => match <[u8; 16]>::try_from(rest) {
-                Ok(octets) => Ipv6Addr::from(octets).fmt(f),
-                Err(_) => Ok(()),
-            },
-            _ => {
-                let mut separator = "";
-                for label in labels(rest).unwrap_or_default() {
-                    write!(f, "{separator}{}", label.escape_ascii())?;
-                    separator = ".";
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl fmt::Debug for NodeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NodeName({self})")
-    }
-}
-
-/// Seconds since 1900 at which a node started, TS 29.244 §8.2.65.
+/// The time at which a node started, in seconds since 1900, TS 29.244 §8.2.65.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Recovery(pub u32);
 
 impl Recovery {
-    /// Says that this time is after another one, over the wrap of the number in 2036 as well.
+    /// Returns `true` if this time is after `other`, also across the wrap of the number in 2036.
     #[must_use]
     pub const fn is_after(self, other: Self) -> bool {
         let ahead = self.0.wrapping_sub(other.0);
@@ -167,46 +57,56 @@ impl Recovery {
 /// An association with a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Association {
-    /// Which one.
+    /// The identifier of the association.
     pub id: AssociationId,
     /// The Node ID of the peer.
     pub node: NodeName,
-    /// Where the peer sent its setup from, and where requests to it go.
+    /// The address that the setup came from, and to which requests are sent.
     pub address: SocketAddr,
-    /// When the peer started.
+    /// The time at which the peer started.
     pub recovery: Recovery,
-    /// When the association was set up, first or again.
+    /// The time of the last setup.
     pub since: Instant,
-    /// Says that the peer did not answer the last heartbeat; its sessions stay.
+    /// `true` if the peer did not answer the last heartbeat. Its sessions stay.
     pub silent: bool,
-    /// The value of CP Function Features or UP Function Features, as the peer has it; empty where
-    /// it has not said.
+    /// The value of CP Function Features or UP Function Features, depending on the role of the
+    /// peer. Empty if the peer did not send it.
     pub features: Box<[u8]>,
-    /// Which of our addresses the peer set it up with, as [`Transmit`](crate::endpoint::Transmit)
-    /// counts them; requests to the peer leave from there.
+    /// The local address that the setup arrived at, numbered as in
+    /// [`Transmit`](crate::endpoint::Transmit). Requests to the peer are sent from it.
     pub local: Option<u16>,
-    /// The time stamp of the last setup; heartbeats may have told a later one since.
+    /// The addresses that the configuration assigns to the peer. Empty if the configuration does
+    /// not name it.
+    addresses: Arc<[Network]>,
+    /// The time stamp of the last setup. Heartbeats may have revealed a later one since.
     pub(crate) set_up_with: Recovery,
-    /// When the next heartbeat is due, or its answer was missed.
-    pub(crate) heartbeat: Heartbeat,
-    /// The state of the question whether the peer has restarted.
-    pub(crate) doubt: Doubt,
-    /// Set once a later stamp was ignored and the owner was told so.
-    pub(crate) ignores: bool,
+    /// The state of the heartbeat timer.
+    pub(crate) heartbeat: HeartbeatTimer,
+    /// The state of the inquiry whether the peer has restarted.
+    pub(crate) inquiry: RestartInquiry,
+    /// Set once a later stamp has been ignored and reported to the owner.
+    pub(crate) stamp_ignored: bool,
 }
 
-/// Octets of features that are kept.
+/// Maximum number of bytes of features that are kept.
 const FEATURES: usize = 32;
 
 impl Association {
-    /// Says that the peer, in the control plane, understands Overload Control Information: the
+    /// Returns `true` if `address` belongs to the peer: either the setup came from it, or the
+    /// configuration assigns it to the peer.
+    #[must_use]
+    pub fn is_at(&self, address: IpAddr) -> bool {
+        self.address.ip() == address || is_among(&self.addresses, address)
+    }
+
+    /// Returns `true` if the peer, a control plane node, supports Overload Control Information: the
     /// feature OVRL of TS 29.244 §8.2.58.
     #[must_use]
     pub fn understands_overload(&self) -> bool {
         self.features.first().is_some_and(|first| first & 2 != 0)
     }
 
-    /// Says that the peer, in the control plane, understands Load Control Information: the
+    /// Returns `true` if the peer, a control plane node, supports Load Control Information: the
     /// feature LOAD of TS 29.244 §8.2.58.
     #[must_use]
     pub fn understands_load(&self) -> bool {
@@ -214,84 +114,113 @@ impl Association {
     }
 }
 
-/// Where the heartbeats of an association stand.
+/// The state of the heartbeat timer of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heartbeat {
-    /// The next one is to be sent then.
+pub(crate) enum HeartbeatTimer {
+    /// The next heartbeat is due at this time.
     At(Instant),
-    /// One was sent; its answer, or the end of its retransmissions, decides.
+    /// A heartbeat was sent. Its answer, or the end of its retransmissions, decides.
     Waiting,
-    /// None are sent.
+    /// No heartbeats are sent.
     Off,
 }
 
-/// The state of the question whether a peer has restarted, as a heartbeat claims.
+/// The state of the inquiry whether a peer has restarted, as a heartbeat claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
-    /// No heartbeat claims it.
+pub(crate) enum RestartInquiry {
+    /// No heartbeat claims a restart.
     None,
-    /// One does, and the peer is being asked.
+    /// A heartbeat claims a restart with this stamp, and the peer is being asked.
     Asked(Recovery),
-    /// The peer said that it has not. Other claims are not looked into before then, so that a flood
-    /// of them costs a heartbeat for each T1.
+    /// The peer denied the restart. Other claims are not followed up before this time, so that a
+    /// flood of claims costs one heartbeat for each T1.
     Denied(Instant),
 }
 
-/// The sign that a peer of the control plane, or of the user plane, has restarted.
+/// The sign by which the restart of a peer is detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RestartSign {
-    /// A later Recovery Time Stamp, in a setup or in heartbeats.
+    /// A later Recovery Time Stamp, in a setup or in a heartbeat.
     #[default]
     Heartbeat,
-    /// An association setup alone: for a peer whose stamp wanders without a restart.
+    /// An association setup only, for a peer whose stamp changes without a restart.
     AssociationSetup,
 }
 
-/// Why a setup was refused.
+/// A peer named in the configuration. No other peer may use its Node ID, and an association is
+/// reserved for it however many others exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPeer {
+    /// The Node ID of the peer.
+    pub node: NodeName,
+    /// The networks that the peer sends from.
+    pub addresses: Vec<Network>,
+}
+
+fn is_among(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(address))
+}
+
+/// The reason why a setup was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupRefused {
     /// The Node ID belongs to another address.
     #[error("the Node ID belongs to {owner}")]
     Claimed {
-        /// Which address that is.
+        /// The address that the Node ID belongs to.
         owner: IpAddr,
     },
-    /// There are as many associations as there may be.
-    #[error("{limit} associations exist already")]
-    Full {
-        /// How many there may be.
+    /// The configuration gives the Node ID to other addresses.
+    #[error("the configuration gives the Node ID to other addresses")]
+    Configured,
+    /// The Node ID is the IP address of another host, and only that host may use it.
+    #[error("the Node ID is the address of another host, which the configuration does not give it")]
+    Foreign,
+    /// The host has reached its limit of associations.
+    #[error("the host has {limit} associations already")]
+    HostFull {
+        /// Maximum number of associations of the host.
         limit: usize,
+    },
+    /// The limit of associations has been reached.
+    #[error("{limit} associations exist already, and {reserved} are reserved for named peers")]
+    Full {
+        /// Maximum number of associations.
+        limit: usize,
+        /// Number of associations reserved for peers named in the configuration.
+        reserved: usize,
     },
 }
 
-/// The answer of a peer that was asked whether it has restarted.
+/// The outcome of asking a peer whether it has restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// It has.
+pub(crate) enum InquiryOutcome {
+    /// The peer has restarted.
     Restarted,
-    /// It has not, although a heartbeat claimed this stamp.
+    /// The peer has not restarted, although a heartbeat claimed this stamp.
     Denied(Recovery),
-    /// The question is settled already.
-    Nothing,
+    /// The inquiry was already settled.
+    AlreadySettled,
 }
 
-/// What a setup did.
+/// The outcome of a setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setup {
     /// There was no association with the node.
     New(AssociationId),
-    /// There was one, and the peer has not restarted: its sessions stay.
+    /// There was an association and the peer has not restarted. Its sessions stay.
     Same(AssociationId),
-    /// There was one, and the peer has restarted: its sessions are gone.
+    /// There was an association and the peer has restarted. Its sessions are gone.
     Restarted(AssociationId),
-    /// There was one, and this is the first setup since a heartbeat told that the peer restarted:
-    /// sessions that were established in between are those of late requests of its earlier life.
+    /// There was an association, and this is the first setup since a heartbeat revealed that the
+    /// peer restarted. Sessions established in between belong to late requests of its previous
+    /// incarnation.
     Anew(AssociationId),
 }
 
 impl Setup {
-    /// Returns which association it is about.
+    /// Returns the identifier of the association.
     #[must_use]
     pub const fn id(self) -> AssociationId {
         match self {
@@ -300,7 +229,7 @@ impl Setup {
     }
 }
 
-/// The associations of a node.
+/// The association table of a node.
 #[derive(Debug)]
 pub struct Associations {
     limit: usize,
@@ -309,11 +238,15 @@ pub struct Associations {
     all: BTreeMap<AssociationId, Association>,
     by_node: FxHashMap<NodeName, AssociationId>,
     by_address: FxHashMap<SocketAddr, AssociationId>,
+    /// The addresses of the peers named in the configuration.
+    named: FxHashMap<NodeName, Arc<[Network]>>,
+    /// Number of associations with peers that the configuration does not name.
+    unnamed: usize,
 }
 
 impl Associations {
-    /// Makes an empty table for at most `limit` associations, each with a heartbeat after every
-    /// `heartbeat` without news.
+    /// Creates an empty table for at most `limit` associations. A heartbeat is sent to a peer when
+    /// nothing has been heard from it for `heartbeat`.
     #[must_use]
     pub fn new(limit: usize, heartbeat: Option<Duration>) -> Self {
         Self {
@@ -323,13 +256,34 @@ impl Associations {
             all: BTreeMap::new(),
             by_node: FxHashMap::default(),
             by_address: FxHashMap::default(),
+            named: FxHashMap::default(),
+            unnamed: 0,
         }
     }
 
-    /// Sets an association up, or sets it up again.
+    /// Binds the Node IDs of the peers to their addresses, and reserves an association for each.
+    #[must_use]
+    pub fn with_named(mut self, peers: &[NamedPeer]) -> Self {
+        for peer in peers {
+            let addresses = peer.addresses.as_slice().into();
+            self.named.insert(peer.node.clone(), addresses);
+        }
+        self
+    }
+
+    /// Returns `true` if the configuration names the peer with this Node ID.
+    #[must_use]
+    pub fn is_named(&self, node: &NodeName) -> bool {
+        self.named.contains_key(node)
+    }
+
+    /// Sets up an association, or sets it up again.
+    ///
+    /// A peer named in the configuration may change from one of its addresses to another.
     ///
     /// # Errors
-    /// When the Node ID belongs to another address, or there are too many associations.
+    /// Returns an error if the Node ID belongs to another address, or the limit of associations has
+    /// been reached.
     pub fn set_up(
         &mut self,
         now: Instant,
@@ -339,11 +293,22 @@ impl Associations {
     ) -> Result<Setup, SetupRefused> {
         let heartbeat = self
             .heartbeat
-            .map_or(Heartbeat::Off, |after| Heartbeat::At(now + after));
+            .map_or(HeartbeatTimer::Off, |after| HeartbeatTimer::At(now + after));
+        let named = self.named.get(&node);
+        if named.is_some_and(|addresses| !is_among(addresses, address.ip())) {
+            return Err(SetupRefused::Configured);
+        }
         let Some(&id) = self.by_node.get(&node) else {
-            if self.all.len() >= self.limit {
-                return Err(SetupRefused::Full { limit: self.limit });
+            let (limit, reserved) = (self.limit, self.named.len());
+            let is_full = match named {
+                Some(_) => self.all.len() >= limit,
+                None => self.unnamed >= limit.saturating_sub(reserved),
+            };
+            if is_full {
+                return Err(SetupRefused::Full { limit, reserved });
             }
+            self.unnamed += usize::from(named.is_none());
+            let addresses = named.map_or_else(|| Arc::from([]), Arc::clone);
             let id = AssociationId(self.next_id);
             self.next_id = self.next_id.saturating_add(1);
             self.by_node.insert(node.clone(), id);
@@ -358,10 +323,11 @@ impl Associations {
                 silent: false,
                 features: Box::default(),
                 local: None,
+                addresses,
                 set_up_with: recovery,
                 heartbeat,
-                doubt: Doubt::None,
-                ignores: false,
+                inquiry: RestartInquiry::None,
+                stamp_ignored: false,
             };
             self.all.insert(id, association);
             return Ok(Setup::New(id));
@@ -370,7 +336,7 @@ impl Associations {
             .all
             .get_mut(&id)
             .expect("both maps have the same associations");
-        if association.address.ip() != address.ip() {
+        if !association.is_at(address.ip()) {
             return Err(SetupRefused::Claimed {
                 owner: association.address.ip(),
             });
@@ -384,173 +350,188 @@ impl Associations {
         let set_up_with = std::mem::replace(&mut association.set_up_with, recovery);
         association.silent = false;
         association.heartbeat = heartbeat;
-        association.doubt = Doubt::None;
+        association.inquiry = RestartInquiry::None;
         let restarted = association.recovery != recovery;
         association.recovery = recovery;
         Ok(if restarted {
             Setup::Restarted(id)
-        } else if set_up_with != recovery && !planted(Bug::LateSessionsKept) {
+        } else if set_up_with != recovery && !seeded(Bug::LateSessionsKept) {
             Setup::Anew(id)
         } else {
             Setup::Same(id)
         })
     }
 
-    /// Notes what a peer said besides when it set the association up, or updated it.
-    pub(crate) fn note(&mut self, id: AssociationId, features: Option<&[u8]>, local: Option<u16>) {
+    /// Stores the features and the local address from a setup or an update.
+    pub(crate) fn store_properties(
+        &mut self,
+        id: AssociationId,
+        features: Option<&[u8]>,
+        local: Option<u16>,
+    ) {
         let Some(association) = self.all.get_mut(&id) else {
             return;
         };
         if let Some(features) = features {
-            // Nobody has more features than that, and nobody makes us keep more.
+            // No peer has more features than that, and none can make us keep more.
             association.features = features.iter().copied().take(FEATURES).collect();
         }
         association.local = local.or(association.local);
     }
 
-    /// Notes that a heartbeat claims a restart; returns `true` if the peer is to be asked about it.
-    pub(crate) fn claimed(&mut self, now: Instant, id: AssociationId, claim: Recovery) -> bool {
+    /// Records that a heartbeat claims a restart. Returns `true` if the peer should be asked about
+    /// it.
+    pub(crate) fn restart_claimed(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        claim: Recovery,
+    ) -> bool {
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };
-        let is_open = match association.doubt {
-            Doubt::None => true,
-            Doubt::Asked(_) => false,
-            Doubt::Denied(until) => until <= now,
+        let is_open = match association.inquiry {
+            RestartInquiry::None => true,
+            RestartInquiry::Asked(_) => false,
+            RestartInquiry::Denied(until) => until <= now,
         };
         if is_open {
-            association.doubt = Doubt::Asked(claim);
+            association.inquiry = RestartInquiry::Asked(claim);
         }
         is_open
     }
 
-    /// Notes that the peer was not asked about a restart after all, or did not answer.
-    pub(crate) fn unanswered(&mut self, id: AssociationId) {
+    /// Records that the peer could not be asked about a restart, or did not answer.
+    pub(crate) fn inquiry_unanswered(&mut self, id: AssociationId) {
         if let Some(association) = self.all.get_mut(&id) {
-            association.doubt = Doubt::None;
+            association.inquiry = RestartInquiry::None;
         }
     }
 
-    /// Takes the stamp that the peer gave when it was asked about a restart, and ends the question.
-    /// Other claims are not looked into before `until`, if the peer denies this one.
-    pub(crate) fn said(&mut self, id: AssociationId, stamp: Recovery, until: Instant) -> Said {
+    /// Records the stamp that the peer gave when asked about a restart, and ends the inquiry. If
+    /// the peer denies the restart, other claims are not followed up before `until`.
+    pub(crate) fn inquiry_answered(
+        &mut self,
+        id: AssociationId,
+        stamp: Recovery,
+        until: Instant,
+    ) -> InquiryOutcome {
         let Some(association) = self.all.get_mut(&id) else {
-            return Said::Nothing;
+            return InquiryOutcome::AlreadySettled;
         };
-        let doubt = std::mem::replace(&mut association.doubt, Doubt::None);
+        let inquiry = std::mem::replace(&mut association.inquiry, RestartInquiry::None);
         if stamp.is_after(association.recovery) {
             association.recovery = stamp;
-            return Said::Restarted;
+            return InquiryOutcome::Restarted;
         }
-        match doubt {
-            Doubt::Asked(claim) => {
-                association.doubt = Doubt::Denied(until);
-                Said::Denied(claim)
+        match inquiry {
+            RestartInquiry::Asked(claim) => {
+                association.inquiry = RestartInquiry::Denied(until);
+                InquiryOutcome::Denied(claim)
             }
-            // A setup has answered the question meanwhile.
-            Doubt::None | Doubt::Denied(_) => Said::Nothing,
+            // A setup has settled the inquiry in the meantime.
+            RestartInquiry::None | RestartInquiry::Denied(_) => InquiryOutcome::AlreadySettled,
         }
     }
 
-    /// Notes that a later stamp was ignored; returns `true` the first time.
-    pub(crate) fn ignored(&mut self, id: AssociationId) -> bool {
+    /// Records that a later stamp was ignored. Returns `true` the first time.
+    pub(crate) fn stamp_ignored(&mut self, id: AssociationId) -> bool {
         let association = self.all.get_mut(&id);
-        association.is_some_and(|one| !std::mem::replace(&mut one.ignores, true))
+        association.is_some_and(|one| !std::mem::replace(&mut one.stamp_ignored, true))
     }
 
-    /// Ends an association.
+    /// Removes an association.
     pub fn remove(&mut self, id: AssociationId) -> Option<Association> {
         let association = self.all.remove(&id)?;
         self.by_node.remove(&association.node);
+        self.unnamed -= usize::from(!self.named.contains_key(&association.node));
         if self.by_address.get(&association.address) == Some(&id) {
             self.by_address.remove(&association.address);
         }
         Some(association)
     }
 
-    /// Returns an association.
+    /// Returns the association with this identifier.
     #[must_use]
     pub fn get(&self, id: AssociationId) -> Option<&Association> {
         self.all.get(&id)
     }
 
-    /// Returns the association with a node.
+    /// Returns the association with the node.
     #[must_use]
     pub fn with(&self, node: &NodeName) -> Option<&Association> {
         self.all.get(self.by_node.get(node)?)
     }
 
-    /// Returns the association whose requests come from an address: the one that was set up from
-    /// there, else the only one of that host.
+    /// Returns the association that requests from an address belong to: the one set up from exactly
+    /// this address, or else the only one of its host.
     #[must_use]
     pub fn from_address(&self, address: SocketAddr) -> Option<&Association> {
         if let Some(id) = self.by_address.get(&address) {
             return self.all.get(id);
         }
-        let mut of_host = self
-            .all
-            .values()
-            .filter(|one| one.address.ip() == address.ip());
+        let mut of_host = self.all.values().filter(|one| one.is_at(address.ip()));
         of_host.next().filter(|_| of_host.next().is_none())
     }
 
-    /// Counts the associations of a host.
+    /// Returns the number of associations of a host with peers that the configuration does not
+    /// name.
     #[must_use]
     pub fn of_host(&self, host: IpAddr) -> usize {
         let of_it = self.all.values().filter(|one| one.address.ip() == host);
-        of_it.count()
+        of_it.filter(|one| one.addresses.is_empty()).count()
     }
 
-    /// Says that an association belongs to a host.
+    /// Returns `true` if the association belongs to the host.
     #[must_use]
     pub fn owns(&self, id: AssociationId, host: IpAddr) -> bool {
         self.all
             .get(&id)
-            .is_some_and(|association| association.address.ip() == host)
+            .is_some_and(|association| association.is_at(host))
     }
 
-    /// Walks all associations, oldest first.
+    /// Returns an iterator over all associations, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Association> {
         self.all.values()
     }
 
-    /// Returns how many associations there are.
+    /// Returns the number of associations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Says that there is no association.
+    /// Returns `true` if there are no associations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Notes that the peer was heard: its next heartbeat is due a whole interval from now. Says
-    /// whether it was silent before.
+    /// Records that the peer was heard, and schedules the next heartbeat one interval from now.
+    /// Returns `true` if the peer was silent before.
     pub(crate) fn heard(&mut self, now: Instant, id: AssociationId) -> bool {
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };
         association.heartbeat = match self.heartbeat {
-            Some(after) => Heartbeat::At(now + after),
-            None => Heartbeat::Off,
+            Some(after) => HeartbeatTimer::At(now + after),
+            None => HeartbeatTimer::Off,
         };
         std::mem::take(&mut association.silent)
     }
 
-    /// Makes the next heartbeat due now, unless the answer to one is awaited.
-    pub(crate) fn hurry(&mut self, now: Instant, id: AssociationId) {
+    /// Makes the next heartbeat due now, unless the answer to one is pending.
+    pub(crate) fn heartbeat_now(&mut self, now: Instant, id: AssociationId) {
         let association = self.all.get_mut(&id);
         if let Some(association) = association
-            && association.heartbeat != Heartbeat::Waiting
+            && association.heartbeat != HeartbeatTimer::Waiting
         {
-            association.heartbeat = Heartbeat::At(now);
+            association.heartbeat = HeartbeatTimer::At(now);
         }
     }
 
-    /// Notes that the peer did not answer a heartbeat; the next one is due a whole interval from
-    /// now. Says whether that is news.
+    /// Records that the peer did not answer a heartbeat, and schedules the next one an interval
+    /// from now. Returns `true` if the peer was not silent before.
     pub(crate) fn missed(&mut self, now: Instant, id: AssociationId) -> bool {
         let silent_before = self.heard(now, id);
         let Some(association) = self.all.get_mut(&id) else {
@@ -560,19 +541,20 @@ impl Associations {
         !silent_before
     }
 
-    /// Returns an association whose heartbeat is due, and notes that it is sent.
+    /// Returns an association whose heartbeat is due, and marks the heartbeat as sent.
     pub(crate) fn poll_heartbeat(&mut self, now: Instant) -> Option<(AssociationId, SocketAddr)> {
-        let due = |one: &&mut Association| matches!(one.heartbeat, Heartbeat::At(at) if at <= now);
+        let due =
+            |one: &&mut Association| matches!(one.heartbeat, HeartbeatTimer::At(at) if at <= now);
         let association = self.all.values_mut().find(due)?;
-        association.heartbeat = Heartbeat::Waiting;
+        association.heartbeat = HeartbeatTimer::Waiting;
         Some((association.id, association.address))
     }
 
-    /// Returns when the next heartbeat is due.
+    /// Returns the time at which the next heartbeat is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let at = |one: &Association| match one.heartbeat {
-            Heartbeat::At(at) => Some(at),
-            Heartbeat::Waiting | Heartbeat::Off => None,
+            HeartbeatTimer::At(at) => Some(at),
+            HeartbeatTimer::Waiting | HeartbeatTimer::Off => None,
         };
         self.all.values().filter_map(at).min()
     }

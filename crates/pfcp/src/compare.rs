@@ -1,9 +1,10 @@
-//! What two messages say differently.
+//! The differences between two messages.
 //!
-//! The order of elements does not count: elements are paired by their type, groups of which there
-//! may be several by the element that names them (the PDR ID of a Create PDR), other elements of
-//! which there may be several by what they say, and what is left over by its place. Spare bits,
-//! unknown elements and octets after the fields do count. [`Ignore`] names what is left out.
+//! The order of elements is ignored: elements are paired by type. Groups that may occur several
+//! times are paired by the element that identifies them (the PDR ID of a Create PDR), other
+//! elements that may occur several times by their content, and the remaining ones by position.
+//! Spare bits, unknown elements and trailing bytes do count. [`Ignore`] selects what is left out of
+//! the comparison.
 //!
 //! ```text
 //!  left                          right
@@ -43,14 +44,15 @@ use crate::text;
 use crate::vendor::{self as rows, Dictionary};
 use crate::wire::{Header, Index, Part};
 
-use item::{Content, Item, Says, said};
+use item::{Item, ItemContent, StatementValue, leaf_statements};
 
 pub use ignore::Ignore;
 
 /// Compares two messages.
 ///
-/// The differences come in the order of the left message, in each group first what it has, then
-/// what only the right one has. The time grows as `n log n` with the octets, whatever they are.
+/// Differences are returned in the order of the left message; within each group, the elements that
+/// only the right message has come last. The time grows as `n log n` with the number of bytes,
+/// whatever the messages contain.
 #[must_use]
 pub fn compare(
     left: &MessageView<'_>,
@@ -60,14 +62,14 @@ pub fn compare(
     compare_in(left, right, ignore, &rows::NONE)
 }
 
-/// Compares two messages with rows for elements of vendors.
+/// Compares two messages, using the rows of a dictionary for vendor-specific elements.
 pub(crate) fn compare_in(
     left: &MessageView<'_>,
     right: &MessageView<'_>,
     ignore: &Ignore,
     vendors: &Dictionary,
 ) -> Vec<Difference> {
-    let mut walk = Walk {
+    let mut comparison = Comparison {
         message: left.message_type(),
         ignore,
         vendors,
@@ -75,23 +77,23 @@ pub(crate) fn compare_in(
     };
     if left.message_type() != right.message_type() {
         let name = |view: &MessageView<'_>| Some(view.message_type().to_string());
-        walk.change(None, "message", name(left), name(right));
-        return walk.out;
+        comparison.change(None, "message", name(left), name(right));
+        return comparison.out;
     }
-    walk.headers(left.header(), right.header());
-    walk.groups(
+    comparison.headers(left.header(), right.header());
+    comparison.groups(
         &item::items(left.root(), ignore, vendors),
         &item::items(right.root(), ignore, vendors),
         None,
     );
-    walk.out
+    comparison.out
 }
 
 impl Message {
-    /// Compares the message with another one; see [`compare`].
+    /// Compares this message with `right`; see [`compare`].
     ///
     /// # Errors
-    /// When one of them cannot be encoded.
+    /// Returns an error if one of the messages cannot be encoded.
     pub fn differences(&self, right: &Self, ignore: &Ignore) -> Result<Vec<Difference>, Error> {
         let octets = [self.encode()?, right.encode()?];
         let mut indexes = [Index::new(), Index::new()];
@@ -102,59 +104,60 @@ impl Message {
     }
 }
 
-/// One thing that two messages say differently.
+/// A difference between two messages.
 ///
-/// As text it is one line that names the place:
-/// `Session Establishment Request / Create PDR[0] (PDR ID 1) / PDI / F-TEID: TEID 0x1 -> 0x2`.
+/// Its text is one line that contains the path: `Session Establishment Request / Create PDR[0] (PDR
+/// ID 1) / PDI / F-TEID: TEID 0x1 -> 0x2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The place in the left message, or in the right one of what only that one has.
+    /// The path in the left message, or in the right message for an element that only the right one
+    /// has.
     pub path: IePath,
-    /// What it is.
+    /// The kind of the difference.
     pub kind: DifferenceKind,
-    /// The names of the elements on the path, the innermost last.
+    /// The names of the elements on the path, innermost last.
     names: Vec<Name>,
 }
 
-/// What people know an element of a path by.
+/// The name by which users know an element of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Name {
-    /// Its type alone.
+    /// The type alone.
     Type,
-    /// The element that names it: the PDR ID of a Create PDR.
+    /// The element that identifies it: the PDR ID of a Create PDR.
     Of(String),
-    /// The name that a dictionary gives a vendor's element.
+    /// The name that a dictionary gives to a vendor-specific element.
     Vendor(String),
 }
 
-/// What a [`Difference`] is.
+/// The kind of a [`Difference`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// A field of an element, or of the header, says something else.
+    /// A field of an element, or of the header, has another value.
     Changed {
         /// The name of the field.
         field: String,
-        /// What the left one says, `None` where it has no such field.
+        /// The value in the left message, or `None` if the field is absent there.
         left: Option<String>,
-        /// What the right one says.
+        /// The value in the right message, or `None` if the field is absent there.
         right: Option<String>,
     },
-    /// The right message has an element that the left one has not.
+    /// An element exists only in the right message.
     Added {
-        /// What it says; a group has a line for each of its members.
+        /// The value of the element. A group has a line for each of its members.
         value: String,
     },
-    /// The left message has an element that the right one has not.
+    /// An element exists only in the left message.
     Removed {
-        /// What it says; a group has a line for each of its members.
+        /// The value of the element. A group has a line for each of its members.
         value: String,
     },
 }
 
 impl Difference {
-    /// Walks the path as text: each step with its place and, in a group that has one, its name;
-    /// a vendor's element has the name that the dictionary gives it.
+    /// Returns an iterator over the path as text. Each step has its index or, for an identified
+    /// group, its name; a vendor-specific element has the name that the dictionary gives it.
     pub fn steps(&self) -> impl Iterator<Item = String> + '_ {
         let step = |(step, name): (PathStep, &Name)| match (name, step.index) {
             (Name::Type, _) => step.to_string(),
@@ -173,7 +176,7 @@ impl Display for Difference {
         }
         self.steps().try_for_each(|step| write!(f, " / {step}"))?;
         let what = |f: &mut fmt::Formatter<'_>, what: &str, value: &str| {
-            // The lines of a group are for those who ask for them.
+            // A summary on one line: callers that want the members of a group read `value`.
             if value.contains('\n') {
                 write!(f, ": {what}")
             } else {
@@ -192,30 +195,30 @@ impl Display for Difference {
     }
 }
 
-struct Walk<'i> {
+struct Comparison<'i> {
     message: MessageType,
     ignore: &'i Ignore,
     vendors: &'i Dictionary,
     out: Vec<Difference>,
 }
 
-/// The way to an element, on the stack.
-struct Trail<'a, 'b> {
+/// The path to an element, as a list on the stack.
+struct ItemPath<'a, 'b> {
     outer: Option<&'b Self>,
     item: &'b Item<'a>,
 }
 
-impl Walk<'_> {
+impl Comparison<'_> {
     fn headers(&mut self, left: &Header, right: &Header) {
         let ignore = self.ignore;
-        let shown = |value: Option<&dyn Display>| value.map(ToString::to_string);
+        let text = |value: Option<&dyn Display>| value.map(ToString::to_string);
         if left.seid != right.seid && !ignore.header_seid() {
             let [left, right] = [&left.seid, &right.seid]
-                .map(|seid| shown(seid.as_ref().map(|seid| -> &dyn Display { seid })));
+                .map(|seid| text(seid.as_ref().map(|seid| -> &dyn Display { seid })));
             self.change(None, "SEID", left, right);
         }
         if left.sequence != right.sequence && !ignore.header_sequence() {
-            let [left, right] = [left, right].map(|header| shown(Some(&header.sequence)));
+            let [left, right] = [left, right].map(|header| text(Some(&header.sequence)));
             self.change(None, "sequence", left, right);
         }
         if left.priority != right.priority {
@@ -224,7 +227,7 @@ impl Walk<'_> {
             self.change(None, "priority", left, right);
         }
         if left.follow_on != right.follow_on {
-            let [left, right] = [left, right].map(|header| shown(Some(&header.follow_on)));
+            let [left, right] = [left, right].map(|header| text(Some(&header.follow_on)));
             self.change(None, "another message follows", left, right);
         }
         if left.spare != right.spare && !ignore.spare() {
@@ -233,102 +236,103 @@ impl Walk<'_> {
         }
     }
 
-    fn groups(&mut self, left: &[Item<'_>], right: &[Item<'_>], trail: Option<&Trail<'_, '_>>) {
+    fn groups(&mut self, left: &[Item<'_>], right: &[Item<'_>], path: Option<&ItemPath<'_, '_>>) {
         for pair in pair::unequal(left, right) {
             match pair {
-                (Some(left), Some(right)) => self.elements(left, right, trail),
+                (Some(left), Some(right)) => self.elements(left, right, path),
                 (Some(item), None) => {
                     let value = text::part(item.part, self.vendors);
-                    let trail = Trail { outer: trail, item };
-                    self.note(Some(&trail), DifferenceKind::Removed { value });
+                    let path = ItemPath { outer: path, item };
+                    self.note(Some(&path), DifferenceKind::Removed { value });
                 }
                 (None, Some(item)) => {
                     let value = text::part(item.part, self.vendors);
-                    let trail = Trail { outer: trail, item };
-                    self.note(Some(&trail), DifferenceKind::Added { value });
+                    let path = ItemPath { outer: path, item };
+                    self.note(Some(&path), DifferenceKind::Added { value });
                 }
                 (None, None) => {}
             }
         }
     }
 
-    fn elements(&mut self, left: &Item<'_>, right: &Item<'_>, outer: Option<&Trail<'_, '_>>) {
-        let trail = Trail { outer, item: left };
+    fn elements(&mut self, left: &Item<'_>, right: &Item<'_>, outer: Option<&ItemPath<'_, '_>>) {
+        let path = ItemPath { outer, item: left };
         let known = self.out.len();
         match (&left.content, &right.content) {
-            (Content::Group(left), Content::Group(right)) => {
-                return self.groups(left, right, Some(&trail));
+            (ItemContent::Group(left), ItemContent::Group(right)) => {
+                return self.groups(left, right, Some(&path));
             }
-            (Content::Leaf(leaf), Content::Leaf(_)) => {
-                self.fields(leaf, left.part, right.part, &trail);
+            (ItemContent::Leaf(leaf), ItemContent::Leaf(_)) => {
+                self.fields(leaf, left.part, right.part, &path);
             }
-            (Content::Vendor(_, left), Content::Vendor(_, right)) => {
+            (ItemContent::Vendor(_, left), ItemContent::Vendor(_, right)) => {
                 for (label, left, right) in vendor::unequal(left, right) {
-                    self.change(Some(&trail), label, left, right);
+                    self.change(Some(&path), label, left, right);
                 }
             }
             _ => {}
         }
         if self.out.len() == known {
-            self.octets(left.part, right.part, &trail);
+            self.octets(left.part, right.part, &path);
         }
     }
 
-    fn octets(&mut self, left: Part<'_>, right: Part<'_>, trail: &Trail<'_, '_>) {
+    fn octets(&mut self, left: Part<'_>, right: Part<'_>, path: &ItemPath<'_, '_>) {
         let [left, right] = [left, right].map(|part| Some(text::hex(part.raw())));
-        self.change(Some(trail), "", left, right);
+        self.change(Some(path), "", left, right);
     }
 
-    /// Compares the fields of two values of a row, each with the field of the same name.
+    /// Compares the fields of two values of the same row, each with the field of the same name.
     fn fields(
         &mut self,
         leaf: &'static Leaf,
         left: Part<'_>,
         right: Part<'_>,
-        trail: &Trail<'_, '_>,
+        path: &ItemPath<'_, '_>,
     ) {
         let (left, right) = (
-            said(leaf, left, self.ignore),
-            said(leaf, right, self.ignore),
+            leaf_statements(leaf, left, self.ignore),
+            leaf_statements(leaf, right, self.ignore),
         );
         let (mut lefts, mut rights) = (left.iter().peekable(), right.iter().peekable());
         loop {
-            // Both are in the order of the row, and either may lack a field.
+            // Both sides are sorted by the order of the row, and either may lack a field.
             let next = match (lefts.peek(), rights.peek()) {
                 (None, None) => return,
                 (Some(left), Some(right)) => left.order.min(right.order),
                 (Some(one), None) | (None, Some(one)) => one.order,
             };
-            let left = lefts.next_if(|said| said.order == next);
-            let right = rights.next_if(|said| said.order == next);
-            let Some(name) = left.or(right).map(|said| said.name) else {
+            let left = lefts.next_if(|statement| statement.order == next);
+            let right = rights.next_if(|statement| statement.order == next);
+            let Some(name) = left.or(right).map(|statement| statement.name) else {
                 return;
             };
-            let [left, right] = [left, right].map(|said| said.map(|said| &said.value));
+            let [left, right] =
+                [left, right].map(|statement| statement.map(|statement| &statement.value));
             if left != right {
                 let alone = matches!(leaf.fields, [field] if field.name == name);
                 let name = if alone { "" } else { &*text::field_name(name) };
-                let [left, right] = [left, right].map(|says| says.map(Says::text));
-                self.change(Some(trail), name, left, right);
+                let [left, right] = [left, right].map(|value| value.map(StatementValue::text));
+                self.change(Some(path), name, left, right);
             }
         }
     }
 
     fn change(
         &mut self,
-        trail: Option<&Trail<'_, '_>>,
+        path: Option<&ItemPath<'_, '_>>,
         field: &str,
         left: Option<String>,
         right: Option<String>,
     ) {
         let field = field.to_owned();
-        self.note(trail, DifferenceKind::Changed { field, left, right });
+        self.note(path, DifferenceKind::Changed { field, left, right });
     }
 
-    fn note(&mut self, trail: Option<&Trail<'_, '_>>, kind: DifferenceKind) {
+    fn note(&mut self, path: Option<&ItemPath<'_, '_>>, kind: DifferenceKind) {
         let (mut steps, mut names) = (Vec::new(), Vec::new());
-        let mut next = trail;
-        while let Some(Trail { outer, item }) = next {
+        let mut next = path;
+        while let Some(ItemPath { outer, item }) = next {
             steps.push(PathStep {
                 ie: item.part.ie(),
                 index: item.index(),

@@ -1,10 +1,11 @@
-//! One node on the N4 interface, without I/O: octets and time in, octets and events out.
+//! A node on the N4 interface, without I/O: bytes and time in, bytes and events out.
 //!
-//! An endpoint joins [transactions](crate::transaction), [associations](crate::association) and
-//! heartbeats. It answers what concerns the node itself; what concerns a session is an [`Event`]
-//! for whoever owns the sessions.
+//! An endpoint combines [transactions](crate::transaction), [associations](crate::association) and
+//! heartbeats. It answers messages that concern the node itself. Messages that concern a session
+//! are passed as an [`Event`] to the owner of the sessions.
 
 mod answer;
+mod associate;
 mod discard;
 mod event;
 mod limit;
@@ -14,7 +15,7 @@ mod restart;
 mod withdraw;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,9 +27,9 @@ pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
 
-use crate::association::{AssociationId, Associations, NodeName, Recovery, RestartSign};
+use crate::association::{AssociationId, Associations, NamedPeer, NodeName, Recovery, RestartSign};
 use crate::error::Error;
-use crate::ie::{Cause, IeType, Release};
+use crate::ie::{Cause, Release};
 use crate::message::MessageType;
 use crate::transaction::{
     AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
@@ -36,61 +37,65 @@ use crate::transaction::{
 };
 use crate::validate::older;
 use crate::wire::{Frame, Header, Seid, Sequence};
-use answer::timer_octet;
-use discard::Discards;
+use discard::{Discards, ReportLimiter};
 use limit::Limiter;
 
-/// On which side of the interface a node stands.
+/// The role of a node: its side of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// SMF, or the control plane of a gateway: it asks for sessions.
+    /// An SMF, or the control plane of a gateway. It requests sessions.
     ControlPlane,
-    /// UPF, or the user plane of a gateway: it has the sessions.
+    /// A UPF, or the user plane of a gateway. It holds the sessions.
     UserPlane,
 }
 
-/// What an [`Endpoint`] is and what it may use.
+/// The configuration of an [`Endpoint`].
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// On which side it stands.
+    /// The role of the node.
     pub role: Role,
-    /// Its Node ID.
+    /// The Node ID of the node.
     pub node: NodeName,
-    /// When it started; a larger value tells peers that all sessions are gone.
+    /// The time at which the node started. A larger value tells peers that all sessions are gone.
     pub recovery: Recovery,
-    /// The release that is spoken: what is newer is left out of what is sent and ignored in what
-    /// is received, TS 29.244 §7.6.
+    /// The release that the node speaks. Anything newer is removed from messages that are sent and
+    /// ignored in messages that are received, TS 29.244 §7.6.
     pub release: Release,
-    /// The value of UP Function Features or CP Function Features, as the role has it.
+    /// The value of UP Function Features or CP Function Features, depending on the role.
     pub features: Vec<u8>,
-    /// From where datagrams are accepted; all others are discarded.
+    /// The networks from which datagrams are accepted. All others are discarded.
     pub allowed: Vec<Network>,
-    /// How requests are repeated.
+    /// The retransmission timer and count of requests.
     pub retransmission: Retransmission,
-    /// The bounds of what is kept to answer repeated requests.
+    /// The bounds on the answers kept for repeated requests.
     pub answers: AnswerLimits,
-    /// How long a peer may be silent before it is asked; `None` for never.
+    /// The time without traffic after which a peer is sent a heartbeat, or `None` for no
+    /// heartbeats.
     pub heartbeat: Option<Duration>,
-    /// The sign that peers have restarted, by their addresses; the first network that has an
-    /// address counts. Peers in none of them: [`RestartSign::Heartbeat`].
+    /// The sign by which the restart of a peer is detected, by the address of the peer. The first
+    /// network that contains the address applies; peers in none of them use
+    /// [`RestartSign::Heartbeat`].
     pub restarts: Vec<(Network, RestartSign)>,
-    /// How many associations there may be.
+    /// Peers whose Node IDs are bound to addresses. One of the `associations` is reserved for each.
+    pub named: Vec<NamedPeer>,
+    /// Maximum number of associations.
     pub associations: usize,
-    /// How many requests of our own may wait for answers.
+    /// Maximum number of our own requests that wait for answers.
     pub requests: usize,
-    /// What one peer may use.
+    /// The limits of a single peer.
     pub peer: PeerLimits,
-    /// How many octets a datagram may have.
+    /// Maximum number of bytes of a datagram.
     pub datagram: usize,
     /// The sequence number of the first request.
     pub first_sequence: Sequence,
-    /// Where digests of requests start. Keep it from peers; the same one gives the same run.
+    /// The seed for the digests of requests. Keep it secret from peers. Equal seeds give equal
+    /// runs.
     pub seed: u64,
 }
 
 impl EndpointConfig {
-    /// Makes the configuration of a node with defaults: everybody on loopback may speak, 64
-    /// associations, 65 536 requests, datagrams of 65 507 octets, a heartbeat after 10 s.
+    /// Creates a configuration with defaults: peers on loopback only, 64 associations, 65 536
+    /// requests, datagrams of up to 65 507 bytes, and a heartbeat after 10 s.
     #[must_use]
     pub fn new(role: Role, node: NodeName, recovery: Recovery) -> Self {
         let loopback = ["127.0.0.0/8", "::1"];
@@ -111,6 +116,7 @@ impl EndpointConfig {
             answers: AnswerLimits::default(),
             heartbeat: Some(Duration::from_secs(10)),
             restarts: Vec::new(),
+            named: Vec::new(),
             associations: 64,
             requests: 65_536,
             peer: PeerLimits::default(),
@@ -121,70 +127,74 @@ impl EndpointConfig {
     }
 }
 
-/// Octets to send.
+/// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination.
     pub peer: SocketAddr,
-    /// Which of our addresses it leaves from: the number that the request came with in
+    /// The local address to send from: the number that the request came with in
     /// [`Endpoint::handle_datagram_at`], or that of the association. `None` for any.
     pub local: Option<u16>,
-    /// One datagram.
+    /// The bytes of the datagram.
     pub octets: Arc<[u8]>,
 }
 
-/// Figures of an [`Endpoint`].
+/// Counters and gauges of an [`Endpoint`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStats {
-    /// Datagrams that came in.
+    /// Number of datagrams received.
     pub datagrams: u64,
-    /// Requests that were repetitions, and were answered from what was kept.
+    /// Number of repeated requests, which were answered with kept answers.
     pub repeated: u64,
-    /// Kept answers that a limit pushed out before their time.
+    /// Number of kept answers that were evicted early because of a limit.
     pub evicted: u64,
-    /// Requests of ours that were sent again.
+    /// Number of retransmissions of our requests.
     pub retransmitted: u64,
-    /// Requests of ours that were not answered.
+    /// Number of our requests that were not answered.
     pub unanswered: u64,
-    /// Requests that were refused because their sender asked for more than it may.
+    /// Number of requests refused because their sender exceeded its limits.
     pub limited: u64,
-    /// Restarts of peers: a setup with another stamp, or heartbeats that the peer confirmed.
+    /// Number of restarts of peers: setups with another stamp, and heartbeats that the peer
+    /// confirmed.
     pub restarts: u64,
-    /// Restarts that a heartbeat claimed and the peer denied.
+    /// Number of restarts that a heartbeat claimed and the peer denied.
     pub restarts_denied: u64,
-    /// Heartbeats with a later stamp from peers that are known to restart only with a setup.
+    /// Number of heartbeats with a later stamp from peers that are known to restart only with a
+    /// setup.
     pub stamps_ignored: u64,
-    /// Requests of ours that wait for an answer now.
+    /// Number of setups refused because the Node ID does not belong to the sender, or for lack of
+    /// resources.
+    pub setups_refused: u64,
+    /// Number of our requests that wait for an answer now.
     pub waiting: usize,
-    /// Requests of peers that are being worked on now.
+    /// Number of requests of peers that are being processed now.
     pub working: usize,
-    /// Answers that are kept now.
+    /// Number of answers kept now.
     pub answers: usize,
 }
 
-/// Why a request of ours exists.
+/// The purpose of a node-related request of ours.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Associate,
     Heartbeat(AssociationId),
-    /// A heartbeat that asks whether the peer has restarted.
+    /// A heartbeat that asks a peer whether it has restarted.
     Confirm(AssociationId),
     Release(AssociationId),
     Update(AssociationId),
 }
 
-/// One node on the N4 interface.
+/// A node on the N4 interface.
 ///
-/// The methods are of four kinds. Getters take `&self`. What comes from outside goes in through
-/// [`Endpoint::handle_datagram`] and [`Endpoint::handle_timeout`]. What the owner wants goes in
+/// There are four kinds of methods. Getters take `&self`. Input from outside goes in through
+/// [`Endpoint::handle_datagram`] and [`Endpoint::handle_timeout`]. Requests of the owner go in
 /// through [`Endpoint::associate`], [`Endpoint::release`], [`Endpoint::request`],
-/// [`Endpoint::respond`], [`Endpoint::refuse`] and [`Endpoint::abandon`]. After each of these the
-/// owner takes out, until
-/// there is nothing left: [`Endpoint::poll_transmit`], [`Endpoint::poll_event`], and then
-/// [`Endpoint::poll_timeout`], which says when to call `handle_timeout` next.
+/// [`Endpoint::respond`], [`Endpoint::refuse`] and [`Endpoint::abandon`]. After each of these
+/// calls, the owner drains [`Endpoint::poll_transmit`] and [`Endpoint::poll_event`], and then calls
+/// [`Endpoint::poll_timeout`], which returns the time of the next call to `handle_timeout`.
 ///
-/// Time never goes backwards: every `now` is at or after the one before.
+/// Time never goes backwards: every `now` is at or after the previous one.
 #[derive(Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
@@ -193,20 +203,23 @@ pub struct Endpoint {
     purposes: FxHashMap<RequestId, Purpose>,
     answers: Answers,
     limiter: Limiter,
-    /// Where requests came in that are being worked on, if the owner said it.
+    /// The local addresses at which pending requests arrived, if the owner provided them.
     locals: FxHashMap<TransactionId, u16>,
     discards: Discards,
+    /// Limits how often refused setups are reported.
+    refusals: ReportLimiter<IpAddr>,
     stats: EndpointStats,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
 }
 
 impl Endpoint {
-    /// Makes an endpoint without associations.
+    /// Creates an endpoint without associations.
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
         Self {
-            associations: Associations::new(config.associations, config.heartbeat),
+            associations: Associations::new(config.associations, config.heartbeat)
+                .with_named(&config.named),
             requests: Requests::new(
                 config.retransmission,
                 config.requests,
@@ -217,6 +230,7 @@ impl Endpoint {
             limiter: Limiter::new(config.peer),
             locals: FxHashMap::default(),
             discards: Discards::default(),
+            refusals: ReportLimiter::default(),
             stats: EndpointStats::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -224,7 +238,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets time pass: repeats requests, sends heartbeats, forgets old answers.
+    /// Advances time: retransmits requests, sends heartbeats, and drops expired answers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.answers.expire(now);
         while let Some(due) = self.requests.poll_due(now) {
@@ -238,16 +252,16 @@ impl Endpoint {
         }
         while let Some((association, peer)) = self.associations.poll_heartbeat(now) {
             if self
-                .beat(now, peer, Purpose::Heartbeat(association))
+                .send_heartbeat(now, peer, Purpose::Heartbeat(association))
                 .is_err()
             {
-                // Too busy to ask: nothing is known of the peer.
+                // No request slot is free for the heartbeat, so nothing is known about the peer.
                 self.heard(now, association);
             }
         }
     }
 
-    fn beat(
+    fn send_heartbeat(
         &mut self,
         now: Instant,
         peer: SocketAddr,
@@ -258,7 +272,7 @@ impl Endpoint {
         self.ask(now, peer, kind, &body, purpose)
     }
 
-    /// Sends a request of ours.
+    /// Queues a request of ours.
     fn send(&mut self, peer: SocketAddr, octets: Arc<[u8]>) {
         let association = self.associations.from_address(peer);
         let local = association.and_then(|association| association.local);
@@ -269,7 +283,7 @@ impl Endpoint {
         });
     }
 
-    /// Notes that a peer was heard.
+    /// Records that a peer was heard.
     fn heard(&mut self, now: Instant, association: AssociationId) {
         if self.associations.heard(now, association) {
             self.events.push_back(Event::PeerHeard { association });
@@ -283,15 +297,19 @@ impl Endpoint {
                 self.events
                     .push_back(Event::AssociationFailed { peer, cause: None });
             }
-            // Without an answer the question whether it has restarted is one of a broken path.
+            // Without an answer, the inquiry about a restart has become a path failure.
             Some(Purpose::Heartbeat(association) | Purpose::Confirm(association)) => {
-                self.associations.unanswered(association);
+                self.associations.inquiry_unanswered(association);
                 if self.associations.missed(now, association) {
                     self.events.push_back(Event::PeerSilent { association });
                 }
             }
             Some(Purpose::Release(association)) => self.released(association),
-            Some(Purpose::Update(_)) => {}
+            Some(Purpose::Update(association)) => {
+                let cause = None;
+                self.events
+                    .push_back(Event::ReleaseAnswered { association, cause });
+            }
             None => self
                 .events
                 .push_back(Event::RequestFailed { request, peer }),
@@ -304,71 +322,6 @@ impl Endpoint {
             self.events
                 .push_back(Event::AssociationReleased { association });
         }
-    }
-
-    /// Asks a peer for an association; the outcome is [`Event::AssociationUp`] or
-    /// [`Event::AssociationFailed`].
-    ///
-    /// # Errors
-    /// [`RequestsFull`] when as many requests wait as may.
-    pub fn associate(&mut self, now: Instant, peer: SocketAddr) -> Result<(), RequestsFull> {
-        let body = self.identity();
-        self.ask(
-            now,
-            peer,
-            MessageType::ASSOCIATION_SETUP_REQUEST,
-            &body,
-            Purpose::Associate,
-        )
-    }
-
-    /// Asks the peer to end an association; it has ended with [`Event::AssociationReleased`],
-    /// also when the peer does not answer.
-    ///
-    /// # Errors
-    /// [`RequestsFull`] when as many requests wait as may.
-    pub fn release(
-        &mut self,
-        now: Instant,
-        association: AssociationId,
-    ) -> Result<(), RequestsFull> {
-        let Some(peer) = self.associations.get(association).map(|one| one.address) else {
-            return Ok(());
-        };
-        let body = Elements::new().node(&self.config.node);
-        let purpose = Purpose::Release(association);
-        self.ask(
-            now,
-            peer,
-            MessageType::ASSOCIATION_RELEASE_REQUEST,
-            &body,
-            purpose,
-        )
-    }
-
-    /// Asks the peer, in the control plane, to release an association, within some time if it is
-    /// given: TS 29.244 §6.2.8.3. The peer decides when it does.
-    ///
-    /// # Errors
-    /// [`RequestsFull`] when as many requests wait as may.
-    pub fn ask_release(
-        &mut self,
-        now: Instant,
-        association: AssociationId,
-        within: Option<Duration>,
-    ) -> Result<(), RequestsFull> {
-        let Some(peer) = self.associations.get(association).map(|one| one.address) else {
-            return Ok(());
-        };
-        let wanted = Elements::new()
-            .node(&self.config.node)
-            .with(IeType::PFCP_ASSOCIATION_RELEASE_REQUEST, &[1]);
-        let body = match within {
-            Some(span) => wanted.with(IeType::GRACEFUL_RELEASE_PERIOD, &[timer_octet(span)]),
-            None => wanted,
-        };
-        let update = MessageType::ASSOCIATION_UPDATE_REQUEST;
-        self.ask(now, peer, update, &body, Purpose::Update(association))
     }
 
     fn ask(
@@ -388,12 +341,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sends a request about a session, or another one that the owner speaks for; its outcome is
-    /// [`Event::Response`] or [`Event::RequestFailed`]. `seid` is the one that the peer chose, 0
-    /// where it did not yet; messages between nodes have none.
+    /// Sends a session-related request, or another request on behalf of the owner. The outcome is
+    /// [`Event::Response`] or [`Event::RequestFailed`]. `seid` is the SEID chosen by the peer, or 0
+    /// if it has not chosen one yet; node-related messages have none.
     ///
     /// # Errors
-    /// When as many requests wait as may, or the body does not fit a message.
+    /// Returns an error if too many requests are waiting for answers, or the body does not fit into
+    /// a message.
     pub fn request(
         &mut self,
         now: Instant,
@@ -415,7 +369,7 @@ impl Endpoint {
         header: &Header,
         body: &[u8],
     ) -> Result<RequestId, Error> {
-        let octets = self.spoken(message(header, body)?.into());
+        let octets = self.for_release(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
         let waiting = Arc::clone(&octets);
@@ -426,11 +380,11 @@ impl Endpoint {
         Ok(request)
     }
 
-    /// Answers a request with a whole message, and keeps it for repetitions. Does nothing when
-    /// the request was abandoned.
+    /// Answers a request with an encoded message, and keeps the answer for repetitions of the
+    /// request. Does nothing if the request was abandoned.
     pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.spoken(octets);
-        let local = self.settled(transaction);
+        let octets = self.for_release(octets);
+        let local = self.finish_request(transaction);
         if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
             self.transmits.push_back(Transmit {
                 peer,
@@ -440,10 +394,10 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request of [`Event::OverLimit`] without keeping the answer: what a flood is
-    /// answered with must not push out what other peers may ask for again.
+    /// Answers the request of an [`Event::OverLimit`] without keeping the answer: the answers to a
+    /// flood must not evict answers that other peers may ask for again.
     pub fn refuse(&mut self, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.spoken(octets);
+        let octets = self.for_release(octets);
         let local = self.locals.remove(&transaction);
         if let Some(peer) = self.answers.peer(transaction) {
             self.answers.ignore(transaction);
@@ -455,8 +409,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns a message that is to be sent, as the release has it.
-    fn spoken(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
+    /// Returns a message in the form of the configured release, for sending.
+    fn for_release(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
         if self.config.release == Release::R19 {
             return octets;
         }
@@ -465,8 +419,9 @@ impl Endpoint {
         older.map_or(octets, Arc::from)
     }
 
-    /// Gives up work on a request, as after a panic: when the peer repeats it, it is worked on
-    /// afresh. After [`AnswerLimits::attempts`] it is answered with Cause 77 (System failure).
+    /// Abandons the processing of a request, for example after a panic. When the peer repeats the
+    /// request, it is processed afresh. After [`AnswerLimits::attempts`] attempts it is answered
+    /// with Cause 77 (System failure).
     pub fn abandon(&mut self, now: Instant, transaction: TransactionId) {
         let key = self.answers.key(transaction);
         match self.answers.abandon(now, transaction) {
@@ -474,35 +429,36 @@ impl Endpoint {
                 let body = self.refusal(header.message_type, Cause::SYSTEM_FAILURE);
                 self.answer(now, transaction, &header, &body);
             }
-            None => _ = key.map(|key| self.unburden(transaction, key)),
+            None => _ = key.map(|key| self.finish_with_key(transaction, key)),
         }
     }
 
-    /// Notes that a request is no longer worked on; where it came in.
-    fn settled(&mut self, transaction: TransactionId) -> Option<u16> {
+    /// Records that a request is no longer being processed, and returns the local address at which
+    /// it arrived.
+    fn finish_request(&mut self, transaction: TransactionId) -> Option<u16> {
         let key = self.answers.key(transaction)?;
-        self.unburden(transaction, key)
+        self.finish_with_key(transaction, key)
     }
 
-    fn unburden(&mut self, transaction: TransactionId, key: AnswerKey) -> Option<u16> {
-        // Heartbeats are not counted.
+    fn finish_with_key(&mut self, transaction: TransactionId, key: AnswerKey) -> Option<u16> {
+        // Heartbeats do not count against the limits of a peer.
         if key.message_type != MessageType::HEARTBEAT_REQUEST {
             self.limiter.done(key.peer.ip());
         }
         self.locals.remove(&transaction)
     }
 
-    /// Takes out the next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
     }
 
-    /// Takes out the next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Returns when [`Endpoint::handle_timeout`] is to be called next.
+    /// Returns the time at which [`Endpoint::handle_timeout`] is to be called next.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let due = [
             self.requests.poll_timeout(),
@@ -517,16 +473,16 @@ impl Endpoint {
         &self.associations
     }
 
-    /// Returns what the endpoint is.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &EndpointConfig {
         &self.config
     }
 
-    /// Puts an association back that was there before its owner restarted.
+    /// Restores an association from before its owner restarted.
     ///
     /// # Errors
-    /// As for a setup by the peer.
+    /// Returns the same errors as a setup by the peer.
     pub fn restore(
         &mut self,
         now: Instant,
@@ -538,14 +494,14 @@ impl Endpoint {
         Ok(setup.id())
     }
 
-    /// Returns by what a request that waits for our answer is known when it is repeated.
+    /// Returns the key by which repetitions of a pending request are recognized.
     #[must_use]
     pub fn answer_key(&self, transaction: TransactionId) -> Option<AnswerKey> {
         self.answers.key(transaction)
     }
 
-    /// Puts an answer back that was given before its owner restarted; `left` is for how long it is
-    /// still to be kept. The seed must be the one that the answer was given with.
+    /// Restores an answer from before its owner restarted. `left` is the remaining time for which
+    /// it is kept. The seed must be the one that the answer was given with.
     pub fn restore_answer(
         &mut self,
         now: Instant,
@@ -556,7 +512,7 @@ impl Endpoint {
         self.answers.restore(now, left, key, octets);
     }
 
-    /// Returns the figures.
+    /// Returns the counters and gauges.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {
@@ -570,24 +526,24 @@ impl Endpoint {
         }
     }
 
-    /// Returns how many messages or datagrams of a kind were discarded.
+    /// Returns the number of messages or datagrams of a kind that were discarded.
     #[must_use]
     pub fn discarded(&self, kind: Discard) -> u64 {
         self.discards.total(kind)
     }
 }
 
-/// Why a request was not sent.
+/// The error returned when a request cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// As many requests wait as may.
+    /// The maximum number of requests is already waiting for answers.
     #[error(transparent)]
     Full(#[from] RequestsFull),
-    /// The body does not fit a message.
+    /// The body does not fit into a message.
     #[error(transparent)]
     Message(#[from] Error),
-    /// The association has ended.
+    /// The association does not exist.
     #[error("there is no such association")]
     NoAssociation,
 }

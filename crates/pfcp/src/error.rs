@@ -1,93 +1,93 @@
-//! What can be wrong with octets, and where.
+//! Decoding and encoding errors, and the path to the element at fault.
 
 use std::fmt;
 
 use crate::ie::{IeType, Release};
 use crate::message::MessageType;
 
-/// Octets that could not be read, or a value that could not be written.
+/// The error returned when bytes cannot be decoded or a value cannot be encoded.
 ///
-/// The text names the path to the element:
-/// `Session Establishment Request / Create PDR[1] / PDI / F-TEID: length 3, need 5`.
+/// The text contains the path to the element: `Session Establishment Request / Create PDR[1] / PDI
+/// / F-TEID: length 3, need 5`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
 #[derive(Clone, PartialEq, Eq)]
-struct Inner {
+struct ErrorInner {
     path: IePath,
     kind: ErrorKind,
     offset: usize,
 }
 
-/// What is wrong.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The version is not 1.
+    /// The protocol version is not 1.
     #[error("version {0}, need 1")]
     Version(u8),
-    /// There is no room for the header.
+    /// The input is too short for the header.
     #[error("header of {need} octets in {have}")]
     Header {
-        /// Octets that are there.
+        /// Number of bytes available.
         have: usize,
-        /// Octets that the header takes.
+        /// Number of bytes that the header takes.
         need: usize,
     },
-    /// The header declares more octets than the datagram has.
+    /// The header declares more bytes than the datagram has.
     #[error("message of {declared} octets in {have}")]
     MessageLength {
-        /// Octets that are there.
+        /// Number of bytes available.
         have: usize,
-        /// Octets that the header declares.
+        /// Number of bytes that the header declares.
         declared: usize,
     },
-    /// Octets follow the last message.
+    /// Bytes follow the last message.
     #[error("{octets} octets after the message")]
     Trailing {
-        /// How many.
+        /// Number of trailing bytes.
         octets: usize,
     },
-    /// A message of a session has no SEID, or one between nodes has one.
+    /// A session-related message has no SEID, or a node-related message has one.
     #[error("SEID flag does not fit the message type")]
     SeidFlag,
-    /// An element header is cut off.
+    /// The header of an element is truncated.
     #[error("element header of 4 octets in {have}")]
     ElementHeader {
-        /// Octets that are there.
+        /// Number of bytes available.
         have: usize,
     },
-    /// An element is longer than what contains it.
+    /// An element is longer than its container.
     #[error("length {declared}, container has {have}")]
     Overrun {
-        /// Octets that are left in the container.
+        /// Number of bytes left in the container.
         have: usize,
-        /// Octets that the element declares.
+        /// Number of bytes that the element declares.
         declared: usize,
     },
-    /// A vendor's element is too short for its enterprise number.
+    /// A vendor-specific element is too short for its enterprise number.
     #[error("enterprise number of 2 octets in {have}")]
     Enterprise {
-        /// Octets that are there.
+        /// Number of bytes available.
         have: usize,
     },
     /// The value of an element is too short.
     #[error("length {have}, need {need}")]
     Length {
-        /// Octets that are there.
+        /// Number of bytes available.
         have: usize,
-        /// Octets that are needed.
+        /// Number of bytes needed.
         need: usize,
     },
     /// The value of an element of fixed length is too long.
     #[error("length {have}, at most {most}")]
     Excess {
-        /// Octets that are there.
+        /// Number of bytes available.
         have: usize,
-        /// Octets that the element may have.
+        /// Number of bytes that the element may have.
         most: usize,
     },
-    /// A field has octets that it cannot have.
+    /// The bytes of a field are not a valid value of it.
     #[error("malformed {field}")]
     Malformed {
         /// The name of the field.
@@ -96,82 +96,84 @@ pub enum ErrorKind {
     /// A mandatory element is missing.
     #[error("{} is missing", .0)]
     Missing(IeType),
-    /// Groups are nested deeper than the reader goes.
+    /// Groups are nested deeper than the decoder allows.
     #[error("more than {limit} levels of groups")]
     Depth {
-        /// The deepest level that is read.
+        /// The deepest level that is decoded.
         limit: usize,
     },
-    /// A value does not fit the bits that its field has, or the length before it.
+    /// A value does not fit into the bits of its field, or its length does not fit into the length
+    /// field before it.
     #[error("{field} does not fit its field")]
     Range {
         /// The name of the field.
         field: &'static str,
     },
-    /// A field is not there and the flags say that it is, or the other way round.
+    /// The presence of a field contradicts the flags: the flags say that it is present and it is
+    /// not, or the reverse.
     #[error("{field} contradicts the fields before it")]
     Contradiction {
         /// The name of the field.
         field: &'static str,
     },
-    /// A value does not fit the length on the wire.
+    /// A value is too long for the length field on the wire.
     #[error("{have} octets do not fit the length field")]
     TooLong {
-        /// Octets of the value.
+        /// Number of bytes of the value.
         have: usize,
     },
-    /// An element, or a field of one, is newer than the release that was asked for.
+    /// An element, or one of its fields, is newer than the requested release.
     #[error("{field} is newer than {release}")]
     Newer {
         /// The name of the field, or `element`.
         field: &'static str,
-        /// The release.
+        /// The requested release.
         release: Release,
     },
 }
 
 impl Error {
-    /// Makes an error without a path; callers add the path on the way out.
+    /// Creates an error without a path. Callers add the path as the error propagates outwards.
     #[cold]
     pub(crate) fn new(offset: usize, kind: ErrorKind) -> Self {
         let path = IePath::default();
-        Self(Box::new(Inner { path, kind, offset }))
+        Self(Box::new(ErrorInner { path, kind, offset }))
     }
 
-    /// Adds the element that contains the path so far.
+    /// Prepends the enclosing element to the path.
     #[cold]
     pub(crate) fn within(mut self, ie: IeType, index: Option<usize>) -> Self {
         self.0.path.inner_first.push(PathStep { ie, index });
         self
     }
 
-    /// Names the message.
+    /// Sets the message type at the start of the path.
     #[cold]
     pub(crate) fn in_message(mut self, message: MessageType) -> Self {
         self.0.path.message = Some(message);
         self
     }
 
-    /// Moves the offset, for a caller whose octets start earlier.
+    /// Adds to the offset, for a caller whose bytes start earlier.
     #[cold]
     pub(crate) fn shifted(mut self, by: usize) -> Self {
         self.0.offset += by;
         self
     }
 
-    /// Returns the path to the element.
+    /// Returns the path to the element at fault.
     #[must_use]
     pub fn path(&self) -> &IePath {
         &self.0.path
     }
 
-    /// Returns what is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns where it is, counted from the first octet that was handed in.
+    /// Returns the offset of the error from the first byte of the input.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.0.offset
@@ -180,7 +182,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { path, kind, .. } = &*self.0;
+        let ErrorInner { path, kind, .. } = &*self.0;
         if path.is_empty() {
             kind.fmt(f)
         } else {
@@ -197,16 +199,16 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// The way from a message to one of its elements.
+/// The path from a message to one of its elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IePath {
     message: Option<MessageType>,
-    /// Innermost first: steps are added while an error travels outwards.
+    /// Innermost step first, because steps are added while an error propagates outwards.
     inner_first: Vec<PathStep>,
 }
 
 impl IePath {
-    /// Makes the path of a message with its steps, the innermost first.
+    /// Creates the path of a message from its steps, innermost first.
     pub(crate) fn new(message: MessageType, inner_first: Vec<PathStep>) -> Self {
         Self {
             message: Some(message),
@@ -220,7 +222,7 @@ impl IePath {
         self.message
     }
 
-    /// Walks the steps from the outside to the inside.
+    /// Returns an iterator over the steps, outermost first.
     #[must_use]
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
         self.inner_first.iter().rev().copied()
@@ -232,7 +234,7 @@ impl IePath {
         self.inner_first.first().map(|step| step.ie)
     }
 
-    /// Says that there is neither a message nor a step.
+    /// Returns `true` if the path has neither a message nor a step.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.message.is_none() && self.inner_first.is_empty()
@@ -259,7 +261,8 @@ impl fmt::Display for IePath {
 pub struct PathStep {
     /// The element.
     pub ie: IeType,
-    /// Its place among the elements of its type, from 0, where there may be several.
+    /// The zero-based index among the elements of the same type, if the element may occur several
+    /// times.
     pub index: Option<usize>,
 }
 

@@ -1,17 +1,17 @@
-//! Information elements: numbers, names and values.
+//! Information elements (IEs): their types, names and values.
 //!
-//! Each element is one row of a table, and the row gives everything else:
+//! Each information element is one row of a table, from which everything else is derived:
 //!
 //! ```text
 //!                       row: number, name, fields or members
 //!                      /                |                   \
-//!     owned value (FTeid)    view (borrows the octets)    Descriptor (data)
+//!     owned value (FTeid)    view (borrows the bytes)     Descriptor (data)
 //!     built, kept, encoded   read without allocation      checks, text, JSON, validation
 //! ```
 //!
-//! The index has every element of TS 29.244 V19.5.0 by family and name. A grouped element has a
-//! view of its own beside it: `CreatePdr` and `CreatePdrView`. The numbers are the constants of
-//! [`IeType`], the facts as data are in [`descriptor`].
+//! The index lists all information elements of TS 29.244 V19.5.0 by family and name. A grouped IE
+//! also has a view type: `CreatePdr` and `CreatePdrView`. The numbers are the constants of
+//! [`IeType`], and the descriptions as data are in [`descriptor`].
 //!
 #![doc = include_str!("../INDEX.md")]
 
@@ -29,7 +29,7 @@ pub mod descriptor;
 pub(crate) mod element;
 mod few;
 pub(crate) mod field;
-pub(crate) mod given;
+pub(crate) mod field_input;
 mod group;
 mod interfaces;
 pub(crate) mod leaf;

@@ -1,11 +1,12 @@
-//! Messages as JSON and back, without loss.
+//! Lossless conversion of messages to JSON and back.
 //!
-//! A message is `{type, name, seid, sequence, ies}`; an element is `{type, name, value}` with an
-//! object of named fields, or `{type, name, ies}`. Where the fields do not tell all, `spare` holds
-//! the bits to flip and `tail` the octets that follow, both in hexadecimal; an element that no row
-//! describes has `hex` for its only field; a vendor's element has its `enterprise` beside its type,
-//! and the fields that a dictionary has a row of. Back, `name` and fields that end in `_name` are
-//! not read, and flags that say that a field is there follow from the field.
+//! A message is `{type, name, seid, sequence, ies}`. An element is `{type, name, value}` with an
+//! object of named fields, or `{type, name, ies}`. If the fields do not describe the value
+//! completely, `spare` holds the bits to flip and `tail` the trailing bytes, both in hexadecimal.
+//! An element that no row describes has `hex` as its only field. A vendor-specific element has its
+//! `enterprise` beside its type, and the fields for which a dictionary has a row. The reader
+//! ignores `name` and fields that end in `_name`, and derives flags that announce a field from the
+//! presence of that field.
 
 mod extra;
 
@@ -14,65 +15,65 @@ use std::fmt::{self, Display};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, PathStep};
-use crate::ie::given::{Given, fitting, fitting_signed, octets_of};
+use crate::ie::field_input::{FieldInput, fitting, fitting_signed, octets_of};
 use crate::ie::value::{Value, text_of};
 use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
 use crate::message::{MessageType, MessageView, table};
 use crate::vendor::{self, Dictionary};
 use crate::wire::{Header, Part, Seid, Sequence, Writer};
 
-/// JSON that is not a message.
+/// The error returned for JSON that is not a valid message.
 ///
-/// The text names the way as other errors do:
-/// `Session Establishment Request / Create PDR[1] / PDI / F-TEID: teid is missing or malformed`.
+/// The text contains the path as other errors do: `Session Establishment Request / Create PDR[1] /
+/// PDI / F-TEID: teid is missing or malformed`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// A key is missing or has a value of another kind, or one that does not fit its field.
+    /// A key is missing, or its value has the wrong type or does not fit the field.
     #[error("{path}: {key} is missing or malformed")]
     Key {
-        /// The way to the object.
+        /// The path to the object.
         path: Box<JsonPath>,
-        /// The key.
+        /// The name of the key.
         key: String,
     },
-    /// A length cannot say how long an element or the message is.
+    /// An element or the message is too long for its length field.
     #[error(transparent)]
     Encode(#[from] Error),
-    /// Elements are nested deeper than any table.
+    /// Elements are nested deeper than any table allows.
     #[error("{path}: nested too deep")]
     Depth {
-        /// The way to the element.
+        /// The path to the element.
         path: Box<JsonPath>,
     },
 }
 
-/// The way to an object in the JSON of a message.
+/// The path to an object in the JSON form of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonPath {
     message: Option<MessageType>,
-    /// Innermost first: steps are added while an error travels outwards. A vendor's element has
-    /// the name that a dictionary gives it.
+    /// Innermost step first, because steps are added while an error propagates outwards. A
+    /// vendor-specific element has the name that a dictionary gives it.
     inner_first: Vec<(JsonStep, Option<String>)>,
 }
 
 /// One step of a [`JsonPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonStep {
-    /// The place in the array `ies`, from 0.
+    /// The zero-based position in the array `ies`.
     pub place: usize,
-    /// The element, where its type could be read.
+    /// The element, if its type could be read.
     pub ie: Option<PathStep>,
 }
 
 impl JsonPath {
-    /// Returns the type of the message, where it could be read.
+    /// Returns the type of the message, if it could be read.
     #[must_use]
     pub const fn message(&self) -> Option<MessageType> {
         self.message
     }
 
-    /// Walks the steps from the outside to the inside.
+    /// Returns an iterator over the steps, outermost first.
     #[must_use]
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = JsonStep> + '_ {
         self.inner_first.iter().rev().map(|(step, _)| *step)
@@ -95,7 +96,7 @@ impl Display for JsonPath {
 }
 
 impl JsonError {
-    /// Adds the element that the error is in.
+    /// Prepends the enclosing element to the path.
     fn within(mut self, step: JsonStep, name: Option<&str>) -> Self {
         if let Self::Key { path, .. } | Self::Depth { path } = &mut self {
             path.inner_first.push((step, name.map(str::to_owned)));
@@ -103,7 +104,7 @@ impl JsonError {
         self
     }
 
-    /// Names the message.
+    /// Sets the message type at the start of the path.
     fn in_message(mut self, message: MessageType) -> Self {
         match &mut self {
             Self::Key { path, .. } | Self::Depth { path } => path.message = Some(message),
@@ -113,13 +114,13 @@ impl JsonError {
     }
 }
 
-/// Writes a message as JSON.
+/// Converts a message to JSON.
 #[must_use]
 pub fn to_json(view: &MessageView<'_>) -> Json {
     write(view, &vendor::NONE)
 }
 
-/// Writes a message with rows for elements of vendors.
+/// Converts a message to JSON, using the rows of a dictionary for vendor-specific elements.
 pub(crate) fn write(view: &MessageView<'_>, vendors: &Dictionary) -> Json {
     let header = view.header();
     let mut object = Map::new();
@@ -171,22 +172,25 @@ fn element(part: Part<'_>, vendors: &Dictionary, depth: usize) -> Json {
 }
 
 fn leaf_value(leaf: &'static Leaf, octets: &[u8], object: &mut Map<String, Json>) {
+    // Encoding the fields again shows the spare bits and the tail, which they do not express.
     let value = (leaf.check)(octets).ok().map(|_| fields(leaf, octets));
-    let again = value
+    let reencoded = value
         .as_ref()
         .and_then(|value| from_fields(leaf, value).ok());
-    let (Some(value), Some(again)) = (value, again.filter(|again| again.len() <= octets.len()))
-    else {
+    let (Some(value), Some(reencoded)) = (
+        value,
+        reencoded.filter(|reencoded| reencoded.len() <= octets.len()),
+    ) else {
         object.insert("value".into(), json!({ "hex": hex(octets) }));
         return;
     };
     object.insert("value".into(), value);
-    let flip: Vec<u8> = octets.iter().zip(&again).map(|(a, b)| a ^ b).collect();
+    let flip: Vec<u8> = octets.iter().zip(&reencoded).map(|(a, b)| a ^ b).collect();
     if flip.iter().any(|&bits| bits != 0) {
         object.insert("spare".into(), hex(&flip).into());
     }
-    if again.len() < octets.len() {
-        object.insert("tail".into(), hex(&octets[again.len()..]).into());
+    if reencoded.len() < octets.len() {
+        object.insert("tail".into(), hex(&octets[reencoded.len()..]).into());
     }
 }
 
@@ -213,7 +217,7 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
     Json::Object(object)
 }
 
-/// A value without a name.
+/// Converts a value without a name to JSON.
 fn plain(kind: Kind, value: Value<'_>) -> Json {
     match value {
         Value::Flag(flag) => flag.into(),
@@ -235,18 +239,20 @@ fn plain(kind: Kind, value: Value<'_>) -> Json {
     }
 }
 
-/// The levels of groups: a table's members below a vendor's groups, which may contain any.
-const MOST_DEPTH: usize = 2 * crate::wire::DEPTH + 1;
+/// Maximum nesting depth: the members of a table below vendor-specific groups, which may contain
+/// any element.
+const MAX_DEPTH: usize = 2 * crate::wire::DEPTH + 1;
 
-/// Reads a message from JSON and returns its octets.
+/// Converts JSON to an encoded message.
 ///
 /// # Errors
-/// When a key that is needed is missing or malformed, or the message would be too long.
+/// Returns an error if a required key is missing or malformed, or the message would be too long.
 pub fn from_json(message: &Json) -> Result<Vec<u8>, JsonError> {
     read(message, &vendor::NONE)
 }
 
-/// Reads a message with rows for elements of vendors.
+/// Converts JSON to an encoded message, using the rows of a dictionary for vendor-specific
+/// elements.
 pub(crate) fn read(message: &Json, vendors: &Dictionary) -> Result<Vec<u8>, JsonError> {
     let message_type: u8 = number(message, "type", 0xff)?;
     let message_type = MessageType(message_type);
@@ -312,7 +318,7 @@ fn write_group(
     out: &mut Writer<'_>,
     depth: usize,
 ) -> Result<(), JsonError> {
-    if depth > MOST_DEPTH {
+    if depth > MAX_DEPTH {
         return Err(JsonError::Depth {
             path: Box::default(),
         });
@@ -395,50 +401,50 @@ fn from_fields(leaf: &Leaf, value: &Json) -> Result<Vec<u8>, JsonError> {
     let object = value.as_object().ok_or_else(|| missing("value"))?;
     let mut out = Vec::new();
     leaf.write(
-        &mut |name, kind| given(object.get(&name.to_ascii_lowercase())?, kind),
+        &mut |name, kind| field_input(object.get(&name.to_ascii_lowercase())?, kind),
         &mut out,
     )
     .map_err(|name| missing(&name.to_ascii_lowercase()))?;
     Ok(out)
 }
 
-fn given(value: &Json, kind: Kind) -> Option<Given> {
+fn field_input(value: &Json, kind: Kind) -> Option<FieldInput> {
     if let Some(octets) = value.get("hex") {
-        return unhex(octets).map(Given::Octets);
+        return unhex(octets).map(FieldInput::Octets);
     }
     Some(match kind {
         Kind::Bits { width, .. } => {
             let number = value.as_bool().map(u64::from).or_else(|| value.as_u64())?;
-            Given::Number(fitting(number, width)?)
+            FieldInput::Number(fitting(number, width)?)
         }
-        Kind::Number { width, .. } => Given::Number(fitting(value.as_u64()?, width)?),
-        Kind::Signed { octets } => Given::Number(fitting_signed(value.as_i64()?, octets)?),
-        Kind::Time => Given::Number(fitting(value.as_u64()?, u32::BITS)?),
+        Kind::Number { width, .. } => FieldInput::Number(fitting(value.as_u64()?, width)?),
+        Kind::Signed { octets } => FieldInput::Number(fitting_signed(value.as_i64()?, octets)?),
+        Kind::Time => FieldInput::Number(fitting(value.as_u64()?, u32::BITS)?),
         Kind::Ipv4 => {
             let address: std::net::Ipv4Addr = value.as_str()?.parse().ok()?;
-            Given::Octets(address.octets().to_vec())
+            FieldInput::Octets(address.octets().to_vec())
         }
         Kind::Ipv6 => {
             let address: std::net::Ipv6Addr = value.as_str()?.parse().ok()?;
-            Given::Octets(address.octets().to_vec())
+            FieldInput::Octets(address.octets().to_vec())
         }
-        Kind::Mac => Given::Octets(
+        Kind::Mac => FieldInput::Octets(
             value
                 .as_str()?
                 .split(':')
                 .map(|octet| u8::from_str_radix(octet, 16).ok())
                 .collect::<Option<Vec<u8>>>()?,
         ),
-        Kind::Octets(_) => Given::Octets(unhex(value)?),
+        Kind::Octets(_) => FieldInput::Octets(unhex(value)?),
         Kind::List(each, _) => {
             let mut octets = Vec::new();
             for value in value.as_array()? {
-                given(value, each.kind())?.put(each.kind(), 0, &mut octets)?;
+                field_input(value, each.kind())?.put(each.kind(), 0, &mut octets)?;
             }
-            Given::Octets(octets)
+            FieldInput::Octets(octets)
         }
         Kind::Text(_) | Kind::Labels(_) | Kind::Digits(_) => {
-            Given::Octets(octets_of(kind, value.as_str()?)?)
+            FieldInput::Octets(octets_of(kind, value.as_str()?)?)
         }
     })
 }

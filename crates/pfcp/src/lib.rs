@@ -1,7 +1,7 @@
-//! PFCP (TS 29.244) without I/O, clock or async.
+//! A PFCP stack (3GPP TS 29.244) without I/O, a clock or async code.
 //!
-//! A datagram becomes frames; a frame is checked in one walk and read through a borrowed view, or
-//! becomes an owned message. All three come from the same rows:
+//! A datagram is split into frames. A frame is checked in one pass and then read through a borrowed
+//! view, or converted to an owned message. Checks, views and messages all use the same tables:
 //!
 //! ```text
 //!  datagram --frames()--> Frame --MessageView::of()--> MessageView --to_message()--> Message
@@ -26,24 +26,24 @@
 //! # Ok::<(), strowger_pfcp::Error>(())
 //! ```
 //!
-//! The root has what every program needs. The rest is at home in its module:
+//! The crate root re-exports the items that every program needs. The rest is in the modules:
 //!
 //! | | |
 //! |---|---|
-//! | [`ie`] | the information elements, with an index by family |
+//! | [`ie`] | the information elements (IEs), with an index by family |
 //! | [`message`] | the 25 messages |
-//! | [`mod@validate`] | what is wrong with a message, as data |
-//! | [`mod@compare`] | what two messages say differently |
-//! | [`vendor`] | names and fields for the elements of vendors |
-//! | [`wire`] | headers, frames and elements that nobody has interpreted yet |
-//! | [`transaction`] | requests repeated, answers kept |
-//! | [`association`] | peers, and when they restarted |
-//! | [`session`] | the rules that a peer has set up |
-//! | [`usage`] | what passes a session, counted and reported |
-//! | [`endpoint`] | all of these as one node |
+//! | [`mod@validate`] | validation, with every fault reported as data |
+//! | [`mod@compare`] | the differences between two messages |
+//! | [`vendor`] | names and fields for vendor-specific IEs |
+//! | [`wire`] | headers, frames and uninterpreted IEs |
+//! | [`transaction`] | retransmission of requests, and repetition of answers |
+//! | [`association`] | peers, and the detection of their restarts |
+//! | [`session`] | the rules that a peer has provisioned |
+//! | [`usage`] | usage measurement and reporting for a session |
+//! | [`endpoint`] | all of these combined into one node |
 //!
-//! The last five are the state machines of the protocol, also without I/O: time is an argument,
-//! `handle_*` takes in, `poll_*` gives out.
+//! The last five are the state machines of the protocol. They perform no I/O either: time is an
+//! argument, `handle_*` methods take input, and `poll_*` methods return output.
 
 #![forbid(unsafe_code)]
 
@@ -62,7 +62,7 @@ pub mod wire;
 mod error;
 #[cfg(feature = "serde")]
 mod json;
-mod planted;
+mod seeded_bug;
 mod text;
 
 pub use compare::{Difference, Ignore, compare};

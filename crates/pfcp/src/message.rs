@@ -1,4 +1,4 @@
-//! Messages: the header and the elements that a type of message takes.
+//! Messages: a header and the information elements of a message type.
 
 mod body;
 mod node;
@@ -42,10 +42,10 @@ pub use view::MessageView;
 
 pub(crate) use body::table;
 
-/// A message as an owned value.
+/// An owned message.
 ///
-/// It keeps everything that its octets said: unknown elements, their order, spare bits. Encoding
-/// it gives the same octets.
+/// It keeps everything that its bytes contained: unknown elements, the order of the elements, and
+/// spare bits. Encoding it yields the same bytes.
 ///
 /// ```
 /// use strowger_pfcp::message::HeartbeatRequest;
@@ -59,14 +59,14 @@ pub(crate) use body::table;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The header; its type is that of the body.
+    /// The header. Its message type is that of the body.
     pub header: Header,
-    /// The elements.
+    /// The information elements.
     pub body: Body,
 }
 
 impl Message {
-    /// Makes a message between nodes.
+    /// Creates a node-related message.
     #[must_use]
     pub fn node(sequence: Sequence, body: impl Into<Body>) -> Self {
         let body = body.into();
@@ -76,7 +76,7 @@ impl Message {
         }
     }
 
-    /// Makes a message of a session.
+    /// Creates a session-related message.
     #[must_use]
     pub fn session(seid: Seid, sequence: Sequence, body: impl Into<Body>) -> Self {
         let body = body.into();
@@ -86,13 +86,15 @@ impl Message {
         }
     }
 
-    /// Reads the only message of `octets`.
+    /// Decodes `octets`, which must hold exactly one message.
     ///
     /// # Errors
-    /// When the octets are not one well-formed message, or a mandatory element is missing.
+    /// Returns an error if the bytes are not one well-formed message, or a mandatory element is
+    /// missing.
     pub fn decode(octets: &[u8]) -> Result<Self, Error> {
         let decode = |index: &mut Index| MessageView::decode(octets, index)?.to_message();
-        // What one message was like helps with the next; a long one leaves no large index behind.
+        // The thread keeps its index, which is already sized for such messages. A long message uses
+        // a temporary index, so that no large one stays allocated.
         let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
             Ok(mut index) if octets.len() <= LONG => decode(&mut index),
             _ => decode(&mut Index::new()),
@@ -102,15 +104,16 @@ impl Message {
             .unwrap_or_else(|_| decode(&mut Index::new()))
     }
 
-    /// Appends the octets. A buffer that is cleared and used again needs no allocation.
+    /// Appends the encoded message. A buffer that is cleared and reused needs no further
+    /// allocation.
     ///
     /// # Errors
-    /// When a value does not fit its field ([`ErrorKind::Range`](crate::ErrorKind::Range)), says
-    /// that a field is there that is not
-    /// ([`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction)), or when a length cannot
-    /// say how long an element or the message is
-    /// ([`ErrorKind::TooLong`](crate::ErrorKind::TooLong)). The error names the path; nothing is
-    /// appended then.
+    /// Returns an error if a value does not fit its field
+    /// ([`ErrorKind::Range`](crate::ErrorKind::Range)), if it claims that an absent field is
+    /// present ([`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction)), or if an element or
+    /// the message is too long for its length field
+    /// ([`ErrorKind::TooLong`](crate::ErrorKind::TooLong)). The error contains the path, and
+    /// nothing is appended.
     ///
     /// ```
     /// use strowger_pfcp::ie::{CreateQer, GateStatus, Qfi};
@@ -150,22 +153,22 @@ impl Message {
         header.patch(start, out)
     }
 
-    /// Appends the octets if a peer on one of the interfaces accepts them, and returns the
-    /// interfaces on which one does.
+    /// Appends the encoded message if a peer on one of the interfaces accepts it, and returns the
+    /// interfaces on which it is acceptable.
     ///
-    /// Constructors take the members that every interface asks for:
+    /// Constructors take the members that every interface requires:
     ///
     /// ```compile_fail
     /// // A Create PDR has a PDI.
     /// let pdr = strowger_pfcp::ie::CreatePdr::new(1);
     /// ```
     ///
-    /// This finds those that one of the interfaces asks for, or that a condition or an empty list
-    /// lacks.
+    /// This method finds members that only one of the interfaces requires, members that a condition
+    /// requires, and empty lists.
     ///
     /// # Errors
-    /// Those of [`encode_into`](Self::encode_into) and of [`validate`](crate::validate()); nothing
-    /// is appended then.
+    /// Returns the errors of [`encode_into`](Self::encode_into) and of
+    /// [`validate`](crate::validate()). Nothing is appended in that case.
     ///
     /// ```
     /// use strowger_pfcp::ie::{ApplyAction, CreateFar};
@@ -184,7 +187,7 @@ impl Message {
     /// );
     /// ```
     ///
-    /// For an older release, what that does not have is an error too:
+    /// For an older release, anything that the release does not define is an error as well:
     ///
     /// ```
     /// use strowger_pfcp::ie::UpFunctionFeatures;
@@ -224,10 +227,10 @@ impl Message {
         judged
     }
 
-    /// Returns the octets.
+    /// Returns the encoded message.
     ///
     /// # Errors
-    /// Those of [`encode_into`](Self::encode_into).
+    /// Returns the errors of [`encode_into`](Self::encode_into).
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         self.encode_into(&mut out)?;
@@ -236,21 +239,21 @@ impl Message {
 }
 
 thread_local! {
-    /// The index of the messages that become owned values.
+    /// The index that [`Message::decode`] uses.
     static INDEX: RefCell<Index> = const { RefCell::new(Index::new()) };
 }
 
-/// The octets of a message that has an index of its own.
+/// Length in bytes above which a message is decoded with a temporary index.
 const LONG: usize = 8192;
 
-/// A message that no peer would accept.
+/// The error returned for a message that no peer would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsendable {
-    /// It cannot be written.
+    /// The message cannot be encoded.
     #[error(transparent)]
     Unwritable(#[from] Error),
-    /// It lacks what the interface asks for, or has what it must not have.
+    /// The message lacks an element that the interface requires, or has one that it forbids.
     #[error(transparent)]
     Unacceptable(#[from] Rejection),
 }

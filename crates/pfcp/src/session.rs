@@ -1,16 +1,16 @@
-//! Sessions: the rules that a peer has set up, as it wrote them.
+//! Sessions: the rules that a peer has provisioned, as it encoded them.
 //!
-//! A [`RuleSet`] is the octets of the rules, each as the element that would create it now: a live
-//! session is one piece of memory, and is walked when somebody asks. A request is worked on a
-//! draft that borrows the old octets:
+//! A [`RuleSet`] holds the rules in encoded form, each as the element that would create its current
+//! state. A live session is therefore a single allocation, which is walked on demand. A request is
+//! applied to a draft that borrows the old bytes:
 //!
 //! ```text
-//! RuleSet ──borrow──> Draft ── remove, create, update ──> check references ──> choose ──> RuleSet'
+//! RuleSet ──borrow──> Draft ── remove, create, update ──> check references ─> allocate ─> RuleSet'
 //!    │                                                                           │
 //!    └───────────── stays as it is when anything on the way is refused ──────────┘
 //! ```
 
-mod choose;
+mod allocate;
 mod draft;
 mod kind;
 mod merge;
@@ -28,16 +28,17 @@ use crate::message::{MessageType, MessageView};
 use crate::validate::{Deviation, Tolerated, tolerate};
 use crate::wire::{Frame, Index, Tlv, Tlvs};
 
-pub use choose::{Allocator, NoAllocator, UeWish};
+pub use allocate::{Allocator, NoAllocator, UeWish};
 pub use kind::{RuleId, RuleKind};
 pub use refusal::Refusal;
 
 use draft::Draft;
-use reference::is_whole;
+use reference::is_well_formed;
 
-/// The rules of a session and what else its peer said about it.
+/// The rules of a session, and the other session parameters that its peer sent.
 ///
-/// Typed values are made on demand. Equal rules have equal octets, however they came about.
+/// Typed values are decoded on demand. Equal rules have equal bytes, no matter how they were
+/// created.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -65,58 +66,58 @@ use reference::is_whole;
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RuleSet {
-    /// What is said about the session itself, then the rules, sorted by kind and number: whole
-    /// elements, each with its number.
+    /// The session parameters, followed by the rules sorted by kind and number. Each is a complete
+    /// element, and a rule contains its number.
     octets: Box<[u8]>,
 }
 
-/// What a request makes of a session.
+/// The result of applying a request to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The rules that the session has then.
+    /// The new rules of the session.
     pub rules: RuleSet,
-    /// The elements for the answer that tell what was chosen: Created PDR and Created Traffic
+    /// The elements of the answer that report allocated values: Created PDR and Created Traffic
     /// Endpoint.
     pub created: Vec<u8>,
-    /// What the request does though a clause forbids it.
+    /// The tolerated deviations of the request from the specification.
     pub deviations: Vec<Deviation>,
 }
 
 /// One rule of a [`RuleSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule<'a> {
-    /// Its name.
+    /// The identifier of the rule.
     pub id: RuleId,
-    /// The value of the element that would create it now.
+    /// The value of the element that would create the current state of the rule.
     pub value: &'a [u8],
 }
 
 impl<'a> Rule<'a> {
-    /// Walks the elements of the rule.
+    /// Returns an iterator over the elements of the rule.
     #[must_use]
     pub const fn tlvs(&self) -> Tlvs<'a> {
         Tlvs::new(self.value)
     }
 
-    /// Reads the rule as a typed value, which has to be that of its kind.
+    /// Decodes the rule as a typed value. `T` must be the type of the rule's kind.
     ///
     /// # Errors
-    /// When a member is missing or malformed for the type.
+    /// Returns an error if a member is missing or malformed.
     pub fn decode<T: Ie>(&self) -> Result<T, Error> {
         T::decode(self.value)
     }
 }
 
 impl RuleSet {
-    /// Makes the rules that an establishment asks for.
+    /// Creates the rules that a Session Establishment Request asks for.
     ///
-    /// The message is judged for every interface at once, as peers [send it](tolerate); who knows
-    /// on which one it came judges it for that one before.
+    /// The message is checked for all interfaces at once, with the tolerance of [`tolerate`]. A
+    /// caller that knows the interface of the message checks it for that interface beforehand.
     ///
-    /// What the allocator gave before a refusal is the allocator's to take back.
+    /// If the request is refused, the allocator must reclaim the values that it has allocated.
     ///
     /// # Errors
-    /// The refusal to answer with.
+    /// Returns the refusal to answer with.
     pub fn establish(frame: &Frame<'_>, allocator: &mut dyn Allocator) -> Result<Change, Refusal> {
         if frame.header.message_type != MessageType::SESSION_ESTABLISHMENT_REQUEST {
             return Err(Refusal::unsupported());
@@ -124,14 +125,15 @@ impl RuleSet {
         Self::default().change(frame, allocator)
     }
 
-    /// Makes the rules that a modification asks for. These rules stay as they are.
+    /// Returns the rules that a Session Modification Request asks for. The current rules are not
+    /// changed.
     ///
-    /// Removals are done first, then creations, then updates, so that a number can be used again
-    /// in the message that frees it. An element of an update replaces all elements of its type;
-    /// one without a value removes them.
+    /// Removals are applied first, then creations, then updates, so that a number can be reused in
+    /// the message that frees it. An element of an update replaces all elements of its type; an
+    /// empty element removes them.
     ///
     /// # Errors
-    /// The refusal to answer with.
+    /// Returns the refusal to answer with.
     pub fn modify(
         &self,
         frame: &Frame<'_>,
@@ -151,7 +153,7 @@ impl RuleSet {
         let mut draft = Draft::of(self);
         draft.apply(frame)?;
         draft.check_references()?;
-        let created = draft.choose(allocator)?;
+        let created = draft.allocate(allocator)?;
         let rules = draft.finish()?;
         Ok(Change {
             rules,
@@ -160,10 +162,10 @@ impl RuleSet {
         })
     }
 
-    /// Reads what [`RuleSet::octets`] gave.
+    /// Restores the rules from the bytes returned by [`RuleSet::octets`].
     ///
     /// # Errors
-    /// When the octets cannot have come from there.
+    /// Returns an error if the bytes cannot have come from there.
     pub fn restore(octets: &[u8]) -> Result<Self, Error> {
         let mut last = None;
         for tlv in Tlvs::new(octets) {
@@ -175,7 +177,7 @@ impl RuleSet {
                 }
                 continue;
             };
-            if !is_whole(tlv.value) {
+            if !is_well_formed(tlv.value) {
                 return Err(malformed("rule"));
             }
             let id = kind.find_id(tlv.value).map_err(|_| malformed("rule"))?;
@@ -188,25 +190,25 @@ impl RuleSet {
         })
     }
 
-    /// Returns the octets, to be kept in a store.
+    /// Returns the encoded rules, for storage.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// Counts the rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Says that there is no rule.
+    /// Returns `true` if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Walks all rules, sorted by kind and number.
+    /// Returns an iterator over all rules, sorted by kind and number.
     pub fn iter(&self) -> impl Iterator<Item = Rule<'_>> {
         let elements = Tlvs::new(&self.octets).map_while(Result::ok);
         elements.filter_map(|tlv| {
@@ -216,7 +218,7 @@ impl RuleSet {
         })
     }
 
-    /// Walks the rules of a kind, sorted by number.
+    /// Returns an iterator over the rules of a kind, sorted by number.
     pub fn rules(&self, kind: RuleKind) -> impl Iterator<Item = Rule<'_>> {
         let elements = Tlvs::new(&self.octets).map_while(Result::ok);
         elements.filter_map(move |tlv| {
@@ -226,7 +228,7 @@ impl RuleSet {
         })
     }
 
-    /// Finds a rule, among as many others as there are of its kind.
+    /// Finds a rule. The time is linear in the number of rules.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<Rule<'_>> {
         self.rules(id.kind).find(|rule| rule.id == id)
@@ -236,39 +238,39 @@ impl RuleSet {
         self.rules(kind).map(|rule| rule.decode())
     }
 
-    /// Reads the packet detection rules.
+    /// Decodes the packet detection rules.
     pub fn pdrs(&self) -> impl Iterator<Item = Result<CreatePdr, Error>> {
         self.typed(RuleKind::Pdr)
     }
 
-    /// Reads the forwarding action rules.
+    /// Decodes the forwarding action rules.
     pub fn fars(&self) -> impl Iterator<Item = Result<CreateFar, Error>> {
         self.typed(RuleKind::Far)
     }
 
-    /// Reads the QoS enforcement rules.
+    /// Decodes the QoS enforcement rules.
     pub fn qers(&self) -> impl Iterator<Item = Result<CreateQer, Error>> {
         self.typed(RuleKind::Qer)
     }
 
-    /// Reads the usage reporting rules.
+    /// Decodes the usage reporting rules.
     pub fn urrs(&self) -> impl Iterator<Item = Result<CreateUrr, Error>> {
         self.typed(RuleKind::Urr)
     }
 
-    /// Walks what is said about the session itself: F-SEID, PDN Type, User ID, ...
+    /// Returns an iterator over the session parameters: F-SEID, PDN Type, User ID, ...
     pub fn session_elements(&self) -> impl Iterator<Item = Tlv<'_>> {
         let elements = Tlvs::new(&self.octets).map_while(Result::ok);
         elements.take_while(|tlv| RuleKind::created_by(tlv.ie).is_none())
     }
 
-    /// Reads the ends of tunnels at which packets are detected.
+    /// Decodes the F-TEIDs by which packets are detected.
     #[must_use]
     pub fn f_teids(&self) -> Vec<FTeid> {
         self.detected(IeType::F_TEID).map(|(_, end)| end).collect()
     }
 
-    /// Finds the rule that detects packets at the end of a tunnel.
+    /// Finds the rule that detects packets by an F-TEID.
     #[must_use]
     pub fn rule_at(&self, teid: u32, address: IpAddr) -> Option<RuleId> {
         let is_at = |end: &FTeid| {
@@ -279,14 +281,14 @@ impl RuleSet {
         ends.find(|(_, end)| is_at(end)).map(|(id, _)| id)
     }
 
-    /// Reads the addresses of the user's equipment by which packets are detected.
+    /// Decodes the UE IP addresses by which packets are detected.
     #[must_use]
     pub fn ue_addresses(&self) -> Vec<UeIpAddress> {
         let all = self.detected(IeType::UE_IP_ADDRESS);
         all.map(|(_, address)| address).collect()
     }
 
-    /// Finds the rule that detects packets by an address of the user's equipment.
+    /// Finds the rule that detects packets by a UE IP address.
     #[must_use]
     pub fn rule_of_ue(&self, address: IpAddr) -> Option<RuleId> {
         let is_it = |ue: &UeIpAddress| {
@@ -296,7 +298,8 @@ impl RuleSet {
         all.find(|(_, ue)| is_it(ue)).map(|(id, _)| id)
     }
 
-    /// Reads the elements of a type in the PDIs and the traffic endpoints, each with its rule.
+    /// Decodes the elements of a type in PDIs and traffic endpoints, each with the identifier of
+    /// its rule.
     fn detected<T: Ie>(&self, ie: IeType) -> impl Iterator<Item = (RuleId, T)> {
         let pdis = self.rules(RuleKind::Pdr).flat_map(|rule| {
             of_type(rule.tlvs(), IeType::PDI).map(move |pdi| (rule.id, Tlvs::new(pdi.value)))

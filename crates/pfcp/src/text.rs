@@ -1,7 +1,7 @@
-//! Messages and elements as text, in the spirit of tshark's tree.
+//! Messages and elements as text, similar to the packet tree of tshark.
 //!
-//! One line for the message, then one for each element with its fields; the elements of a group
-//! stand below it, two columns to the right.
+//! The message takes one line, and each element follows on a line with its fields. The members of a
+//! group are listed below it, indented by two more columns.
 
 mod field;
 mod vendor;
@@ -15,17 +15,17 @@ use crate::message::MessageView;
 use crate::vendor::{self as rows, Dictionary};
 use crate::wire::{Index, Part};
 
-use field::{Hex, Label, Shown};
+use field::{FieldText, Hex, Label};
 
 pub(crate) use vendor::field_text;
 
-/// An element that can be shown by its octets.
+/// An element that can be formatted from its encoded value.
 pub(crate) trait Encoded {
-    /// Appends the value.
+    /// Appends the encoded value.
     fn encoded(&self, out: &mut Vec<u8>) -> Result<(), ErrorKind>;
 }
 
-/// Writes the value of an element.
+/// Formats the value of an element.
 pub(crate) fn value(
     f: &mut fmt::Formatter<'_>,
     what: Descriptor,
@@ -44,7 +44,7 @@ pub(crate) fn value(
     }
 }
 
-/// Writes a message.
+/// Formats a message.
 pub(crate) fn message(
     f: &mut fmt::Formatter<'_>,
     view: &MessageView<'_>,
@@ -65,11 +65,12 @@ pub(crate) fn message(
     parts(f, view.root(), 1, vendors)
 }
 
-/// Returns an element as text: the fields of a leaf on a line, the members of a group on one each.
+/// Returns an element as text: the fields of a leaf on one line, or each member of a group on its
+/// own line.
 pub(crate) fn part(part: Part<'_>, vendors: &Dictionary) -> String {
-    struct Shown<'a>(Part<'a>, &'a Dictionary);
+    struct PartText<'a>(Part<'a>, &'a Dictionary);
 
-    impl Display for Shown<'_> {
+    impl Display for PartText<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             match self.0.descriptor() {
                 Some(Descriptor::Group(_)) => parts(f, self.0, 0, self.1),
@@ -82,7 +83,7 @@ pub(crate) fn part(part: Part<'_>, vendors: &Dictionary) -> String {
         }
     }
 
-    Shown(part, vendors).to_string()
+    PartText(part, vendors).to_string()
 }
 
 /// Returns the name of a field in words.
@@ -92,7 +93,7 @@ pub(crate) fn field_name(name: &str) -> String {
 
 /// Returns the value of a field as text.
 pub(crate) fn field_value(ie: IeType, name: &str, kind: Kind, value: Value<'_>) -> String {
-    Shown {
+    FieldText {
         ie,
         name,
         kind,
@@ -101,13 +102,13 @@ pub(crate) fn field_value(ie: IeType, name: &str, kind: Kind, value: Value<'_>) 
     .to_string()
 }
 
-/// Returns octets as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub(crate) fn hex(octets: &[u8]) -> String {
     Hex(octets).to_string()
 }
 
-/// Writes the elements of a group, a line each; the first one too begins a line unless `depth`
-/// is 0.
+/// Formats the members of a group, one per line. The first member also starts a new line unless
+/// `depth` is 0.
 fn parts(
     f: &mut fmt::Formatter<'_>,
     group: Part<'_>,
@@ -133,15 +134,15 @@ fn parts(
                 f.write_str(": ")?;
                 fields(f, leaf, part.value())?;
             }
-            None => stray(f, part, vendors)?,
+            None => unexpected(f, part, vendors)?,
         }
     }
     Ok(())
 }
 
-/// Writes an element that has no place in its group: its fields where a row describes them, else
-/// its octets and how many they are.
-fn stray(f: &mut fmt::Formatter<'_>, part: Part<'_>, vendors: &Dictionary) -> fmt::Result {
+/// Formats an element that its group does not define: its fields if a row describes them, or else
+/// its bytes and their number.
+fn unexpected(f: &mut fmt::Formatter<'_>, part: Part<'_>, vendors: &Dictionary) -> fmt::Result {
     vendor::owner(f, part, vendors)?;
     f.write_str(if part.is_repeated() {
         " (again): "
@@ -156,19 +157,20 @@ fn stray(f: &mut fmt::Formatter<'_>, part: Part<'_>, vendors: &Dictionary) -> fm
     }
 }
 
-/// Writes octets and how many they are.
+/// Formats bytes and their number.
 fn raw(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     let plural = if octets.len() == 1 { "" } else { "s" };
     write!(f, "{}, {} octet{plural}", Hex(octets), octets.len())
 }
 
-/// Writes the fields of a value; the only field of a row goes without its name.
+/// Formats the fields of a value. If the row has a single field, its name is omitted.
 fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt::Result {
     let mut separator = "";
     let alone = leaf.fields.len() == 1;
     for (name, kind, value) in leaf.read(octets) {
         match value {
-            // A flag that says that a field is there is not worth a word beside it.
+            // Flags that are not set are omitted, and so are flags that only announce another
+            // field.
             Value::Flag(flag) if !flag || leaf.fields.iter().all(|field| field.name != name) => {
                 continue;
             }
@@ -178,7 +180,7 @@ fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt
                 if !alone {
                     write!(f, "{} ", Label(name))?;
                 }
-                Shown {
+                FieldText {
                     ie: leaf.ie,
                     name,
                     kind,
@@ -195,7 +197,8 @@ fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt
     Ok(())
 }
 
-/// Writes seconds since 1900 as a date, UTC; those before 1968 count from 2036, as RFC 4330 says.
+/// Formats seconds since 1900 as a UTC date. Values before 1968 count from 2036, as specified in
+/// RFC 4330.
 fn time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
     let era = if seconds & 0x8000_0000 == 0 {
         1_u64 << 32
@@ -204,7 +207,7 @@ fn time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
     };
     let since_1900 = u64::from(seconds) + era;
     let (days, second) = (since_1900 / 86_400, since_1900 % 86_400);
-    // Days since 1 March of year 0 give years that end with the leap day.
+    // Counting days from 1 March of year 0 makes the leap day the last day of a year.
     let days = days + 693_901;
     let era = days / 146_097;
     let day_of_era = days % 146_097;

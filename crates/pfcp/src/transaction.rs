@@ -1,14 +1,14 @@
 //! Requests and their answers, TS 29.244 §6.4.
 //!
-//! A request that we send is kept until its answer comes, and sent again, the same octets, every
-//! T1 at most N1 times ([`Requests`]). An answer that we give is kept as long as the peer may send
-//! its request again, and is then given again, the same octets ([`Answers`]).
+//! A request that we send is kept until its answer arrives, and the same bytes are sent again every
+//! T1, N1 times in all ([`Requests`]). An answer that we give is kept as long as the peer may
+//! repeat its request, and repetitions get the same bytes ([`Answers`]).
 //!
 //! ```text
-//!            peer ── request ──▶ Answers::admit ──▶ New: somebody works on it
+//!            peer ── request ──▶ Answers::admit ──▶ New: to be processed
 //!                                      │               │
 //!            peer ◀── the same ── Again(octets)        ▼
-//!                    octets            ▲          Answers::answer ──▶ peer
+//!                    bytes             ▲          Answers::answer ──▶ peer
 //!                                      └───────────────┘
 //! ```
 

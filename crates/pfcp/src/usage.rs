@@ -1,30 +1,32 @@
-//! Usage reporting: what passes a session, counted and told, TS 29.244 §5.2.2.
+//! Usage measurement and reporting for a session, TS 29.244 §5.2.2.
 //!
-//! A [`Usage`] is the counting of one session. Traffic and time go in; reports come out, and the
-//! next time at which something is due:
+//! A [`Usage`] measures one session. It takes traffic and time as input, and returns reports and
+//! the next time at which something is due:
 //!
 //! ```text
-//!  traffic ──▶ PDR ─▶ gates, quotas, FAR ─▶ URRs ── marks, periods, quotas ──▶ reports
+//!  traffic ──▶ PDR ─▶ gates, quotas, FAR ─▶ URRs ──── limits and periods ────▶ reports
 //!                          │                                                     │
 //!                      buffer ── first packet ──▶ downlink data report ──▶ poll_request
 //! ```
 //!
-//! What was counted is told exactly once, and the numbers of a rule's reports have no gap: while
-//! as many reports wait as may, a mark that is reached is remembered and counting goes on, so
-//! that the next report tells more instead of being lost.
+//! Measured usage is reported exactly once, and the sequence numbers of a rule's reports have no
+//! gaps. While the maximum number of reports is waiting, a threshold that is reached is remembered
+//! and measurement continues, so that the next report covers more usage and nothing is lost.
 //!
-//! Not measured, because nothing here looks into packets: envelopes, credit pools (Sxb), Ethernet
-//! addresses, multicast groups. Rules that ask for them are kept and count the rest.
+//! Measurements that require packet inspection are not supported: envelopes, credit pools (Sxb),
+//! Ethernet addresses, and multicast groups. Rules that ask for them are kept, and their other
+//! usage is measured.
 
-mod asked;
 mod buffer;
 mod count;
-mod idle;
+mod inactivity;
+mod modification;
+mod parameters;
 mod path;
-mod rule;
-mod sending;
-mod setting;
+mod report_queue;
 mod tally;
+mod traffic;
+mod urr;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,73 +42,35 @@ use crate::session::{RuleKind, RuleSet};
 use crate::wire::{Frame, Tlv};
 
 pub use count::Epoch;
-pub use sending::Settled;
+pub use report_queue::Settled;
 pub use tally::{Arrival, Figures, Tally};
+pub use traffic::{Detector, Traffic, Verdict};
 
-use asked::Asked;
-use buffer::{Buffers, Kept};
+use buffer::{BufferOutcome, Buffers};
 use count::Volume;
-use idle::{Idle, idle_after};
-use path::{Action, Path, Paths};
-use rule::Rule;
-use sending::Sending;
-use setting::Setting;
+use inactivity::{InactivityTimer, inactivity_after};
+use modification::UsageModification;
+use parameters::UrrParameters;
+use path::{FarAction, PdrPath, SessionPaths};
+use report_queue::ReportQueue;
+use urr::UrrState;
 
-/// Packets that were detected at about the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traffic {
-    /// The rule that detected them.
-    pub pdr: PdrId,
-    /// How many packets.
-    pub packets: u64,
-    /// Their octets.
-    pub octets: u64,
-    /// How many events of an application happened in them.
-    pub events: u64,
-}
-
-impl Traffic {
-    fn join(&mut self, other: Self) {
-        self.packets = self.packets.saturating_add(other.packets);
-        self.octets = self.octets.saturating_add(other.octets);
-        self.events = self.events.saturating_add(other.events);
-    }
-}
-
-/// A rule that detects packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detector {
-    /// Its name.
-    pub pdr: PdrId,
-    /// Whether the packets come from the user.
-    pub uplink: bool,
-}
-
-/// What becomes of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// They go where they want to.
-    Forwarded,
-    /// They wait until the control plane says what to do.
-    Buffered,
-    /// They are gone.
-    Dropped,
-}
-
-/// Bounds and times of usage reporting.
+/// Limits and timers of usage reporting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageLimits {
-    /// How many usage reports of a session may wait. Beyond it they grow instead of becoming more.
+    /// Maximum number of waiting usage reports of a session. Beyond it, further usage is added to
+    /// the next report instead of creating another.
     pub waiting: usize,
-    /// How many octets of reports a message has.
+    /// Maximum number of bytes of reports in a message.
     pub message: usize,
-    /// How long a request may be without an outcome.
+    /// The time after which a request without an outcome counts as unanswered.
     pub patience: Duration,
-    /// The pause after a request that was not answered; it doubles from one to the next.
+    /// The pause after an unanswered request. It doubles with each further one.
     pub retry: Duration,
-    /// How long no packet comes before traffic has stopped, where a rule does not say.
+    /// The time without packets after which traffic counts as stopped, if a rule does not specify
+    /// it.
     pub stop_after: Duration,
-    /// How many packets of a forwarding rule are buffered at most.
+    /// Maximum number of packets buffered for a forwarding action rule.
     pub buffer: u64,
 }
 
@@ -123,20 +87,20 @@ impl Default for UsageLimits {
     }
 }
 
-/// The usage reports that go with an answer.
+/// The usage reports that accompany an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finals {
-    /// The elements for the answer: usage reports, and how many follow.
+    /// The elements for the answer: usage reports, and the number of reports that follow.
     pub elements: Vec<u8>,
-    /// How many reports those are.
+    /// Number of usage reports in `elements`.
     pub reports: usize,
-    /// Bodies of session reports with what did not fit.
+    /// The bodies of Session Report Requests with the reports that did not fit into the answer.
     pub more: Vec<Vec<u8>>,
 }
 
-/// The counting of one session.
+/// The usage measurement of one session.
 ///
-/// Time never goes backwards: every `now` is at or after the one before.
+/// Time never goes backwards: every `now` is at or after the previous one.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -178,16 +142,16 @@ pub struct Finals {
 pub struct Usage {
     epoch: Epoch,
     limits: UsageLimits,
-    // Boxed, or one rule has room for four.
-    rules: LiteMap<u32, Box<Rule>>,
-    paths: Paths,
+    // Boxed, because the vector in the map would reserve space for four rules to store one.
+    rules: LiteMap<u32, Box<UrrState>>,
+    paths: SessionPaths,
     buffers: Buffers,
-    sending: Sending,
-    idle: Option<Idle>,
+    queue: ReportQueue,
+    inactivity: Option<InactivityTimer>,
 }
 
 impl Usage {
-    /// Says that rules have something to count, to buffer or to watch.
+    /// Returns `true` if the rules require measuring, buffering or inactivity detection.
     #[must_use]
     pub fn concerns(rules: &RuleSet) -> bool {
         let buffers = |tlv: Tlv<'_>| {
@@ -195,35 +159,36 @@ impl Usage {
             tlv.ie == IeType::APPLY_ACTION && action.contains(ApplyAction::BUFF)
         };
         rules.rules(RuleKind::Urr).next().is_some()
-            || idle_after(rules).is_some()
+            || inactivity_after(rules).is_some()
             || rules
                 .rules(RuleKind::Far)
                 .any(|rule| rule.tlvs().map_while(Result::ok).any(buffers))
     }
 
-    /// Starts to count for a session.
+    /// Starts the measurement of a session.
     #[must_use]
     pub fn new(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
         let mut counted = LiteMap::new();
         for urr in rules.urrs().filter_map(Result::ok) {
-            let rule = Rule::new(now, epoch, Setting::of(&urr));
+            let rule = UrrState::new(now, epoch, UrrParameters::of(&urr));
             counted.insert(urr.urr_id.0, rule.into());
         }
         Self {
             epoch,
             limits,
             rules: counted,
-            paths: Paths::of(rules),
+            paths: SessionPaths::of(rules),
             buffers: Buffers::default(),
-            sending: Sending::default(),
-            idle: Idle::of(now, rules, None),
+            queue: ReportQueue::default(),
+            inactivity: InactivityTimer::of(now, rules, None),
         }
     }
 
-    /// Starts to count for a session that there was before, when what it had counted is lost.
+    /// Starts the measurement of an existing session whose previous measurements are lost.
     ///
-    /// Reports are numbered from the seconds since 2020 on, so that no number comes twice (as long
-    /// as a rule made less than a report a second), and the gap tells the peer of the loss.
+    /// Reports are numbered from the number of seconds since 2020. No number is reused as long as a
+    /// rule made less than one report per second, and the gap in the numbers tells the peer of the
+    /// loss.
     #[must_use]
     pub fn resumed(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
         let mut usage = Self::new(now, epoch, limits, rules);
@@ -234,14 +199,15 @@ impl Usage {
         usage
     }
 
-    /// Counts packets that were detected at `at`, and says what becomes of them.
+    /// Measures packets that were detected at `at`, and returns the decision about them.
     ///
-    /// Packets are taken as a whole: those that reach a quota still pass, the next ones do not.
+    /// The packets are treated as a unit: those that exhaust a quota still pass, the next ones do
+    /// not.
     pub fn handle_traffic(&mut self, at: Instant, traffic: Traffic) -> Verdict {
         self.handle_timeout(at);
-        if let Some(idle) = &mut self.idle {
-            idle.since = at;
-            idle.told = false;
+        if let Some(timer) = &mut self.inactivity {
+            timer.since = at;
+            timer.reported = false;
         }
         let Some(path) = self.paths.pdrs.get(&traffic.pdr.0).cloned() else {
             return Verdict::Dropped;
@@ -252,12 +218,12 @@ impl Usage {
         verdict
     }
 
-    /// What is done with packets of which a quota is used up; `None` if none is.
-    fn quota_action(&self, path: &Path) -> Option<Action> {
+    /// Returns the action for packets of which a quota is exhausted, or `None` if none is.
+    fn quota_action(&self, path: &PdrPath) -> Option<FarAction> {
         let named = path.urrs.iter().filter_map(|urr| self.rules.get(urr));
         let blocked = named.into_iter().find(|rule| rule.blocked)?;
         let far = blocked
-            .setting
+            .parameters
             .quota_far
             .and_then(|far| self.paths.fars.get(&far));
         Some(far.copied().unwrap_or(DROP))
@@ -266,19 +232,20 @@ impl Usage {
     fn pass(
         &mut self,
         at: Instant,
-        path: &Path,
-        instead: Option<Action>,
+        path: &PdrPath,
+        instead: Option<FarAction>,
         traffic: Traffic,
     ) -> Verdict {
         let action = instead.unwrap_or_else(|| self.paths.action(path));
-        let shut = self.paths.is_shut(path);
-        let forwards = action.does(ApplyAction::FORW) && !shut;
-        let buffers = action.does(ApplyAction::BUFF) && !shut && !path.uplink && instead.is_none();
-        // What goes elsewhere because a quota is used up counts for nobody.
+        let gate_closed = self.paths.is_gate_closed(path);
+        let forwards = action.does(ApplyAction::FORW) && !gate_closed;
+        let buffers =
+            action.does(ApplyAction::BUFF) && !gate_closed && !path.uplink && instead.is_none();
+        // Packets diverted because of an exhausted quota are not measured by any rule.
         if instead.is_none() {
             for urr in &path.urrs {
                 if let Some(rule) = self.rules.get_mut(urr)
-                    && (forwards || rule.setting.says(MeasurementInformation::MBQE) && !buffers)
+                    && (forwards || rule.parameters.has(MeasurementInformation::MBQE) && !buffers)
                 {
                     rule.count(at, self.epoch, volume(path, traffic), traffic.events);
                 }
@@ -287,23 +254,23 @@ impl Usage {
         if forwards {
             return Verdict::Forwarded;
         }
-        let kept = buffers
+        let outcome = buffers
             .then(|| {
                 self.buffers
-                    .keep(at, &self.paths, traffic, self.limits.buffer)
+                    .buffer(at, &self.paths, traffic, self.limits.buffer)
             })
             .flatten();
-        if kept == Some(Kept::Yes) {
-            self.tell_downlink(at);
+        if outcome == Some(BufferOutcome::Buffered) {
+            self.queue_downlink_reports(at);
             return Verdict::Buffered;
         }
-        self.tell_downlink(at);
+        self.queue_downlink_reports(at);
         self.drop(path, traffic);
         Verdict::Dropped
     }
 
-    /// Counts what was dropped.
-    fn drop(&mut self, path: &Path, traffic: Traffic) {
+    /// Measures dropped packets. Only downlink packets count.
+    fn drop(&mut self, path: &PdrPath, traffic: Traffic) {
         if path.uplink {
             return;
         }
@@ -314,7 +281,7 @@ impl Usage {
         }
     }
 
-    /// Drops packets that had waited.
+    /// Drops buffered packets.
     fn drop_all(&mut self, dropped: Vec<Traffic>) {
         for traffic in dropped {
             if let Some(path) = self.paths.pdrs.get(&traffic.pdr.0).cloned() {
@@ -323,70 +290,72 @@ impl Usage {
         }
     }
 
-    /// Tells of packets that wait, as far as it is time to.
-    fn tell_downlink(&mut self, now: Instant) {
+    /// Queues the downlink data reports that are due, and drops packets whose buffering time is
+    /// over.
+    fn queue_downlink_reports(&mut self, now: Instant) {
         let dropped = self.buffers.due(now, &self.paths);
         self.drop_all(dropped);
         while let Some(report) = self.buffers.report() {
-            self.sending.push_downlink(report);
+            self.queue.push_downlink(report);
         }
     }
 
-    /// Lets time pass: does in its order what was due until `now`.
+    /// Advances time: handles everything that is due until `now`, in order.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.due_at().filter(|at| *at <= now) {
             let at = at.min(now);
             for (_, rule) in &mut self.rules {
                 rule.due(at, self.limits.stop_after);
             }
-            self.tell_downlink(at);
-            if let Some(idle) = &mut self.idle
-                && !idle.told
-                && idle.since + idle.after <= at
+            self.queue_downlink_reports(at);
+            if let Some(timer) = &mut self.inactivity
+                && !timer.reported
+                && timer.since + timer.after <= at
             {
-                idle.told = true;
-                self.sending.push_inactive();
+                timer.reported = true;
+                self.queue.push_inactive();
             }
             self.flush(at);
         }
     }
 
-    /// When something is due, sending apart.
+    /// Returns the time at which something other than sending is due.
     fn due_at(&self) -> Option<Instant> {
         let stop_after = self.limits.stop_after;
         let rules = self
             .rules
             .values()
             .filter_map(|rule| rule.deadline(stop_after));
-        let idle = self.idle.filter(|idle| !idle.told);
+        let timer = self.inactivity.filter(|timer| !timer.reported);
         rules
             .chain(self.buffers.deadline())
-            .chain(idle.map(|idle| idle.since + idle.after))
+            .chain(timer.map(|timer| timer.since + timer.after))
             .min()
     }
 
-    /// Returns when to call [`Usage::handle_timeout`] and [`Usage::poll_request`] next.
+    /// Returns the time at which [`Usage::handle_timeout`] and [`Usage::poll_request`] are to be
+    /// called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let sending = self.sending.deadline();
-        self.due_at().into_iter().chain(sending).min()
+        let queue = self.queue.deadline();
+        self.due_at().into_iter().chain(queue).min()
     }
 
-    /// Makes the reports that are owed, as long as there is room for them.
+    /// Creates the pending reports, as far as the limit on waiting reports allows.
     fn flush(&mut self, now: Instant) {
         let mut made = BTreeSet::new();
         for (&id, rule) in &mut self.rules {
-            if self.sending.len() >= self.limits.waiting {
+            if self.queue.len() >= self.limits.waiting {
                 break;
             }
             for mut note in rule.notes(UrrId(id)) {
                 note.ue_ip_address.clone_from(&self.paths.user);
-                self.sending.push(&note);
+                self.queue.push(&note);
             }
-            if !rule.owed.is_empty() {
-                let trigger = rule.owed;
+            if !rule.pending_triggers.is_empty() {
+                let trigger = rule.pending_triggers;
                 for report in rule.report(UrrId(id), now, self.epoch, trigger) {
-                    self.sending.push(&report);
+                    self.queue.push(&report);
                 }
                 made.insert(id);
             }
@@ -394,33 +363,36 @@ impl Usage {
         if made.is_empty() {
             return;
         }
-        // A report for the sake of another one makes no further ones.
-        let linked = |rule: &Rule| rule.setting.links.iter().any(|link| made.contains(link));
+        // A linked report does not trigger further linked reports.
+        let linked = |rule: &UrrState| rule.parameters.links.iter().any(|link| made.contains(link));
         for (&id, rule) in &mut self.rules {
-            if !made.contains(&id) && rule.setting.wants(ReportingTriggers::LIUSA) && linked(rule) {
-                let trigger = rule.owed | UsageReportTrigger::LIUSA;
+            if !made.contains(&id)
+                && rule.parameters.wants(ReportingTriggers::LIUSA)
+                && linked(rule)
+            {
+                let trigger = rule.pending_triggers | UsageReportTrigger::LIUSA;
                 for report in rule.report(UrrId(id), now, self.epoch, trigger) {
-                    self.sending.push(&report);
+                    self.queue.push(&report);
                 }
             }
         }
     }
 
-    /// Returns the body of a Session Report Request that is to be sent, if it is time for one.
+    /// Returns the body of a Session Report Request to send, if one is due.
     ///
-    /// Its outcome comes back through [`Usage::handle_answer`] or [`Usage::handle_no_answer`].
+    /// Report its outcome through [`Usage::handle_answer`] or [`Usage::handle_no_answer`].
     pub fn poll_request(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.sending.poll(now, &self.limits)
+        self.queue.poll(now, &self.limits)
     }
 
-    /// Takes the answer to the request that is on its way.
+    /// Handles the answer to the outstanding request.
     pub fn handle_answer(&mut self, now: Instant, answer: &Frame<'_>) -> Settled {
         self.handle_timeout(now);
-        let (settled, wishes) = self.sending.answered(now, &self.limits, answer);
-        if let Some(update) = &wishes.bar {
-            self.buffers.wish(now, update);
+        let (settled, instructions) = self.queue.answered(now, &self.limits, answer);
+        if let Some(update) = &instructions.bar {
+            self.buffers.instruct(now, update);
         }
-        if wishes.drop_buffered {
+        if instructions.drop_buffered {
             let dropped = self.buffers.empty();
             self.drop_all(dropped);
         }
@@ -428,77 +400,78 @@ impl Usage {
         settled
     }
 
-    /// Notes that the request that is on its way was not answered, however often it was sent.
+    /// Records that the outstanding request was not answered, including its retransmissions.
     pub fn handle_no_answer(&mut self, now: Instant) -> Settled {
         self.handle_timeout(now);
-        self.sending.failed(now, &self.limits)
+        self.queue.failed(now, &self.limits)
     }
 
-    /// Takes over the rules that a modification made, and returns the reports that go with its
-    /// answer: what it queries, and what it removes.
+    /// Applies the rules of a modification, and returns the reports for its answer: those of the
+    /// URRs that it queries, removes, or detaches from all PDRs.
     ///
-    /// `requests` are the messages that made `rules` of those before. To be called on a copy, if
-    /// the modification may still fail.
+    /// `requests` are the messages that led from the previous rules to `rules`. If the modification
+    /// may still fail, call this on a copy.
     pub fn modify(&mut self, now: Instant, rules: &RuleSet, requests: &[&Frame<'_>]) -> Finals {
         self.handle_timeout(now);
-        let asked = Asked::of(requests);
-        let paths = Paths::of(rules);
+        let modification = UsageModification::of(requests);
+        let paths = SessionPaths::of(rules);
         let mut urrs = LiteMap::new_vec();
         for urr in rules.urrs().filter_map(Result::ok) {
-            urrs.insert(urr.urr_id.0, Setting::of(&urr));
+            urrs.insert(urr.urr_id.0, UrrParameters::of(&urr));
         }
         let mut reports = Vec::new();
         for (&id, rule) in &mut self.rules {
-            let stays = urrs.contains_key(&id) && !asked.removed.contains(&id);
+            let stays = urrs.contains_key(&id) && !modification.removed.contains(&id);
             let ends = !stays || self.paths.counts(id) && !paths.counts(id);
-            let queried = asked.all || asked.queried.contains(&id);
+            let queried = modification.all || modification.queried.contains(&id);
             let trigger = match (ends, queried) {
                 (true, _) => UsageReportTrigger::TERMR,
                 (false, true) => UsageReportTrigger::IMMER,
                 (false, false) => continue,
             };
             reports.extend(rule.notes(UrrId(id)));
-            let trigger = trigger | rule.owed;
+            let trigger = trigger | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
         self.rules
-            .retain(|id, _| urrs.contains_key(id) && !asked.removed.contains(id));
-        for (id, setting) in urrs {
+            .retain(|id, _| urrs.contains_key(id) && !modification.removed.contains(id));
+        for (id, parameters) in urrs {
             match self.rules.get_mut(&id) {
                 None => {
                     _ = self
                         .rules
-                        .insert(id, Rule::new(now, self.epoch, setting).into())
+                        .insert(id, UrrState::new(now, self.epoch, parameters).into())
                 }
                 Some(rule) => {
-                    if let Some(given) = asked.updated.get(&id) {
-                        rule.update(now, self.epoch, setting, given);
+                    if let Some(given) = modification.updated.get(&id) {
+                        rule.update(now, self.epoch, parameters, given);
                     }
                 }
             }
         }
-        self.idle = Idle::of(now, rules, self.idle);
-        self.change_paths(now, paths, asked.flags);
+        self.inactivity = InactivityTimer::of(now, rules, self.inactivity);
+        self.change_paths(now, paths, modification.flags);
         self.flush(now);
         let (count, mut finals) = (reports.len(), Finals::default());
         let room = self.limits.message;
-        let rest = sending::modified(reports, asked.reference, room, &mut finals.elements);
+        let rest =
+            report_queue::modified(reports, modification.reference, room, &mut finals.elements);
         finals.reports = count - rest.len();
         for mut report in rest {
-            report.query_urr_reference = asked.reference;
-            self.sending.push(&report);
+            report.query_urr_reference = modification.reference;
+            self.queue.push(&report);
         }
         finals
     }
 
-    /// Takes over paths, and lets go what waits for the old ones.
-    fn change_paths(&mut self, now: Instant, paths: Paths, flags: PfcpsmreqFlags) {
+    /// Replaces the paths, and handles the packets that the old ones buffered.
+    fn change_paths(&mut self, now: Instant, paths: SessionPaths, flags: PfcpsmreqFlags) {
         if flags.contains(PfcpsmreqFlags::DROBU) {
             let dropped = self.buffers.empty();
             self.drop_all(dropped);
         }
         for (_, rule) in &mut self.rules {
-            let pausable = rule.setting.says(MeasurementInformation::ASPOC);
+            let pausable = rule.parameters.has(MeasurementInformation::ASPOC);
             if pausable && flags.contains(PfcpsmreqFlags::SUMPC) {
                 rule.pause(now, true);
             } else if flags.contains(PfcpsmreqFlags::RUMUC) {
@@ -515,63 +488,65 @@ impl Usage {
         }
     }
 
-    /// Ends the counting, and returns the reports that go with the answer to the deletion: what
-    /// the peer has not acknowledged, and a last one of each rule.
+    /// Ends the measurement, and returns the reports for the answer to the deletion: those that the
+    /// peer has not acknowledged, and a final one for each rule.
     ///
-    /// A request that is on its way is to be withdrawn with that answer. TS 29.244 §7.5.7.1 wants
-    /// the usage that is available in the answer, and lets a user plane that goes on repeating a
-    /// request after it say so (PURU). Repeating is not safe: the SEID in the request is free with
-    /// the answer, and may name another session when the repetition arrives. So the usage moves
-    /// into the answer, which is repeated until the peer has it, and nothing is lost; and it keeps
-    /// its number, by which a peer that had the request as well knows the same report (§8.2.71), so
-    /// that nothing counts twice. Nothing is pending any more, and PURU is not set.
+    /// The outstanding request is to be withdrawn with that answer. TS 29.244 §7.5.7.1 wants the
+    /// available usage in the answer, and lets a user plane that keeps retransmitting a request
+    /// afterwards announce that (PURU). Retransmission is not safe: once the answer is sent, the
+    /// SEID in the request is free, and may identify another session when the retransmission
+    /// arrives. The usage therefore moves into the answer, which is repeated until the peer has it,
+    /// so that nothing is lost. The report keeps its sequence number, by which a peer that also
+    /// received the request recognizes the same report (§8.2.71), so that nothing counts twice. As
+    /// nothing stays pending, PURU is not set.
     #[must_use]
     pub fn finish(mut self, now: Instant) -> Finals {
         self.handle_timeout(now);
-        let mut reports = self.sending.take_all();
+        let mut reports = self.queue.take_all();
         for (&id, rule) in &mut self.rules {
             reports.extend(rule.notes(UrrId(id)));
-            let trigger = UsageReportTrigger::TERMR | rule.owed;
+            let trigger = UsageReportTrigger::TERMR | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
         let (count, mut elements) = (reports.len(), Vec::new());
-        let rest = sending::deleted(reports, self.limits.message, &mut elements);
+        let rest = report_queue::deleted(reports, self.limits.message, &mut elements);
         Finals {
             elements,
             reports: count - rest.len(),
-            more: sending::requests(&rest, self.limits.message),
+            more: report_queue::requests(&rest, self.limits.message),
         }
     }
 
-    /// Returns the rules that detect packets.
+    /// Returns the packet detection rules.
     #[must_use]
     pub fn detectors(&self) -> Vec<Detector> {
-        let detector = |(&pdr, path): (&u16, &Arc<Path>)| Detector {
+        let detector = |(&pdr, path): (&u16, &Arc<PdrPath>)| Detector {
             pdr: PdrId(pdr),
             uplink: path.uplink,
         };
         self.paths.pdrs.iter().map(detector).collect()
     }
 
-    /// Says that nothing is counted, buffered or told, so that this can be forgotten.
+    /// Returns `true` if nothing is measured, buffered or waiting to be reported, so that this
+    /// value can be dropped.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let buffers = |action: &Action| action.does(ApplyAction::BUFF);
+        let buffers = |action: &FarAction| action.does(ApplyAction::BUFF);
         self.rules.is_empty()
-            && self.sending.is_empty()
-            && !self.buffers.has_news()
-            && self.idle.is_none()
+            && self.queue.is_empty()
+            && !self.buffers.has_pending()
+            && self.inactivity.is_none()
             && !self.paths.fars.values().any(buffers)
     }
 
-    /// How many usage reports wait, those on their way included.
+    /// Returns the number of waiting usage reports, including those in the outstanding request.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.sending.len()
+        self.queue.len()
     }
 }
 
-fn volume(path: &Path, traffic: Traffic) -> Volume {
+fn volume(path: &PdrPath, traffic: Traffic) -> Volume {
     let Traffic {
         octets, packets, ..
     } = traffic;
@@ -589,11 +564,11 @@ fn volume(path: &Path, traffic: Traffic) -> Volume {
     }
 }
 
-/// Seconds from 1900 to 2020.
+/// Number of seconds from 1900 to 2020.
 const YEAR_2020: u32 = 3_786_912_000;
 
-/// What is done with packets when a quota is used up and nobody says otherwise.
-const DROP: Action = Action {
+/// The action for packets when a quota is exhausted and the rule does not specify one.
+const DROP: FarAction = FarAction {
     apply: ApplyAction::DROP,
     bar: None,
 };

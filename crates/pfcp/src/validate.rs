@@ -1,8 +1,8 @@
-//! Whether a message holds what the specification asks of it, for each interface.
+//! Validation of messages against the specification, for each interface.
 //!
-//! A message may be checked for several interfaces at once: each finding says for which of them
-//! it counts, and a message is refused when no interface is left. Elements that are unexpected
-//! or repeated are findings without a cause: they are kept and ignored, TS 29.244 §7.6.
+//! A message may be checked for several interfaces at once. Each finding lists the interfaces to
+//! which it applies, and the message is refused when no interface is left. Unexpected and repeated
+//! elements are findings without a cause: they are kept and ignored, TS 29.244 §7.6.
 //!
 //! ```
 //! use strowger_pfcp::ie::Cause;
@@ -18,8 +18,8 @@
 //! # Ok::<(), strowger_pfcp::Error>(())
 //! ```
 //!
-//! A [`Scope`] has a release beside the interfaces: a receiver of release 17 asks for nothing that
-//! came later, and ignores it.
+//! A [`Scope`] combines interfaces with a release. A receiver of release 17 requires nothing that
+//! was introduced later, and ignores it.
 
 mod condition;
 mod deviation;
@@ -44,44 +44,46 @@ pub(crate) use release::{older, refuse_newer};
 pub(crate) use condition::of_message;
 pub(crate) use value::{firsts, incorrect, is_closed, is_judged, is_judged_by_head};
 
-/// One thing that is not as the specification says.
+/// A difference between a message and the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The kind of the finding.
     pub kind: FindingKind,
-    /// The element that is missing or wrong; [`IeType::RESERVED`] where it is the message.
+    /// The element that is missing or wrong, or [`IeType::RESERVED`] if the message itself is at
+    /// fault.
     pub ie: IeType,
-    /// The group that it belongs to, or the message.
+    /// The group or message that the element belongs to.
     pub path: IePath,
-    /// The interfaces for which it counts.
+    /// The interfaces to which the finding applies.
     pub on: Interfaces,
-    /// The rule that it belongs to.
+    /// The rule that the element belongs to.
     pub failed_rule: Option<FailedRuleId>,
 }
 
-/// What a [`Finding`] is.
+/// The kind of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
     /// A mandatory element is missing.
     Missing,
-    /// An element is missing whose condition holds; the clause states the condition.
+    /// A conditional element is missing although its condition holds. The clause states the
+    /// condition.
     ConditionalMissing(&'static str),
-    /// A value is none of those that the clause lists.
+    /// A value is not among those that the clause allows.
     Incorrect(&'static str),
-    /// A message that the interface does not have; no element is at fault.
+    /// The message is not used on the interface. No element is at fault.
     Foreign,
-    /// A value has a length that the clause does not give it.
+    /// A value has a length that the clause does not allow.
     Length(&'static str),
-    /// Something that [`tolerate`] lets pass.
+    /// A deviation that [`tolerate`] accepts.
     Tolerated(Deviation),
-    /// An element that may occur once occurs again; the first one counts.
+    /// An element that may occur only once is repeated. The first one counts.
     Repeated,
     /// An element that the group does not have on any of the interfaces.
     Unexpected,
     /// The element, or one of its flags or values, is newer than a release.
     Newer {
-        /// The flag, or the field with the value; the element itself if there is none.
+        /// The flag, or the field with the value. `None` for the element itself.
         what: Option<&'static str>,
         /// The release.
         release: Release,
@@ -89,7 +91,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Returns the cause of a refusal, `None` when the finding is no reason to refuse.
+    /// Returns the cause for a refusal, or `None` if the finding is no reason to refuse.
     #[must_use]
     pub const fn cause(self) -> Option<Cause> {
         match self {
@@ -126,29 +128,30 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Why a message is refused: what its answer says, and where the fault is.
+/// The rejection of a message: the content of the answer, and the location of the fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The cause of the answer.
+    /// The cause for the answer.
     pub cause: Cause,
     /// The element at fault.
     pub offending_ie: Option<IeType>,
     /// The rule at fault.
     pub failed_rule: Option<FailedRuleId>,
-    /// The place of the fault.
+    /// The path to the group or message at fault.
     pub path: IePath,
     text: String,
 }
 
 impl Rejection {
-    /// Returns what to answer to octets that could not be read, `None` where they are to be
-    /// discarded: when not even the elements of the message can be told apart.
+    /// Returns the rejection for bytes that could not be decoded, or `None` if they are to be
+    /// discarded because not even the boundaries of the message's elements are known.
     #[must_use]
     pub fn of(error: &Error, octets: &[u8]) -> Option<Self> {
         let cause = match error.kind() {
             ErrorKind::Missing(_) => Cause::MANDATORY_IE_MISSING,
             ErrorKind::Length { .. } | ErrorKind::Excess { .. } => Cause::INVALID_LENGTH,
-            // The elements of a group cannot be told apart; those around it can.
+            // The boundaries within a group are unknown, but those of the elements around it are
+            // known.
             ErrorKind::ElementHeader { .. } if error.path().steps().count() > 0 => {
                 Cause::INVALID_LENGTH
             }
@@ -192,35 +195,36 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// Checks a message for a set of interfaces and returns those for which it may be.
+/// Checks a message for a set of interfaces, and returns those on which it is valid.
 ///
 /// # Errors
-/// When no interface is left: the first finding for all of them, or the one that ruled the last
-/// interface out.
+/// Returns an error if no interface is left: the first finding that applies to all of them, or else
+/// the one that excluded the last interface.
 #[inline]
 pub fn validate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Interfaces, Rejection> {
     let scope = scope.into();
-    // What the walk that found the elements saw is enough to accept what is newest.
-    let fit = view.fit().and(scope.on);
-    if !fit.is_empty() && scope.release == Release::R19 {
-        return Ok(fit);
+    // The decoder has already determined the interfaces on which the message is valid in the newest
+    // release.
+    let valid_on = view.valid_on().and(scope.on);
+    if !valid_on.is_empty() && scope.release == Release::R19 {
+        return Ok(valid_on);
     }
-    judge(view, scope)
+    validate_in_full(view, scope)
 }
 
-/// A message that is accepted as peers in the field send it.
+/// A message accepted with the known deviations of real peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tolerated {
-    /// The interfaces for which it may be.
+    /// The interfaces on which the message is accepted.
     pub on: Interfaces,
-    /// What [`validate`] would not have let pass, in the order of the message.
+    /// The deviations that [`validate`] would have refused, in the order of the message.
     pub deviations: Vec<Deviation>,
 }
 
-/// Checks a message as [`validate`] does, but for what peers in the field are known to do.
+/// Checks a message as [`validate`] does, but tolerates the known deviations of real peers.
 ///
 /// # Errors
-/// When no interface is left, for a reason that is no [`Deviation`].
+/// Returns an error if no interface is left, for a reason that is not a [`Deviation`].
 ///
 /// ```
 /// use strowger_pfcp::validate::{Deviation, tolerate};
@@ -238,17 +242,17 @@ pub struct Tolerated {
 #[inline]
 pub fn tolerate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Tolerated, Rejection> {
     let scope = scope.into();
-    let fit = view.fit().and(scope.on);
-    if !fit.is_empty() && scope.release == Release::R19 {
+    let valid_on = view.valid_on().and(scope.on);
+    if !valid_on.is_empty() && scope.release == Release::R19 {
         return Ok(Tolerated {
-            on: fit,
+            on: valid_on,
             deviations: Vec::new(),
         });
     }
-    let mut walk = Walk::new(view, scope);
-    walk.tolerant = true;
-    let on = walk.judge()?;
-    let deviations = walk
+    let mut validation = Validation::new(view, scope);
+    validation.tolerant = true;
+    let on = validation.run()?;
+    let deviations = validation
         .findings
         .iter()
         .filter_map(|finding| match finding.kind {
@@ -262,41 +266,41 @@ pub fn tolerate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Toler
 }
 
 #[cold]
-fn judge(view: &MessageView<'_>, scope: Scope) -> Result<Interfaces, Rejection> {
-    Walk::new(view, scope).judge()
+fn validate_in_full(view: &MessageView<'_>, scope: Scope) -> Result<Interfaces, Rejection> {
+    Validation::new(view, scope).run()
 }
 
-/// Checks a message for a set of interfaces and returns everything that was found, also what is
-/// newer than the release.
+/// Checks a message for a set of interfaces and returns all findings, including anything newer than
+/// the release.
 #[must_use]
 pub fn findings(view: &MessageView<'_>, scope: impl Into<Scope>) -> Vec<Finding> {
-    let mut walk = Walk::new(view, scope.into());
-    walk.all = true;
-    walk.message();
-    walk.findings
+    let mut validation = Validation::new(view, scope.into());
+    validation.all = true;
+    validation.message();
+    validation.findings
 }
 
-struct Walk<'a, 'b> {
+struct Validation<'a, 'b> {
     view: &'b MessageView<'a>,
     on: Interfaces,
     release: Release,
     left: Interfaces,
-    /// Whether to go on when no interface is left, and to note what is no reason to refuse.
+    /// Continues when no interface is left, and includes findings that are no reason to refuse.
     all: bool,
-    /// Whether deviations are no reason to refuse.
+    /// Accepts deviations.
     tolerant: bool,
     findings: Vec<Finding>,
 }
 
-/// The way to a group, on the stack.
-struct Trail<'a, 'b> {
+/// The path to a group, as a list on the stack.
+struct GroupPath<'a, 'b> {
     outer: Option<&'b Self>,
     part: Part<'a>,
-    /// Its place among those of its type, where there may be several.
+    /// The index among the elements of the same type, if the element may occur several times.
     index: Option<usize>,
 }
 
-impl<'a, 'b> Walk<'a, 'b> {
+impl<'a, 'b> Validation<'a, 'b> {
     const fn new(view: &'b MessageView<'a>, scope: Scope) -> Self {
         let Scope { on, release } = scope;
         Self {
@@ -310,8 +314,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Returns the interfaces that are left, or why none is.
-    fn judge(&mut self) -> Result<Interfaces, Rejection> {
+    /// Returns the interfaces that are left, or the rejection if there is none.
+    fn run(&mut self) -> Result<Interfaces, Rejection> {
         let on = self.on;
         self.message();
         if !self.left.is_empty() {
@@ -331,7 +335,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Notes the interfaces that do not have the message, and what is wrong for those that have it.
+    /// Excludes the interfaces that do not use the message, and checks the message for the others.
     fn message(&mut self) {
         let home = self.view.message_type().interfaces_in(self.release);
         let foreign = self.on.without(home);
@@ -344,12 +348,12 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    fn group(&mut self, group: Part<'a>, trail: Option<&Trail<'a, '_>>) {
+    fn group(&mut self, group: Part<'a>, path: Option<&GroupPath<'a, '_>>) {
         let Some(Descriptor::Group(table)) = group.descriptor() else {
             return;
         };
-        let may_lack = self.may_lack(trail);
-        self.mandatory(group, table, trail, may_lack);
+        let may_lack = self.may_lack(path);
+        self.mandatory(group, table, path, may_lack);
         condition::missing(
             group,
             table,
@@ -360,7 +364,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
                     false => FindingKind::ConditionalMissing(clause),
                 };
-                self.note(kind, ie, self.on, trail);
+                self.note(kind, ie, self.on, path);
             },
         );
         let mut places = [0usize; 64];
@@ -372,22 +376,22 @@ impl<'a, 'b> Walk<'a, 'b> {
                 *next += 1;
                 *next - 1
             });
-            self.part(part, place, trail);
+            self.part(part, place, path);
         }
     }
 
-    fn part(&mut self, part: Part<'a>, place: usize, trail: Option<&Trail<'a, '_>>) {
+    fn part(&mut self, part: Part<'a>, place: usize, path: Option<&GroupPath<'a, '_>>) {
         let Some(member) = part.member() else {
-            let has_row = |trail: &Trail<'_, '_>| match trail.part.descriptor() {
+            let has_row = |path: &GroupPath<'_, '_>| match path.part.descriptor() {
                 Some(Descriptor::Group(table)) => table.member(part.ie()).is_some(),
                 _ => false,
             };
             if let Some(deviation) = Deviation::of_length(part.ie(), part.raw())
                 && !part.is_repeated()
-                && trail.is_some_and(has_row)
+                && path.is_some_and(has_row)
             {
                 let strict = FindingKind::Length(deviation.clause());
-                self.deviate(deviation, strict, part.ie(), trail);
+                self.deviate(deviation, strict, part.ie(), path);
                 return;
             }
             if self.all && !part.ie().is_vendor() {
@@ -397,7 +401,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 } else {
                     FindingKind::Unexpected
                 };
-                self.note(kind, part.ie(), self.on, trail);
+                self.note(kind, part.ie(), self.on, path);
             }
             return;
         };
@@ -407,32 +411,32 @@ impl<'a, 'b> Walk<'a, 'b> {
                     what: None,
                     release: self.release,
                 };
-                self.note(kind, part.ie(), self.on, trail);
+                self.note(kind, part.ie(), self.on, path);
             }
             return;
         }
         if self.all && self.on.and(member.on_in(self.release)).is_empty() {
-            self.note(FindingKind::Unexpected, part.ie(), self.on, trail);
+            self.note(FindingKind::Unexpected, part.ie(), self.on, path);
         }
         match member.what {
             Descriptor::Leaf(_) => {
                 if let Some(clause) = incorrect(part.ie(), part.raw()) {
                     let strict = FindingKind::Incorrect(clause);
                     match Deviation::of_value(part) {
-                        Some(deviation) => self.deviate(deviation, strict, part.ie(), trail),
-                        None => self.note(strict, part.ie(), self.on, trail),
+                        Some(deviation) => self.deviate(deviation, strict, part.ie(), path),
+                        None => self.note(strict, part.ie(), self.on, path),
                     }
                 }
                 if self.all {
-                    self.newer_fields(part, trail);
+                    self.newer_fields(part, path);
                 }
             }
             Descriptor::Group(_) => {
                 let index = member.many.then_some(place);
                 self.group(
                     part,
-                    Some(&Trail {
-                        outer: trail,
+                    Some(&GroupPath {
+                        outer: path,
                         part,
                         index,
                     }),
@@ -441,26 +445,26 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Notes a deviation, as what it is to the clause unless it is tolerated.
+    /// Adds a deviation as a finding: tolerated, or else of kind `strict`.
     fn deviate(
         &mut self,
         deviation: Deviation,
         strict: FindingKind,
         ie: IeType,
-        trail: Option<&Trail<'a, '_>>,
+        path: Option<&GroupPath<'a, '_>>,
     ) {
         let kind = match self.tolerant {
             true => FindingKind::Tolerated(deviation),
             false => strict,
         };
-        self.note(kind, ie, self.on, trail);
+        self.note(kind, ie, self.on, path);
     }
 
-    /// Says that a missing element of the message itself may be: that of a rejection, whose cause
-    /// is there.
-    fn may_lack(&self, trail: Option<&Trail<'a, '_>>) -> bool {
+    /// Returns `true` if missing elements are tolerated in this group: the top level of a response
+    /// whose Cause is a rejection.
+    fn may_lack(&self, path: Option<&GroupPath<'a, '_>>) -> bool {
         self.tolerant
-            && trail.is_none()
+            && path.is_none()
             && self.view.message_type().is_response()
             && self
                 .view
@@ -470,8 +474,8 @@ impl<'a, 'b> Walk<'a, 'b> {
                 .is_some_and(Cause::is_rejection)
     }
 
-    /// Notes the flags and values that the release does not have.
-    fn newer_fields(&mut self, part: Part<'a>, trail: Option<&Trail<'a, '_>>) {
+    /// Adds findings for the flags and values that the release does not define.
+    fn newer_fields(&mut self, part: Part<'a>, path: Option<&GroupPath<'a, '_>>) {
         let Some(Descriptor::Leaf(leaf)) = part.descriptor() else {
             return;
         };
@@ -480,19 +484,19 @@ impl<'a, 'b> Walk<'a, 'b> {
                 what: Some(what),
                 release: self.release,
             };
-            self.note(kind, part.ie(), self.on, trail);
+            self.note(kind, part.ie(), self.on, path);
         }
     }
 
-    /// Notes the mandatory members that are missing.
+    /// Adds findings for the missing mandatory members.
     fn mandatory(
         &mut self,
         group: Part<'a>,
         table: &'static Group,
-        trail: Option<&Trail<'a, '_>>,
+        path: Option<&GroupPath<'a, '_>>,
         may_lack: bool,
     ) {
-        let lacking = table.required_by(self.on) & !condition::seen(group);
+        let lacking = table.required_by(self.on) & !condition::filled_slots(group);
         for (slot, member) in table.members.iter().enumerate() {
             let on = table.requiring(member, self.release).and(self.on);
             if lacking >> slot & 1 == 1 && !on.is_empty() {
@@ -500,7 +504,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
                     false => FindingKind::Missing,
                 };
-                self.note(kind, member.ie, on, trail);
+                self.note(kind, member.ie, on, path);
             }
         }
     }
@@ -511,15 +515,15 @@ impl<'a, 'b> Walk<'a, 'b> {
         kind: FindingKind,
         ie: IeType,
         on: Interfaces,
-        trail: Option<&Trail<'a, '_>>,
+        path: Option<&GroupPath<'a, '_>>,
     ) {
         if kind.cause().is_some() {
             self.left = self.left.without(on);
         }
         let mut steps = Vec::new();
         let mut failed_rule = None;
-        let mut next = trail;
-        while let Some(Trail { outer, part, index }) = next {
+        let mut next = path;
+        while let Some(GroupPath { outer, part, index }) = next {
             steps.push(PathStep {
                 ie: part.ie(),
                 index: *index,

@@ -1,9 +1,9 @@
-//! The elements of vendors, described by rows.
+//! Vendor-specific elements, described by rows.
 //!
-//! An element whose type has its highest bit set belongs to the enterprise whose number begins its
-//! value, TS 29.244 §8.1.1. Without a row its octets are kept and shown as they are. A
-//! [`Dictionary`] has rows for some of them, written in a program or read from a file, and shows
-//! messages with their names and fields:
+//! An element whose type has its highest bit set belongs to an enterprise, whose number is at the
+//! start of the value, TS 29.244 §8.1.1. Without a row, its bytes are kept and displayed as they
+//! are. A [`Dictionary`] has rows for some of these elements, defined in a program or read from a
+//! file, and displays messages with their names and fields:
 //!
 //! ```
 //! use strowger_pfcp::ie::descriptor::Span;
@@ -31,9 +31,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A row is either a list of fields, one after another, or a group: elements of any kind. What
-//! follows the fields that a row knows is kept; a value that is shorter than its row is shown as
-//! octets.
+//! A row is either a list of consecutive fields, or a group of arbitrary elements. Bytes after the
+//! known fields are kept. A value shorter than its row is displayed as bytes.
 
 mod row;
 
@@ -51,21 +50,21 @@ use crate::wire::{Index, Part};
 
 pub use row::{Field, Row, RowError, WriteError};
 
-/// The rows that a dictionary has at most.
+/// Maximum number of rows of a dictionary.
 pub const MOST_ROWS: usize = 4096;
 
-/// Rows of the elements of vendors, and the names of the vendors.
+/// A dictionary of vendor-specific elements and of the names of vendors.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     rows: BTreeMap<(u16, IeType), Row>,
     vendors: BTreeMap<u16, Cow<'static, str>>,
 }
 
-/// A dictionary without a row.
+/// An empty dictionary.
 pub(crate) static NONE: Dictionary = Dictionary::new();
 
 impl Dictionary {
-    /// Makes a dictionary without a row.
+    /// Creates an empty dictionary.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -74,10 +73,10 @@ impl Dictionary {
         }
     }
 
-    /// Adds rows that a program has.
+    /// Adds rows.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// Returns the errors of [`add`](Self::add).
     pub fn with_rows<'a>(
         mut self,
         rows: impl IntoIterator<Item = &'a Row>,
@@ -87,10 +86,10 @@ impl Dictionary {
         Ok(self)
     }
 
-    /// Names a vendor.
+    /// Sets the name of a vendor.
     ///
     /// # Errors
-    /// Those of [`name_vendor`](Self::name_vendor).
+    /// Returns the errors of [`name_vendor`](Self::name_vendor).
     pub fn with_vendor(
         mut self,
         enterprise: u16,
@@ -103,8 +102,8 @@ impl Dictionary {
     /// Adds a row.
     ///
     /// # Errors
-    /// When the row could not be read back, or the dictionary has one of its type or its name
-    /// already, or [`MOST_ROWS`] of them.
+    /// Returns an error if the row is invalid, if the dictionary already has a row with its type or
+    /// name, or if it already has [`MOST_ROWS`] rows.
     pub fn add(&mut self, row: Row) -> Result<(), RowError> {
         row.check()?;
         if self.rows.len() >= MOST_ROWS {
@@ -123,10 +122,11 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Names a vendor, in place of an earlier name.
+    /// Sets the name of a vendor, replacing an earlier one.
     ///
     /// # Errors
-    /// When the name is empty, longer than 64 characters or has control characters.
+    /// Returns an error if the name is empty, is longer than 64 characters, or contains control
+    /// characters.
     pub fn name_vendor(
         &mut self,
         enterprise: u16,
@@ -144,7 +144,7 @@ impl Dictionary {
         self.rows.get(&(enterprise, ie))
     }
 
-    /// Walks the rows, ordered by enterprise and type.
+    /// Returns an iterator over the rows, sorted by enterprise and type.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }
@@ -155,7 +155,8 @@ impl Dictionary {
         self.vendors.get(&enterprise).map(|name| &**name)
     }
 
-    /// Reads an element; `None` where there is no row for it, or the value is shorter than that.
+    /// Returns an element with its row, or `None` if there is no row for it or the value is shorter
+    /// than the row.
     #[must_use]
     pub fn element<'a>(&self, part: Part<'a>) -> Option<Element<'_, 'a>> {
         let row = self.row_of(part)?;
@@ -172,22 +173,23 @@ impl Dictionary {
         self.row(part.enterprise()?, part.ie())
     }
 
-    /// Shows a message as its own `Display` does, with the names and fields of these rows.
+    /// Formats a message as its own `Display` does, but with the names and fields of this
+    /// dictionary.
     #[must_use]
     pub fn show<'a>(&'a self, view: &'a MessageView<'_>) -> impl Display + 'a {
-        struct Shown<'a, 'b>(&'a Dictionary, &'a MessageView<'b>);
+        struct MessageText<'a, 'b>(&'a Dictionary, &'a MessageView<'b>);
 
-        impl Display for Shown<'_, '_> {
+        impl Display for MessageText<'_, '_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 text::message(f, self.1, self.0)
             }
         }
 
-        Shown(self, view)
+        MessageText(self, view)
     }
 
-    /// Compares two messages as [`compare`](crate::compare()) does, field by field also in the
-    /// elements of these rows.
+    /// Compares two messages as [`compare`](crate::compare()) does, but also compares the elements
+    /// in this dictionary field by field.
     #[must_use]
     pub fn compare(
         &self,
@@ -198,30 +200,30 @@ impl Dictionary {
         compare_in(left, right, ignore, self)
     }
 
-    /// Writes a message as JSON, as [`to_json`](crate::to_json) does, with the names and fields of
-    /// these rows.
+    /// Converts a message to JSON as [`to_json`](crate::to_json) does, but with the names and
+    /// fields of this dictionary.
     #[cfg(feature = "serde")]
     #[must_use]
     pub fn to_json(&self, view: &MessageView<'_>) -> serde_json::Value {
         crate::json::write(view, self)
     }
 
-    /// Reads a message from JSON, as [`from_json`](crate::from_json) does; elements of these rows
-    /// may be given by their fields.
+    /// Converts JSON to an encoded message as [`from_json`](crate::from_json) does. Elements in
+    /// this dictionary may be specified by their fields.
     ///
     /// # Errors
-    /// Those of [`from_json`](crate::from_json).
+    /// Returns the errors of [`from_json`](crate::from_json).
     #[cfg(feature = "serde")]
     pub fn from_json(&self, message: &serde_json::Value) -> Result<Vec<u8>, crate::JsonError> {
         crate::json::read(message, self)
     }
 }
 
-/// A vendor's element with its row.
+/// A vendor-specific element with its row.
 #[derive(Clone, Copy, Debug)]
 pub struct Element<'d, 'a> {
     row: &'d Row,
-    /// What follows the enterprise number.
+    /// The bytes after the enterprise number.
     value: &'a [u8],
 }
 
@@ -232,7 +234,7 @@ impl<'d, 'a> Element<'d, 'a> {
         self.row
     }
 
-    /// Walks the fields in the order of the row; a group has none.
+    /// Returns an iterator over the fields in the order of the row. A group has no fields.
     pub fn fields(&self) -> impl Iterator<Item = (&'d Field, Value<'a>)> {
         self.walk()
     }
@@ -244,7 +246,7 @@ impl<'d, 'a> Element<'d, 'a> {
         found.map(|(_, value)| value)
     }
 
-    /// Returns the octets after the fields; of a group all of them, which are its elements.
+    /// Returns the bytes after the fields. For a group these are all its elements.
     #[must_use]
     pub fn tail(&self) -> &'a [u8] {
         let mut walk = self.walk();
@@ -276,7 +278,7 @@ impl<'d, 'a> Iterator for Fields<'d, 'a> {
     }
 }
 
-/// Reads the elements of a vendor's group, `None` where the octets are none.
+/// Decodes the members of a vendor-specific group. Returns `None` if the bytes are not elements.
 pub(crate) fn members<'a>(value: &'a [u8], index: &'a mut Index) -> Option<Part<'a>> {
     index.walk(value, 0, &UNLISTED).ok()
 }

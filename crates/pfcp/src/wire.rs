@@ -1,13 +1,13 @@
-//! Frames: the header of a message, the messages of a datagram, the elements of a body.
+//! The wire format: message headers, the messages of a datagram, and the elements of a body.
 //!
 //! ```text
 //! datagram   | message                                      | message (follow-on) |
-//! message    | header: 8 or 16 octets | body: elements ...  |
+//! message    | header: 8 or 16 bytes | body: elements ...   |
 //! element    | type: 2 | length: 2 | [enterprise: 2] value: length |
 //! ```
 //!
-//! Everything here borrows the datagram and checks every length before it is used; offsets in
-//! errors count from the first octet that was handed in.
+//! Everything here borrows the datagram, and every length is checked before it is used. Offsets in
+//! errors count from the first byte of the input.
 
 mod frames;
 mod header;
@@ -25,5 +25,5 @@ pub use index::Index;
 pub(crate) use index::{DEPTH, Node};
 pub use part::{Part, Parts};
 pub use tlv::{Tlv, Tlvs};
-pub(crate) use tree::{Below, Tree};
+pub(crate) use tree::{Tree, UnreadElements};
 pub use writer::Writer;

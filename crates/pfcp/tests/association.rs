@@ -1,4 +1,5 @@
-//! Associations: setup both ways, heartbeats, restarts, whose name is whose, and bad input.
+//! Associations: setup in both directions, heartbeats, restarts, ownership of Node IDs, and bad
+//! input.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ fn smf() -> Endpoint {
     Endpoint::new(config(Role::ControlPlane, 2))
 }
 
-/// Carries datagrams between both until nothing moves.
+/// Carries datagrams in both directions until none is left.
 fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
     loop {
         let there = std::iter::from_fn(|| smf.poll_transmit()).collect::<Vec<_>>();
@@ -165,7 +166,7 @@ fn beat(recovery: u32, sequence: u32) -> Vec<u8> {
     request(MessageType::HEARTBEAT_REQUEST, sequence, body.as_slice())
 }
 
-/// The answer of a node that started at `recovery` to the heartbeat among these.
+/// The response to the heartbeat among these requests, by a node that started at `recovery`.
 fn beat_back(asked: &[Transmit], recovery: u32) -> Vec<u8> {
     let frames = asked.iter().map(|one| Frame::decode(&one.octets));
     let mut headers = frames.map(|frame| frame.expect("a message").header);
@@ -180,7 +181,7 @@ fn transmits(endpoint: &mut Endpoint) -> Vec<Transmit> {
     std::iter::from_fn(|| endpoint.poll_transmit()).collect()
 }
 
-/// A user plane whose peer started at 7, with no event left.
+/// A user plane whose peer started at 7, without pending events.
 fn upf_of_7(change: impl FnOnce(&mut EndpointConfig)) -> (Instant, Endpoint) {
     let mut config = config(Role::UserPlane, 1);
     change(&mut config);
@@ -211,8 +212,8 @@ fn a_restart_is_noticed_in_a_setup() {
     assert_eq!(upf.stats().restarts, 1);
 }
 
-/// Requests of the earlier life may have come since the heartbeat: what they established is unknown
-/// to the new one.
+/// Requests of the earlier incarnation may have arrived since the heartbeat: the new incarnation
+/// does not know the sessions that they established.
 #[test]
 fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
     let (now, mut upf) = upf_of_7(|_| {});
@@ -274,7 +275,7 @@ fn a_restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
     upf.handle_datagram(due, at(2), &beat_back(&asked, 10));
     assert!(events(&mut upf).is_empty());
     let asked = transmits(&mut upf);
-    // A stamp that moves with each heartbeat is confirmed by a still later one.
+    // A stamp that changes with each heartbeat is confirmed by a still later one.
     upf.handle_datagram(due, at(2), &beat_back(&asked, 11));
     assert!(matches!(
         events(&mut upf)[..],
@@ -321,7 +322,7 @@ fn a_claim_that_nobody_confirms_is_a_broken_path() {
     }
     assert!(matches!(told[..], [Event::PeerSilent { .. }]), "{told:?}");
     assert_eq!((asked, stamp_of(&upf)), (3, Recovery(7)));
-    // The question is open again.
+    // A new request for the stamp may be sent.
     upf.handle_datagram(now, at(2), &beat(9, 4));
     assert_eq!(transmits(&mut upf).len(), 2);
 }
@@ -377,7 +378,7 @@ fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
         [Event::PeerRestarted { .. }, Event::AssociationUp { .. }]
     ));
 
-    // Another peer is held to its heartbeats.
+    // Another peer must send heartbeats.
     let other = NodeName::from(at(3).ip());
     ask(now, &mut upf, 3, &setup(&other, 7, 1));
     events(&mut upf);
@@ -390,7 +391,8 @@ fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
     ));
 }
 
-/// Requests about an association end with it: on release, on a restart; not on the same setup.
+/// Requests about an association end with it: on a release and on a restart, but not on a
+/// repetition of the same setup.
 #[test]
 fn requests_end_with_the_association_that_they_are_about() {
     let node = NodeName::from(at(2).ip());
@@ -432,7 +434,16 @@ fn requests_end_with_the_association_that_they_are_about() {
             request: report.request,
             peer: at(2),
         };
-        assert_eq!(events(&mut upf), if ends { vec![] } else { vec![failed] });
+        let unanswered = Event::ReleaseAnswered {
+            association: id,
+            cause: None,
+        };
+        let expected = if ends {
+            vec![]
+        } else {
+            vec![failed, unanswered]
+        };
+        assert_eq!(events(&mut upf), expected);
     }
 }
 
@@ -474,7 +485,7 @@ fn a_late_setup_of_an_earlier_life_changes_nothing() {
     let known = upf.associations().with(&node).expect("it is there");
     assert_eq!(known.recovery, Recovery(8));
 
-    // Who asks again is a peer whose clock was set back.
+    // A peer that asks again has had its clock set back.
     let answer = ask(late + t1, &mut upf, 2, &setup(&node, 7, 2));
     assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
     assert!(matches!(
@@ -575,11 +586,15 @@ fn a_name_in_other_letters_is_the_same_name() {
     assert_eq!(cause(again), Cause::REQUEST_ACCEPTED);
     assert!(matches!(
         events(&mut upf)[..],
-        [Event::AssociationUp { kept: true, .. }]
+        [
+            Event::SetupRefused { .. },
+            Event::AssociationUp { kept: true, .. }
+        ]
     ));
     assert_eq!(upf.associations().len(), 1);
     assert_eq!(value(b"\x02\x05SMF-C\x03LAB"), name("smf-c.lab"));
-    // As text without labels, which real peers send as well; and what is no name has no letters.
+    // The name as text without labels, which real peers send as well; and a value that is no name,
+    // in which letter case matters.
     assert_eq!(value(b"\x02SMF-C.LAB"), value(b"\x02smf-c.lab"));
     assert_ne!(value(b"\x00ABCD"), value(b"\x00abcd"));
     // The twin: another name.
@@ -681,7 +696,8 @@ fn after_three_panics_the_system_failed() {
     assert!(events(&mut upf).is_empty());
 }
 
-/// What is no message, or cannot be answered, is discarded; the sender still gets heartbeats.
+/// Datagrams that are no messages, or cannot be answered, are discarded; the sender still gets
+/// heartbeats.
 #[test]
 fn bad_datagrams_are_discarded() {
     let (now, _, mut upf) = associated();
@@ -711,7 +727,7 @@ fn bad_datagrams_are_discarded() {
     ];
     upf.handle_datagram(now, at(2), &two);
     let mut answers = sent(&mut upf);
-    // Besides, the peer is asked about its stamp, which is later than the known one.
+    // Besides, the peer is asked for its stamp, because this one is later than the known one.
     answers.retain(|octets| octets[1] == 2);
     assert_eq!(answers.len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Public crash classes: each is answered as the specification says, and nothing else suffers.
+//! Public crash classes: each input is answered as the specification demands, without side effects.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ fn start() -> Instant {
     Instant::now()
 }
 
-/// A user plane: an endpoint, and sessions as an owner keeps them.
+/// A user plane: an endpoint, and sessions as their owner keeps them.
 struct User {
     now: Instant,
     endpoint: Endpoint,
@@ -37,7 +37,7 @@ struct User {
 }
 
 impl User {
-    /// Makes a user plane that has an association with the peer, and a session of it.
+    /// Creates a user plane with an association with the peer, and a session of it.
     fn new() -> Self {
         let node = std::net::IpAddr::from([127, 0, 0, 1]).into();
         let config = EndpointConfig::new(Role::UserPlane, node, Recovery(1));
@@ -59,7 +59,7 @@ impl User {
         user
     }
 
-    /// Sends octets under a fresh sequence number; returns what is answered.
+    /// Sends bytes with a fresh sequence number; returns the answers.
     fn ask(&mut self, octets: &[u8]) -> Vec<Vec<u8>> {
         self.sequence += 1;
         let mut octets = octets.to_vec();
@@ -145,7 +145,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(octet).collect()
 }
 
-/// Says whether the answers are what is expected.
+/// Returns `true` if the answers are as expected.
 fn fits(answers: &[Vec<u8>], expected: &Value) -> bool {
     if let Some(any) = expected["any"].as_array() {
         return any.iter().any(|one| fits(answers, one));
@@ -195,7 +195,7 @@ fn bad_inputs_are_answered_as_they_should_be() {
         let octets = hex(case["hex"].as_str().expect("octets"));
         let before = user.sessions.clone();
         let mut answers = user.ask(&octets);
-        // A heartbeat with a later stamp is answered, and the peer asked about its stamp.
+        // A heartbeat with a later stamp is answered, and the peer is asked for its stamp.
         answers.retain(|one| one[1] != MessageType::HEARTBEAT_REQUEST.0);
         if !fits(&answers, &case["expect"]) {
             let answers: Vec<_> = answers.iter().map(|one| format!("{one:02x?}")).collect();
@@ -211,7 +211,7 @@ fn bad_inputs_are_answered_as_they_should_be() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The bad rules again, as modifications of a session that lives.
+/// Sends the bad rules again, as modifications of a live session.
 #[test]
 fn bad_rules_leave_a_live_session_as_it_was() {
     let mut user = User::new();

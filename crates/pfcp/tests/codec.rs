@@ -1,4 +1,5 @@
-//! The codec through its public face: by itself, and beside programs and octets of others.
+//! The codec through its public interface: by itself, and compared with other programs and their
+//! messages.
 
 #[path = "codec/alike.rs"]
 mod alike;
@@ -34,6 +35,8 @@ mod json;
 mod judging;
 #[path = "codec/kept.rs"]
 mod kept;
+#[path = "codec/mutated.rs"]
+mod mutated;
 #[path = "codec/octets.rs"]
 mod octets;
 #[path = "others/pcap.rs"]
@@ -64,3 +67,5 @@ mod values;
 mod vectors;
 #[path = "codec/vendor.rs"]
 mod vendor;
+#[path = "codec/waivers.rs"]
+mod waivers;

@@ -1,8 +1,8 @@
-//! Flags of later releases: more octets than the rows name.
+//! Flags of later releases: more bytes than the rows name.
 
 use strowger_pfcp::{Index, Message, MessageView};
 
-/// A Session Modification Request with a Create FAR whose Apply Action has so many octets.
+/// A Session Modification Request with a Create FAR that has this Apply Action.
 fn with_apply_action(octets: &[u8]) -> Vec<u8> {
     let element = |number: u16, value: &[u8]| {
         let length = u16::try_from(value.len()).expect("a short value");

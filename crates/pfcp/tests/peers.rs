@@ -1,9 +1,9 @@
-//! What peers may ask for, and what they say about themselves, on virtual time.
+//! The requests that peers may send, and their statements about themselves, on virtual time.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::association::Recovery;
+use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{
     Elements, Endpoint, EndpointConfig, Event, PeerLimits, Role, Transmit, answer_header, message,
 };
@@ -29,7 +29,7 @@ fn node(role: Role, host: u8, change: impl FnOnce(&mut EndpointConfig)) -> Endpo
     Endpoint::new(config)
 }
 
-/// A node in the user plane whose peers may send two requests, then ten a second.
+/// A user plane node whose peers may send two requests, then ten per second.
 fn limited() -> Endpoint {
     node(Role::UserPlane, 1, |config| {
         config.peer = PeerLimits {
@@ -48,7 +48,11 @@ fn request(message_type: MessageType, sequence: u32, body: &Elements) -> Vec<u8>
 }
 
 fn setup(host: u8, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
-    let body = Elements::new().node(&at(host).ip().into());
+    setup_as(&at(host).ip().into(), recovery, sequence, more)
+}
+
+fn setup_as(node: &NodeName, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
+    let body = Elements::new().node(node);
     let body = body.recovery(Recovery(recovery)).octets(more.as_slice());
     request(MessageType::ASSOCIATION_SETUP_REQUEST, sequence, &body)
 }
@@ -95,7 +99,7 @@ fn features(value: &[u8]) -> Elements {
     Elements::new().with(IeType::CP_FUNCTION_FEATURES, value)
 }
 
-/// The transaction of the only event, if it is over a limit, and what the peer is told.
+/// The transaction of the only event, if it exceeds a limit, and the elements of its answer.
 fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, Elements)> {
     match &events(endpoint)[..] {
         [
@@ -238,14 +242,16 @@ fn requests_that_are_worked_on_are_bounded_for_each_peer() {
 fn associations_of_one_host_are_bounded() {
     let (mut now, mut upf) = (start(), limited());
     let mut causes = Vec::new();
+    // A host may have many domain names, and one address.
+    let named = |name: u32| NodeName::from_fqdn(&format!("smf-{name}")).expect("a name");
     for name in 10..14 {
         now += Duration::from_secs(1);
-        let octets = setup(name, 1, name.into(), &Elements::new());
+        let octets = setup_as(&named(name), 1, name, &Elements::new());
         causes.push(cause(ask(now, &mut upf, 2, &octets)));
     }
     let (yes, no) = (Cause::REQUEST_ACCEPTED, Cause::NO_RESOURCES_AVAILABLE);
     assert_eq!(causes, [yes, yes, no, no]);
-    let again = setup(10, 1, 99, &Elements::new());
+    let again = setup_as(&named(10), 1, 99, &Elements::new());
     assert_eq!(
         cause(ask(now, &mut upf, 2, &again)),
         yes,
@@ -288,7 +294,7 @@ fn peer_that_restarts_and_retains_keeps_its_sessions() {
     }
 }
 
-/// Carries datagrams between both until nothing moves.
+/// Carries datagrams in both directions until none is left.
 fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
     loop {
         let (there, back) = (sent(smf), sent(upf));
@@ -413,7 +419,7 @@ fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
 /// FTUP, and MOQ of release 19.
 const OLD_AND_NEW: [u8; 11] = [0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// A node in the user plane that speaks a release.
+/// A user plane node that speaks a release.
 fn speaking(release: Release) -> Endpoint {
     node(Role::UserPlane, 1, |config| {
         config.release = release;

@@ -1,4 +1,4 @@
-//! Requests that are repeated until they are answered, and answers that are given again.
+//! Requests that are retransmitted until they are answered, and responses that are repeated.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ fn sequence_numbers_wrap_and_skip_those_in_flight() {
     for sequence in [0x00ff_ffff, 0] {
         requests.answered(peer(1), Sequence::new(sequence), answer);
     }
-    // As after a whole round: the number that comes next still waits.
+    // As after a full cycle: the next number is still in use.
     let answer = MessageType::SESSION_DELETION_RESPONSE;
     requests.sent(
         now,
@@ -253,7 +253,7 @@ fn kept_answers_are_bounded_by_number_and_octets() {
             assert!(answers.len() <= 4 && answers.octets() <= 400);
         }
         assert_eq!(answers.evicted(), 6);
-        // The oldest gave way; the newest is there.
+        // The oldest response was evicted; the newest is present.
         new(admit(&mut answers, now, &deletion(0, 9)));
         let newest = admit(&mut answers, now, &deletion(9, 9));
         assert!(matches!(newest, Admission::Again(_)));

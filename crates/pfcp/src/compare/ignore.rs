@@ -1,6 +1,6 @@
 use crate::ie::{IeType, Kind};
 
-/// What a comparison leaves out.
+/// The parts of messages that a comparison leaves out.
 ///
 /// ```
 /// use strowger_pfcp::{IeType, Ignore};
@@ -23,20 +23,20 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// Leaves nothing out: two messages without a difference say the same.
+    /// Leaves nothing out: two messages without a difference have the same content.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// Leaves out what two runs of one scenario choose anew: SEIDs, sequence numbers, times and
-    /// allocated addresses.
+    /// Leaves out the values that differ between two runs of one scenario: SEIDs, sequence numbers,
+    /// times and allocated addresses.
     #[must_use]
     pub fn runs() -> Self {
         Self::nothing().seids().sequences().times().addresses()
     }
 
-    /// Leaves out the SEID of the header and those of F-SEIDs (not their addresses).
+    /// Leaves out the SEID of the header and those in F-SEIDs, but not the addresses of F-SEIDs.
     #[must_use]
     pub fn seids(mut self) -> Self {
         self.seids = true;
@@ -50,7 +50,7 @@ impl Ignore {
         self
     }
 
-    /// Leaves out every date: fields that count seconds since 1900, in whatever element.
+    /// Leaves out every date: fields that count seconds since 1900, in any element.
     #[must_use]
     pub fn times(mut self) -> Self {
         self.times = true;
@@ -59,29 +59,30 @@ impl Ignore {
 
     /// Leaves out TEIDs, addresses and ports that a node allocates: in F-TEID, Outer Header
     /// Creation, UE IP Address, Local Ingress Tunnel, Mapped N6 IP Address and in the address
-    /// information of MPTCP, MPQUIC, ATSSS-LL and PMF. That an address is asked for still counts.
+    /// information of MPTCP, MPQUIC, ATSSS-LL and PMF. A request to allocate an address still
+    /// counts.
     #[must_use]
     pub fn addresses(mut self) -> Self {
         self.addresses = true;
         self
     }
 
-    /// Leaves out spare bits, and octets after the fields that the specification names.
+    /// Leaves out spare bits, and bytes after the fields that the specification defines.
     #[must_use]
     pub fn spare_bits(mut self) -> Self {
         self.spare = true;
         self
     }
 
-    /// Leaves out the elements of a type, wherever they stand.
+    /// Leaves out the elements of a type, at any level.
     #[must_use]
     pub fn ie(mut self, ie: IeType) -> Self {
         self.ies.push(ie);
         self
     }
 
-    /// Leaves out the elements whose way through the groups ends so: `[PDI, F_TEID]` is the
-    /// F-TEID of every PDI. An empty path names nothing.
+    /// Leaves out the elements whose path through the groups ends with `path`: `[PDI, F_TEID]`
+    /// matches the F-TEID of every PDI. An empty path matches nothing.
     #[must_use]
     pub fn path(mut self, path: &[IeType]) -> Self {
         if !path.is_empty() {
@@ -102,13 +103,13 @@ impl Ignore {
         self.spare
     }
 
-    /// Says that an element is left out; `way` ends with its type.
-    pub(super) fn element(&self, way: &[IeType]) -> bool {
-        way.last().is_some_and(|ie| self.ies.contains(ie))
-            || self.paths.iter().any(|path| way.ends_with(path))
+    /// Returns `true` if an element is left out. `path` is its path and ends with its type.
+    pub(super) fn element(&self, path: &[IeType]) -> bool {
+        path.last().is_some_and(|ie| self.ies.contains(ie))
+            || self.paths.iter().any(|end| path.ends_with(end))
     }
 
-    /// Says that a field is left out.
+    /// Returns `true` if a field is left out.
     pub(super) fn field(&self, ie: IeType, name: &str, kind: Kind) -> bool {
         match kind {
             Kind::Time => self.times,
@@ -119,7 +120,7 @@ impl Ignore {
     }
 }
 
-/// Says that a number is an end of a tunnel or connection.
+/// Returns `true` if a number identifies the end of a tunnel or connection.
 fn is_end(name: &str) -> bool {
     name == "teid" || name.ends_with("port")
 }

@@ -1,7 +1,7 @@
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-use super::vendor::{self, Told};
+use super::vendor::{self, VendorStatement};
 use super::{Ignore, Name};
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Kind, Leaf, describe};
@@ -10,29 +10,30 @@ use crate::text;
 use crate::vendor::{self as rows, Dictionary};
 use crate::wire::Part;
 
-/// An element with what it says, less what is left out.
+/// An element and its content, without the parts that are left out.
 pub(super) struct Item<'a> {
     pub(super) part: Part<'a>,
-    pub(super) content: Content<'a>,
-    /// Its place among the elements of its type in its group.
+    pub(super) content: ItemContent<'a>,
+    /// The index among the elements of the same type in the group.
     pub(super) place: usize,
-    /// What it is: elements of different classes are never compared.
+    /// The class of the element. Elements of different classes are never compared.
     pub(super) class: Class,
-    /// The values of the element that names a group of which there may be several.
-    pub(super) named: Vec<u8>,
-    /// All that it says, the same octets for the same content in whatever order.
-    pub(super) says: Vec<u8>,
-    /// What people know it by, once somebody asks.
+    /// The value of the element that identifies this group, for groups that may occur several
+    /// times.
+    pub(super) identifier: Vec<u8>,
+    /// The content in a canonical form: equal content gives equal bytes, regardless of its order.
+    pub(super) canonical: Vec<u8>,
+    /// The name for users, computed on first use.
     name: OnceCell<Name>,
 }
 
-pub(super) enum Content<'a> {
-    /// The members, ordered by class, name and what they say.
+pub(super) enum ItemContent<'a> {
+    /// The members, sorted by class, name and content.
     Group(Vec<Item<'a>>),
     Leaf(&'static Leaf),
-    /// A vendor's element with its name and what it says.
-    Vendor(String, Vec<Told>),
-    /// No row describes the octets.
+    /// A vendor-specific element with its name and statements.
+    Vendor(String, Vec<VendorStatement>),
+    /// Bytes that no row describes.
     Opaque,
 }
 
@@ -40,10 +41,11 @@ pub(super) enum Content<'a> {
 pub(super) struct Class {
     ie: IeType,
     enterprise: Option<u16>,
-    /// It occurs again where one is allowed; the first one counts.
+    /// `true` for a further occurrence of an element that may occur only once. The first one
+    /// counts.
     repeated: bool,
-    /// Whether its place says what it is.
-    pub(super) placed: bool,
+    /// `true` if the position of the element determines its meaning.
+    pub(super) positional: bool,
 }
 
 /// Collects the elements of a group that are not left out.
@@ -55,17 +57,17 @@ fn below<'a>(
     group: Part<'a>,
     ignore: &Ignore,
     vendors: &Dictionary,
-    way: &mut Vec<IeType>,
+    path: &mut Vec<IeType>,
 ) -> Vec<Item<'a>> {
     let mut items: Vec<Item<'a>> = Vec::new();
     for part in group.parts() {
-        way.push(part.ie());
-        if !ignore.element(way) {
-            items.push(Item::new(part, group.ie(), ignore, vendors, way));
+        path.push(part.ie());
+        if !ignore.element(path) {
+            items.push(Item::new(part, group.ie(), ignore, vendors, path));
         }
-        way.pop();
+        path.pop();
     }
-    // Those of a type have their places as they stand.
+    // Indexes count the elements of a type in wire order.
     sort(&mut items, |a, b| {
         (a.class.ie, a.part.offset()).cmp(&(b.class.ie, b.part.offset()))
     });
@@ -78,7 +80,8 @@ fn below<'a>(
     items
 }
 
-/// Sorts by any order: one function for all of them.
+/// Sorts by any order. Taking a function pointer keeps this a single function instead of one copy
+/// for each order.
 fn sort(items: &mut [Item<'_>], order: fn(&Item<'_>, &Item<'_>) -> Ordering) {
     items.sort_by(order);
 }
@@ -89,93 +92,103 @@ impl<'a> Item<'a> {
         group: IeType,
         ignore: &Ignore,
         vendors: &Dictionary,
-        way: &mut Vec<IeType>,
+        path: &mut Vec<IeType>,
     ) -> Self {
         let class = Class {
             ie: part.ie(),
             enterprise: part.enterprise(),
             repeated: part.is_repeated(),
-            placed: part.is_repeated() || is_placed(group, part.ie()),
+            positional: part.is_repeated() || is_positional(group, part.ie()),
         };
-        let mut says = Vec::new();
-        let mut named = Vec::new();
+        let mut canonical = Vec::new();
+        let mut identifier = Vec::new();
         let content = match part.descriptor() {
             Some(Descriptor::Group(_)) => {
-                let items = below(part, ignore, vendors, way);
+                let items = below(part, ignore, vendors, path);
                 for item in &items {
-                    item.tell(&mut says);
+                    item.put_canonical(&mut canonical);
                 }
-                named.extend(
-                    name_of(&items)
+                identifier.extend(
+                    identifier_of(&items)
                         .into_iter()
-                        .flat_map(|name| name.says.clone()),
+                        .flat_map(|name| name.canonical.clone()),
                 );
-                Content::Group(items)
+                ItemContent::Group(items)
             }
             _ => match (row_of(part), vendors.row_of(part)) {
                 (_, Some(row)) => {
-                    let told = vendor::told(part, ignore, vendors, way);
-                    told.iter().for_each(|told| told.tell(&mut says));
-                    Content::Vendor(row.name().to_owned(), told)
+                    let statements = vendor::statements(part, ignore, vendors, path);
+                    statements
+                        .iter()
+                        .for_each(|statement| statement.put_canonical(&mut canonical));
+                    ItemContent::Vendor(row.name().to_owned(), statements)
                 }
                 (Some(leaf), None) => {
-                    tell_leaf(leaf, part, ignore, &mut says);
-                    Content::Leaf(leaf)
+                    put_leaf(leaf, part, ignore, &mut canonical);
+                    ItemContent::Leaf(leaf)
                 }
                 (None, None) => {
-                    says.extend_from_slice(part.raw());
-                    Content::Opaque
+                    canonical.extend_from_slice(part.raw());
+                    ItemContent::Opaque
                 }
             },
         };
         if !part.member().is_some_and(|member| member.many) {
-            named.clear();
+            identifier.clear();
         }
         Self {
             part,
             content,
             place: 0,
             class,
-            named,
-            says,
+            identifier,
+            canonical,
             name: OnceCell::new(),
         }
     }
 
-    /// What the elements of a group are ordered by.
+    /// Returns the sort key of the elements of a group.
     fn order(&self) -> (Class, &[u8], usize, &[u8], usize) {
-        let first = if self.class.placed { self.place } else { 0 };
-        (self.class, &self.named, first, &self.says, self.place)
+        let first = if self.class.positional { self.place } else { 0 };
+        (
+            self.class,
+            &self.identifier,
+            first,
+            &self.canonical,
+            self.place,
+        )
     }
 
-    fn tell(&self, out: &mut Vec<u8>) {
+    fn put_canonical(&self, out: &mut Vec<u8>) {
         let Class { ie, repeated, .. } = self.class;
         out.extend_from_slice(&ie.0.to_be_bytes());
         out.push(u8::from(repeated));
-        put_octets(&self.says, out);
+        put_octets(&self.canonical, out);
     }
 
-    /// Its place where there may be several.
+    /// Returns the index of the element, if it may occur several times or is a further occurrence.
     pub(super) fn index(&self) -> Option<usize> {
         let many = self.part.member().is_some_and(|member| member.many);
         (many || self.place > 0).then_some(self.place)
     }
 
-    /// What people know it by: a group of which there may be several has a name.
+    /// Returns the name for users. A group that may occur several times is named by the element
+    /// that identifies it.
     pub(super) fn name(&self) -> Name {
         self.name.get_or_init(|| self.find_name()).clone()
     }
 
     fn find_name(&self) -> Name {
-        let named = match &self.content {
-            Content::Vendor(name, _) => return Name::Vendor(name.clone()),
-            Content::Group(items) if !self.named.is_empty() => name_of(items),
+        let identifier = match &self.content {
+            ItemContent::Vendor(name, _) => return Name::Vendor(name.clone()),
+            ItemContent::Group(items) if !self.identifier.is_empty() => identifier_of(items),
             _ => None,
         };
-        named.map_or(Name::Type, |Item { part, .. }| {
+        identifier.map_or(Name::Type, |Item { part, .. }| {
             let mut text = text::part(*part, &rows::NONE);
-            // Each difference below the group has the name in its path.
-            if let Some((end, _)) = text.char_indices().nth(LONGEST_NAME) {
+            // The name is limited because it is repeated in the path of each difference below the
+            // group.
+            if let Some((end, _)) = text.char_indices().nth(MAX_NAME) {
                 text.truncate(end);
                 text.push('…');
             }
@@ -184,20 +197,20 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The characters of a name that stand in a path.
-const LONGEST_NAME: usize = 64;
+/// Maximum number of characters of a name in a path.
+const MAX_NAME: usize = 64;
 
-/// Returns the element that names a group: the first member in the order of its table that occurs
-/// once and is a name.
-fn name_of<'a, 'b>(items: &'b [Item<'a>]) -> Option<&'b Item<'a>> {
+/// Returns the element that identifies a group: the first member, in the order of its table, that
+/// may occur once and is an identifier.
+fn identifier_of<'a, 'b>(items: &'b [Item<'a>]) -> Option<&'b Item<'a>> {
     let names = items.iter().filter(|item| {
         let once = item.part.member().is_some_and(|member| !member.many);
-        once && is_name(item.class.ie)
+        once && is_identifier(item.class.ie)
     });
     names.min_by_key(|item| item.part.slot())
 }
 
-const fn is_name(ie: IeType) -> bool {
+const fn is_identifier(ie: IeType) -> bool {
     matches!(
         ie,
         IeType::PDR_ID
@@ -228,16 +241,16 @@ const fn is_name(ie: IeType) -> bool {
     )
 }
 
-/// Says that the place of an element tells what it is for: of two tunnels that are created, the
+/// Returns `true` if the position of an element determines its meaning: of two created tunnels, the
 /// second is the redundant one, TS 29.244 §7.5.3.2.
-const fn is_placed(group: IeType, ie: IeType) -> bool {
+const fn is_positional(group: IeType, ie: IeType) -> bool {
     matches!(
         group,
         IeType::CREATED_PDR | IeType::UPDATED_PDR | IeType::CREATED_TRAFFIC_ENDPOINT
     ) && ie.0 == IeType::F_TEID.0
 }
 
-/// Returns the row that describes a value, also where the group does not have it.
+/// Returns the row that describes a value, even if the group does not allow the element.
 pub(super) fn row_of(part: Part<'_>) -> Option<&'static Leaf> {
     match part.descriptor() {
         Some(Descriptor::Leaf(leaf)) => Some(leaf),
@@ -249,7 +262,7 @@ pub(super) fn row_of(part: Part<'_>) -> Option<&'static Leaf> {
     }
 }
 
-fn tell_leaf(leaf: &'static Leaf, part: Part<'_>, ignore: &Ignore, out: &mut Vec<u8>) {
+fn put_leaf(leaf: &'static Leaf, part: Part<'_>, ignore: &Ignore, out: &mut Vec<u8>) {
     let partly = leaf
         .fields
         .iter()
@@ -258,9 +271,9 @@ fn tell_leaf(leaf: &'static Leaf, part: Part<'_>, ignore: &Ignore, out: &mut Vec
         out.extend_from_slice(part.raw());
         return;
     }
-    for said in said(leaf, part, ignore) {
-        out.extend(u8::try_from(said.order));
-        said.value.tell(out);
+    for statement in leaf_statements(leaf, part, ignore) {
+        out.extend(u8::try_from(statement.order));
+        statement.value.put_canonical(out);
     }
 }
 
@@ -277,28 +290,28 @@ pub(super) fn put_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends octets after their length, so that what follows is told apart.
+/// Appends a length and then the bytes, so that they cannot be confused with the bytes that follow.
 pub(super) fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(octets.len() as u64).to_be_bytes());
     out.extend_from_slice(octets);
 }
 
-/// One thing that the value of a row says.
-pub(super) struct Said<'a> {
-    /// Its place in the row.
+/// A statement of the value of a leaf element: a field, its flags, spare bits, or trailing bytes.
+pub(super) struct Statement<'a> {
+    /// The position in the row.
     pub(super) order: usize,
     pub(super) name: &'static str,
-    pub(super) value: Says<'a>,
+    pub(super) value: StatementValue<'a>,
 }
 
-pub(super) enum Says<'a> {
+pub(super) enum StatementValue<'a> {
     Value(IeType, &'static str, Kind, Value<'a>),
-    /// The flags that are set, of a row of flags.
+    /// The flags that are set, for a row that consists of flags.
     Flags(Vec<&'static str>),
     Octets(Vec<u8>),
 }
 
-impl PartialEq for Says<'_> {
+impl PartialEq for StatementValue<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Value(.., left), Self::Value(.., right)) => left == right,
@@ -309,9 +322,9 @@ impl PartialEq for Says<'_> {
     }
 }
 
-impl Says<'_> {
-    /// Appends octets that no other value gives.
-    pub(super) fn tell(&self, out: &mut Vec<u8>) {
+impl StatementValue<'_> {
+    /// Appends a form of the value that no other value shares.
+    pub(super) fn put_canonical(&self, out: &mut Vec<u8>) {
         match self {
             Self::Value(.., value) => put_value(*value, out),
             Self::Flags(flags) => put_octets(flags.join(" ").as_bytes(), out),
@@ -330,43 +343,47 @@ impl Says<'_> {
     }
 }
 
-/// Collects what the value of a row says, in the order of the row: fields that are not left out,
-/// then spare bits and octets that follow.
-pub(super) fn said<'a>(leaf: &'static Leaf, part: Part<'a>, ignore: &Ignore) -> Vec<Said<'a>> {
+/// Collects the statements of a value in the order of its row: the fields that are not left out,
+/// then spare bits and trailing bytes.
+pub(super) fn leaf_statements<'a>(
+    leaf: &'static Leaf,
+    part: Part<'a>,
+    ignore: &Ignore,
+) -> Vec<Statement<'a>> {
     let octets = part.raw();
     let mut out = Vec::with_capacity(leaf.fields.len());
     let mut flags = Vec::new();
     for (name, kind, value) in leaf.read(octets) {
-        // A flag that only says that a field is there is no field.
+        // A flag that only announces the presence of a field is not a field of the row.
         let Some(order) = leaf.fields.iter().position(|field| field.name == name) else {
             continue;
         };
         if is_of_flags(leaf) {
             flags.extend((value == Value::Flag(true)).then_some(name));
         } else if !ignore.field(leaf.ie, name, kind) {
-            let value = Says::Value(leaf.ie, name, kind, value);
-            out.push(Said { order, name, value });
+            let value = StatementValue::Value(leaf.ie, name, kind, value);
+            out.push(Statement { order, name, value });
         }
     }
     let mut order = leaf.fields.len();
     let mut also = |name, value| {
-        out.push(Said { order, name, value });
+        out.push(Statement { order, name, value });
         order += 1;
     };
     if is_of_flags(leaf) {
-        also("", Says::Flags(flags));
+        also("", StatementValue::Flags(flags));
     }
     if !ignore.spare() {
-        let mut again = Vec::with_capacity(octets.len());
-        (leaf.again)(octets, &mut again);
-        let flip: Vec<u8> = octets.iter().zip(&again).map(|(a, b)| a ^ b).collect();
+        let mut reencoded = Vec::with_capacity(octets.len());
+        (leaf.reencode)(octets, &mut reencoded);
+        let flip: Vec<u8> = octets.iter().zip(&reencoded).map(|(a, b)| a ^ b).collect();
         let used = flip
             .iter()
             .rposition(|bits| *bits != 0)
             .map_or(0, |last| last + 1);
-        also("spare bits", Says::Octets(flip[..used].to_vec()));
-        let tail = octets.get(again.len()..).unwrap_or_default();
-        also("further octets", Says::Octets(tail.to_vec()));
+        also("spare bits", StatementValue::Octets(flip[..used].to_vec()));
+        let tail = octets.get(reencoded.len()..).unwrap_or_default();
+        also("further octets", StatementValue::Octets(tail.to_vec()));
     }
     out
 }

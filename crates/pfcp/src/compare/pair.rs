@@ -2,13 +2,15 @@ use std::cmp::Ordering;
 
 use super::item::{Class, Item};
 
-/// Two elements to compare, or one that the other message has not.
+/// A pair of elements to compare, or an element that the other message lacks.
 pub(super) type Pair<'a, 'b> = (Option<&'b Item<'a>>, Option<&'b Item<'a>>);
 
-/// Pairs the elements of two groups, ordered as items are, and returns the pairs that do not say
-/// the same: in the order of the left message, then what only the right one has.
+/// Pairs the elements of two groups, both sorted by [`Item`] order, and returns the pairs that are
+/// not equal: in the order of the left message, followed by the elements that only the right
+/// message has.
 pub(super) fn unequal<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>]) -> Vec<Pair<'a, 'b>> {
     let mut pairs = Vec::new();
+    // Both groups are sorted by key, so one pass finds the elements of the same class and name.
     let (mut left, mut right) = (left, right);
     loop {
         let next = match (left.first(), right.first()) {
@@ -29,10 +31,10 @@ pub(super) fn unequal<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>]) -> Ve
 }
 
 fn key<'b>(item: &'b Item<'_>) -> (Class, &'b [u8]) {
-    (item.class, &item.named)
+    (item.class, &item.identifier)
 }
 
-/// Takes the items of a class and name from the front.
+/// Takes the items of one class and name from the front.
 fn split<'a, 'b>(items: &mut &'b [Item<'a>], kind: (Class, &[u8])) -> &'b [Item<'a>] {
     let count = items.iter().take_while(|item| key(item) == kind).count();
     let (front, rest) = items.split_at(count);
@@ -40,24 +42,26 @@ fn split<'a, 'b>(items: &mut &'b [Item<'a>], kind: (Class, &[u8])) -> &'b [Item<
     front
 }
 
-/// Pairs elements of one class and name: first those that say the same, then by their places.
+/// Pairs elements of one class and name: first those with equal content, then the others by
+/// position.
 fn alike<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>], pairs: &mut Vec<Pair<'a, 'b>>) {
     let (mut lefts, mut rights) = (Vec::new(), Vec::new());
     if left
         .first()
         .or_else(|| right.first())
-        .is_some_and(|item| item.class.placed)
+        .is_some_and(|item| item.class.positional)
     {
         lefts.extend(left);
         rights.extend(right);
     } else {
+        // Both sides are sorted by content, so a merge drops the equal pairs.
         let (mut left, mut right) = (left, right);
         loop {
             let order = match (left.first(), right.first()) {
                 (None, None) => break,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(left), Some(right)) => left.says.cmp(&right.says),
+                (Some(left), Some(right)) => left.canonical.cmp(&right.canonical),
             };
             if order.is_le()
                 && let Some((first, rest)) = left.split_first()
@@ -81,6 +85,6 @@ fn alike<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>], pairs: &mut Vec<Pa
     pairs.extend(
         (0..most)
             .map(|place| (side(&lefts, place), side(&rights, place)))
-            .filter(|pair| !matches!(pair, (Some(l), Some(r)) if l.says == r.says)),
+            .filter(|pair| !matches!(pair, (Some(l), Some(r)) if l.canonical == r.canonical)),
     );
 }

@@ -1,86 +1,87 @@
-//! What an element of a vendor says, by the rows of a dictionary.
+//! The content of a vendor-specific element, according to the rows of a dictionary.
 
 use std::collections::BTreeMap;
 
 use super::Ignore;
-use super::item::{Says, put_octets, put_value, row_of, said};
+use super::item::{StatementValue, leaf_statements, put_octets, put_value, row_of};
 use crate::ie::{Descriptor, IeType, describe};
 use crate::text;
 use crate::vendor::{Dictionary, members};
 use crate::wire::{DEPTH, Index, Part};
 
-/// One thing that an element says, those in the groups below it too.
-pub(super) struct Told {
-    /// The way to it within the element.
+/// A statement of an element, or of an element in a group below it.
+pub(super) struct VendorStatement {
+    /// The path to the statement within the element.
     label: String,
     text: String,
-    /// The value itself: two may look the same as text.
+    /// The value itself, because different values may have the same text.
     exact: Vec<u8>,
 }
 
-impl Told {
-    pub(super) fn tell(&self, out: &mut Vec<u8>) {
+impl VendorStatement {
+    pub(super) fn put_canonical(&self, out: &mut Vec<u8>) {
         put_octets(self.label.as_bytes(), out);
         put_octets(&self.exact, out);
     }
 }
 
-/// Collects what an element says, ordered by the ways to it.
-pub(super) fn told(
+/// Collects the statements of an element, sorted by label.
+pub(super) fn statements(
     part: Part<'_>,
     ignore: &Ignore,
     vendors: &Dictionary,
-    way: &mut Vec<IeType>,
-) -> Vec<Told> {
-    let mut teller = Teller {
+    path: &mut Vec<IeType>,
+) -> Vec<VendorStatement> {
+    let mut collector = StatementCollector {
         ignore,
         vendors,
         out: Vec::new(),
     };
-    teller.element(part, "", way, 0);
-    teller.out.sort_by(|a, b| a.label.cmp(&b.label));
-    teller.out
+    collector.element(part, "", path, 0);
+    collector.out.sort_by(|a, b| a.label.cmp(&b.label));
+    collector.out
 }
 
-/// Pairs what two elements say, and returns what is not the same: label, left, right.
+/// Pairs the statements of two elements, and returns those that differ: label, left text, right
+/// text.
 pub(super) fn unequal<'a>(
-    left: &'a [Told],
-    right: &'a [Told],
+    left: &'a [VendorStatement],
+    right: &'a [VendorStatement],
 ) -> Vec<(&'a str, Option<String>, Option<String>)> {
-    let mut pairs: BTreeMap<&str, [Option<&Told>; 2]> = BTreeMap::new();
-    for (side, told) in [left, right].into_iter().enumerate() {
-        for told in told {
-            pairs.entry(&told.label).or_default()[side] = Some(told);
+    let mut pairs: BTreeMap<&str, [Option<&VendorStatement>; 2]> = BTreeMap::new();
+    for (side, statements) in [left, right].into_iter().enumerate() {
+        for statement in statements {
+            pairs.entry(&statement.label).or_default()[side] = Some(statement);
         }
     }
     let unequal = pairs.into_iter().filter(|(_, pair)| {
-        let [left, right] = pair.map(|told| told.map(|told| &told.exact));
+        let [left, right] = pair.map(|side| side.map(|statement| &statement.exact));
         left != right
     });
     unequal
         .map(|(label, pair)| {
-            let [left, right] = pair.map(|told| told.map(|told| told.text.clone()));
+            let [left, right] = pair.map(|side| side.map(|statement| statement.text.clone()));
             (label, left, right)
         })
         .collect()
 }
 
-struct Teller<'d> {
+struct StatementCollector<'d> {
     ignore: &'d Ignore,
     vendors: &'d Dictionary,
-    out: Vec<Told>,
+    out: Vec<VendorStatement>,
 }
 
-impl Teller<'_> {
-    fn element(&mut self, part: Part<'_>, at: &str, way: &mut Vec<IeType>, depth: usize) {
+impl StatementCollector<'_> {
+    fn element(&mut self, part: Part<'_>, at: &str, path: &mut Vec<IeType>, depth: usize) {
         let mut index = Index::new();
         let Some(row) = self.vendors.row_of(part) else {
-            return self.other(part, at, way, depth);
+            return self.other(part, at, path, depth);
         };
         if row.is_group() {
             let inner = (depth <= DEPTH).then(|| members(part.value(), &mut index));
             return match inner.flatten() {
-                Some(inner) => self.members(inner, at, way, depth),
+                Some(inner) => self.members(inner, at, path, depth),
                 None => self.octets(at, part.raw()),
             };
         }
@@ -93,7 +94,7 @@ impl Teller<'_> {
             }
             let mut exact = Vec::new();
             put_value(value, &mut exact);
-            self.out.push(Told {
+            self.out.push(VendorStatement {
                 label: within(at, &text::field_name(field.name())),
                 text: text::field_text(part, field, value),
                 exact,
@@ -104,32 +105,34 @@ impl Teller<'_> {
         }
     }
 
-    /// Tells what an element says that is in a vendor's group and not of the dictionary.
-    fn other(&mut self, part: Part<'_>, at: &str, way: &mut Vec<IeType>, depth: usize) {
+    /// Adds the statements of a member of a vendor-specific group that the dictionary does not
+    /// describe.
+    fn other(&mut self, part: Part<'_>, at: &str, path: &mut Vec<IeType>, depth: usize) {
         if let Some(leaf) = row_of(part) {
-            for said in said(leaf, part, self.ignore) {
-                let empty = matches!(&said.value, Says::Octets(octets) if octets.is_empty());
+            for statement in leaf_statements(leaf, part, self.ignore) {
+                let empty =
+                    matches!(&statement.value, StatementValue::Octets(octets) if octets.is_empty());
                 if empty {
                     continue;
                 }
                 let mut exact = Vec::new();
-                said.value.tell(&mut exact);
-                self.out.push(Told {
-                    label: within(at, &text::field_name(said.name)),
-                    text: said.value.text(),
+                statement.value.put_canonical(&mut exact);
+                self.out.push(VendorStatement {
+                    label: within(at, &text::field_name(statement.name)),
+                    text: statement.value.text(),
                     exact,
                 });
             }
             return;
         }
         if let Some(Descriptor::Group(_)) = part.descriptor() {
-            return self.members(part, at, way, depth);
+            return self.members(part, at, path, depth);
         }
         let mut index = Index::new();
         match describe(part.ie()) {
             Some(Descriptor::Group(table)) if depth <= DEPTH => {
                 match index.walk(part.raw(), 0, table) {
-                    Ok(inner) => self.members(inner, at, way, depth),
+                    Ok(inner) => self.members(inner, at, path, depth),
                     Err(_) => self.octets(at, part.raw()),
                 }
             }
@@ -137,11 +140,11 @@ impl Teller<'_> {
         }
     }
 
-    fn members(&mut self, group: Part<'_>, at: &str, way: &mut Vec<IeType>, depth: usize) {
+    fn members(&mut self, group: Part<'_>, at: &str, path: &mut Vec<IeType>, depth: usize) {
         let mut places: BTreeMap<(IeType, Option<u16>), usize> = BTreeMap::new();
         for part in group.parts() {
-            way.push(part.ie());
-            if !self.ignore.element(way) {
+            path.push(part.ie());
+            if !self.ignore.element(path) {
                 let place = places.entry((part.ie(), part.enterprise())).or_default();
                 let name = match self.vendors.row_of(part) {
                     Some(row) => row.name().to_owned(),
@@ -149,19 +152,19 @@ impl Teller<'_> {
                 };
                 let name = within(at, &format!("{name}[{place}]"));
                 *place += 1;
-                self.out.push(Told {
+                self.out.push(VendorStatement {
                     label: name.clone(),
                     text: "there".to_owned(),
                     exact: Vec::new(),
                 });
-                self.element(part, &name, way, depth + 1);
+                self.element(part, &name, path, depth + 1);
             }
-            way.pop();
+            path.pop();
         }
     }
 
     fn octets(&mut self, label: &str, octets: &[u8]) {
-        self.out.push(Told {
+        self.out.push(VendorStatement {
             label: within(label, "octets"),
             text: text::hex(octets),
             exact: octets.to_vec(),
@@ -169,7 +172,7 @@ impl Teller<'_> {
     }
 }
 
-/// A label below another one.
+/// Returns the label `label` below `at`.
 fn within(at: &str, label: &str) -> String {
     match (at, label) {
         ("", label) => label.to_owned(),

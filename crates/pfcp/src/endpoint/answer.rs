@@ -1,4 +1,4 @@
-//! Bodies of answers, written element by element.
+//! The bodies of answers, written element by element.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use crate::message::MessageType;
 use crate::session::Refusal;
 use crate::wire::{Frame, Header, Seid, Tlvs};
 
-/// A body of elements that is being written.
+/// A builder for the elements of a message body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elements(Vec<u8>);
 
 impl Elements {
-    /// Makes an empty body.
+    /// Creates an empty body.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Adds an element.
+    /// Appends an element.
     ///
     /// # Panics
-    /// When the value has more than 65 535 octets.
+    /// Panics if the value has more than 65 535 bytes.
     #[must_use]
     pub fn with(mut self, ie: IeType, value: &[u8]) -> Self {
         let length = u16::try_from(value.len()).expect("an element has at most 65535 octets");
@@ -34,25 +34,25 @@ impl Elements {
         self
     }
 
-    /// Adds a Node ID.
+    /// Appends a Node ID.
     #[must_use]
     pub fn node(self, node: &NodeName) -> Self {
         self.with(IeType::NODE_ID, node.value())
     }
 
-    /// Adds a Cause.
+    /// Appends a Cause.
     #[must_use]
     pub fn cause(self, cause: Cause) -> Self {
         self.with(IeType::CAUSE, &[cause.0])
     }
 
-    /// Adds a Recovery Time Stamp.
+    /// Appends a Recovery Time Stamp.
     #[must_use]
     pub fn recovery(self, recovery: Recovery) -> Self {
         self.with(IeType::RECOVERY_TIME_STAMP, &recovery.0.to_be_bytes())
     }
 
-    /// Adds what a refusal says: Cause, Offending IE, Failed Rule ID.
+    /// Appends the elements of a refusal: Cause, Offending IE and Failed Rule ID.
     #[must_use]
     pub fn refusal(self, refusal: &Refusal) -> Self {
         let mut body = self.cause(refusal.cause);
@@ -66,24 +66,24 @@ impl Elements {
         body
     }
 
-    /// Adds elements that are already octets.
+    /// Appends encoded elements.
     #[must_use]
     pub fn octets(mut self, octets: &[u8]) -> Self {
         self.0.extend_from_slice(octets);
         self
     }
 
-    /// Returns the octets.
+    /// Returns the encoded body.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Writes a whole message.
+/// Encodes a message.
 ///
 /// # Errors
-/// [`ErrorKind::TooLong`] when the body does not fit a message.
+/// Returns [`ErrorKind::TooLong`] if the body does not fit into a message.
 pub fn message(header: &Header, body: &[u8]) -> Result<Vec<u8>, Error> {
     let mut octets = Vec::with_capacity(header.octets() + body.len());
     header.encode(body.len(), &mut octets)?;
@@ -91,8 +91,9 @@ pub fn message(header: &Header, body: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(octets)
 }
 
-/// Returns the header of the answer to a request: type of the answer, sequence number and message
-/// priority of the request; a session's answer carries the SEID that the peer chose, or 0.
+/// Returns the header of the answer to a request: the type of the answer, and the sequence number
+/// and message priority of the request. The answer to a session-related request carries the SEID
+/// that the peer chose, or 0.
 #[must_use]
 pub fn answer_header(request: &Header, seid: Option<Seid>) -> Header {
     let answer = request.message_type.response().unwrap_or(MessageType(0));
@@ -104,9 +105,9 @@ pub fn answer_header(request: &Header, seid: Option<Seid>) -> Header {
     header
 }
 
-/// The elements at the top of a message that the endpoint itself needs.
+/// The top-level elements that the endpoint itself needs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Top<'a> {
+pub(super) struct TopLevelElements<'a> {
     pub(super) node: Option<&'a [u8]>,
     pub(super) recovery: Option<&'a [u8]>,
     pub(super) cause: Option<&'a [u8]>,
@@ -120,11 +121,11 @@ pub(super) struct Top<'a> {
     pub(super) period: Option<&'a [u8]>,
 }
 
-impl<'a> Top<'a> {
-    /// Finds them; the first of each type counts.
+impl<'a> TopLevelElements<'a> {
+    /// Finds the elements. The first one of each type counts.
     ///
     /// # Errors
-    /// When the elements do not fill the message exactly.
+    /// Returns an error if the elements do not fill the message exactly.
     pub(super) fn of(frame: &Frame<'a>) -> Result<Self, Error> {
         let mut top = Self::default();
         for tlv in Tlvs::at(frame.body, frame.header.octets()) {
@@ -144,7 +145,7 @@ impl<'a> Top<'a> {
         Ok(top)
     }
 
-    /// Reads the Recovery Time Stamp; extendable, so it may have further octets.
+    /// Parses the Recovery Time Stamp. The element is extendable, so it may have further bytes.
     pub(super) fn recovery(&self) -> Result<Recovery, ErrorKind> {
         let value = self
             .recovery
@@ -156,14 +157,14 @@ impl<'a> Top<'a> {
         Ok(Recovery(u32::from_be_bytes(*octets)))
     }
 
-    /// Reads the Node ID.
+    /// Parses the Node ID.
     pub(super) fn node(&self) -> Result<NodeName, ErrorKind> {
         let value = self.node.ok_or(ErrorKind::Missing(IeType::NODE_ID))?;
         NodeName::from_value(value).ok_or(ErrorKind::Malformed { field: "Node ID" })
     }
 
-    /// Says that the peer still has its sessions although it restarted, TS 29.244 §6.2.6: those of
-    /// all its addresses, or of the one that it sends from.
+    /// Returns `true` if the peer kept its sessions although it restarted, TS 29.244 §6.2.6: those
+    /// of all its addresses, or of the one that it sends from.
     pub(super) fn retains(&self, peer: IpAddr) -> bool {
         let Some(value) = self.retention else {
             return false;
@@ -179,7 +180,8 @@ impl<'a> Top<'a> {
         entities.is_empty() || entities.iter().any(|one| of_peer(one.ipv4, one.ipv6))
     }
 
-    /// Says that the peer wants the association released; how long it may take, if it says so.
+    /// Returns `Some` if the peer wants the association released, with the time that this may take,
+    /// if given.
     pub(super) fn wants_release(&self) -> Option<Option<Duration>> {
         let wanted = self.release.and_then(|value| value.first());
         let period = self.period.and_then(|value| value.first());
@@ -188,7 +190,7 @@ impl<'a> Top<'a> {
             .then(|| period.and_then(|octet| timer(*octet)))
     }
 
-    /// Reads the Cause.
+    /// Returns the Cause.
     pub(super) fn cause(&self) -> Option<Cause> {
         self.cause
             .and_then(|value| value.first())
@@ -196,7 +198,7 @@ impl<'a> Top<'a> {
     }
 }
 
-/// A span as TS 29.244 §8.2.78 writes it; `None` for one without end.
+/// Decodes a Graceful Release Period, TS 29.244 §8.2.78. Returns `None` for an infinite one.
 fn timer(octet: u8) -> Option<Duration> {
     let unit = match octet >> 5 {
         0 => 2,
@@ -204,13 +206,13 @@ fn timer(octet: u8) -> Option<Duration> {
         3 => 3600,
         4 => 36_000,
         7 => return None,
-        // Minutes, and what a later release may call otherwise.
+        // Minutes. Values that a later release may define count as minutes, too.
         _ => 60,
     };
     Some(Duration::from_secs(unit * u64::from(octet & 0x1f)))
 }
 
-/// Writes a span in the smallest unit that has room for it, rounded up.
+/// Encodes a time span in the smallest unit that can express it, rounded up.
 pub(super) fn timer_octet(span: Duration) -> u8 {
     let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     let units = [(0u8, 2), (1, 60), (2, 600), (3, 3600), (4, 36_000)];
@@ -221,7 +223,7 @@ pub(super) fn timer_octet(span: Duration) -> u8 {
     units.into_iter().find_map(fits).unwrap_or(0xe0)
 }
 
-/// The cause that answers an element which is not as it has to be.
+/// Returns the cause for an answer to an element that is missing or malformed.
 pub(super) fn cause_of(kind: ErrorKind) -> Cause {
     match kind {
         ErrorKind::Missing(_) => Cause::MANDATORY_IE_MISSING,

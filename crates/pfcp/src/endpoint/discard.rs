@@ -1,5 +1,6 @@
-//! What was not worth an answer, counted by kind and peer.
+//! Counters of discarded messages, by kind and peer.
 
+use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Event;
 
-/// Why a datagram, or a message in it, was discarded.
+/// The reason why a datagram, or a message in it, was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Discard {
@@ -15,20 +16,20 @@ pub enum Discard {
     UnknownPeer,
     /// The datagram is larger than the limit.
     Oversized,
-    /// The octets are no message.
+    /// The bytes are not a valid message.
     Malformed,
     /// The message type is unknown.
     UnknownMessage,
-    /// An answer that fits no request: late, repeated, or never asked for.
+    /// An answer that matches no request: it is late, repeated, or unsolicited.
     Unexpected,
-    /// As many requests are being worked on as may be.
+    /// The maximum number of requests is already being processed.
     Busy,
-    /// A setup of an earlier life of its sender, overtaken by that of a later one.
+    /// A setup of a previous incarnation of its sender, which arrived after that of a later one.
     Late,
 }
 
 impl Discard {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::UnknownPeer,
         Self::Oversized,
@@ -54,30 +55,34 @@ impl Discard {
     }
 }
 
-/// Counts what is discarded, and says it once for each kind and peer in an interval.
+/// Counts what is discarded, and reports it at most once per interval for each kind and peer.
 #[derive(Debug, Default)]
 pub(super) struct Discards {
     totals: [u64; Discard::ALL.len()],
-    said: FxHashMap<(Discard, IpAddr), Said>,
+    limiter: ReportLimiter<(Discard, IpAddr)>,
 }
 
+/// Limits reports to one per interval for each key, and counts the occurrences in between.
 #[derive(Debug)]
-struct Said {
+pub(super) struct ReportLimiter<K>(FxHashMap<K, LastReport>);
+
+#[derive(Debug)]
+struct LastReport {
     at: Instant,
     since: u64,
 }
 
-/// How long nothing more is said about the same kind and peer.
-const QUIET: Duration = Duration::from_secs(10);
-/// How many pairs of kind and peer are told apart; beyond them only the totals grow.
-const PAIRS: usize = 1024;
+/// Time during which nothing more is reported about the same key.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum number of distinct keys. Beyond it, new keys are not reported.
+const MAX_KEYS: usize = 1024;
 
 impl Discards {
     pub(super) fn total(&self, kind: Discard) -> u64 {
         self.totals[kind as usize]
     }
 
-    /// Counts one; returns what to say about it, if it is time to.
+    /// Counts an occurrence. Returns the event to report, if a report is due.
     pub(super) fn count(
         &mut self,
         now: Instant,
@@ -86,33 +91,45 @@ impl Discards {
         detail: impl FnOnce() -> String,
     ) -> Option<Event> {
         self.totals[kind as usize] += 1;
-        let key = (kind, peer.ip());
-        let count = match self.said.get_mut(&key) {
-            Some(said) if now < said.at + QUIET => {
-                said.since += 1;
-                return None;
-            }
-            Some(said) => {
-                let count = said.since + 1;
-                *said = Said { at: now, since: 0 };
-                count
-            }
-            None => {
-                if self.said.len() >= PAIRS {
-                    self.said.retain(|_, said| now < said.at + QUIET);
-                }
-                if self.said.len() >= PAIRS {
-                    return None;
-                }
-                self.said.insert(key, Said { at: now, since: 0 });
-                1
-            }
-        };
+        let count = self.limiter.count(now, (kind, peer.ip()))?;
         Some(Event::Discarded {
             kind,
             peer,
             count,
             detail: detail(),
         })
+    }
+}
+
+impl<K> Default for ReportLimiter<K> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+impl<K: Eq + Hash> ReportLimiter<K> {
+    /// Counts an occurrence. Returns the number of occurrences to report, if a report is due.
+    pub(super) fn count(&mut self, now: Instant, key: K) -> Option<u64> {
+        match self.0.get_mut(&key) {
+            Some(last) if now < last.at + REPORT_INTERVAL => {
+                last.since += 1;
+                None
+            }
+            Some(last) => {
+                let count = last.since + 1;
+                *last = LastReport { at: now, since: 0 };
+                Some(count)
+            }
+            None => {
+                if self.0.len() >= MAX_KEYS {
+                    self.0.retain(|_, last| now < last.at + REPORT_INTERVAL);
+                }
+                if self.0.len() >= MAX_KEYS {
+                    return None;
+                }
+                self.0.insert(key, LastReport { at: now, since: 0 });
+                Some(1)
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What an endpoint tells its owner.
+//! Events of an endpoint for its owner.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,148 +7,169 @@ use std::time::Duration;
 use super::{Discard, Elements};
 #[cfg(doc)]
 use super::{Endpoint, EndpointConfig};
-use crate::association::{Association, AssociationId, Recovery};
+use crate::association::{Association, AssociationId, NodeName, Recovery};
 use crate::ie::Cause;
 use crate::transaction::{RequestId, TransactionId};
 
-/// What happened, for the owner of an [`Endpoint`].
+/// An event for the owner of an [`Endpoint`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// An association is there, new or once more.
+    /// An association was set up, for the first time or again.
     AssociationUp {
-        /// Which one.
+        /// The association.
         association: AssociationId,
-        /// Whether it was set up before with the same time stamp: then its sessions stay. Those of
-        /// all others end.
+        /// `true` if the sessions of the association stay, because it existed before with the same
+        /// time stamp or the peer retained them. Otherwise its sessions end.
         kept: bool,
     },
-    /// A setup that we asked for was refused, or was not answered (`cause` is `None`).
+    /// A setup that we requested was refused, or was not answered (`cause` is `None`).
     AssociationFailed {
-        /// Whom we asked.
+        /// The peer that was asked.
         peer: SocketAddr,
-        /// What it said.
+        /// The cause in its answer.
         cause: Option<Cause>,
     },
-    /// A peer restarted: it knows none of its sessions any more. It said so in a setup, or
-    /// confirmed the later stamp of a heartbeat.
+    /// A peer restarted and lost its sessions. It sent a setup, or confirmed the later stamp of a
+    /// heartbeat.
     PeerRestarted {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
     },
-    /// A heartbeat claimed that a peer restarted, and the peer says that it has not: its sessions
-    /// stay.
+    /// A heartbeat claimed that a peer restarted, and the peer denied it. Its sessions stay.
     RestartDenied {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
         /// The Recovery Time Stamp that was claimed.
         claim: Recovery,
     },
-    /// A heartbeat has a later stamp, and its peer is known to restart only with a setup
-    /// ([`EndpointConfig::restarts`]): its sessions stay. Said once for each association.
+    /// A heartbeat has a later stamp, but its peer is known to restart only with a setup
+    /// ([`EndpointConfig::restarts`]). Its sessions stay. Reported once for each association.
     StampIgnored {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
         /// The Recovery Time Stamp in the heartbeat.
         stamp: Recovery,
     },
-    /// A peer does not answer heartbeats any more. Its sessions stay; heartbeats go on.
+    /// A peer stopped answering heartbeats. Its sessions stay, and heartbeats continue.
     PeerSilent {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
     },
-    /// A peer that was silent is heard again.
+    /// A silent peer is heard again.
     PeerHeard {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
     },
-    /// A peer changed what it said when it set the association up, or wants it released.
+    /// A peer changed its properties with an Association Update Request, or wants its association
+    /// released.
     AssociationUpdated {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
-        /// The whole message.
+        /// The encoded message.
         octets: Arc<[u8]>,
     },
-    /// A peer in the user plane wants its association released within some time, if it says so:
-    /// [`Endpoint::release`] does it, when its sessions are deleted or moved.
+    /// A user plane peer wants its association released, within a time span if it gives one. Call
+    /// [`Endpoint::release`] when its sessions have been deleted or moved.
     ReleaseWanted {
-        /// Which association it is.
+        /// The association.
         association: AssociationId,
-        /// How long it may take.
+        /// The time that the release may take.
         within: Option<Duration>,
+    },
+    /// A peer that was asked to release its association ([`Endpoint::ask_release`]) answered, or
+    /// did not answer (`cause` is `None`). The association exists until it is released.
+    ReleaseAnswered {
+        /// The association.
+        association: AssociationId,
+        /// The cause in the answer.
+        cause: Option<Cause>,
+    },
+    /// A setup was refused because the Node ID does not belong to the sender, or because there is
+    /// no room for more associations. Reported at most once per interval for each peer.
+    SetupRefused {
+        /// The sender of the setup.
+        peer: SocketAddr,
+        /// The Node ID that the sender claimed.
+        node: NodeName,
+        /// Number of refused setups of this peer since the last report, including this one.
+        count: u64,
+        /// The reason for the refusal.
+        reason: String,
     },
     /// An association was released, with all its sessions.
     AssociationReleased {
-        /// What it was.
+        /// The association in its last state.
         association: Association,
     },
-    /// A request about a session, to be answered with [`Endpoint::respond`].
+    /// A session-related request, to be answered with [`Endpoint::respond`].
     SessionRequest {
-        /// Names the request in the answer.
+        /// The identifier of the request, for the answer.
         transaction: TransactionId,
-        /// Who sent it.
+        /// The sender of the request.
         peer: SocketAddr,
-        /// The association that an establishment names with its Node ID and that its sender may
-        /// speak for; for other requests the session says which one it is.
+        /// The association that an establishment names by its Node ID, if the sender may act for
+        /// that node. For other requests the session determines the association.
         association: Option<AssociationId>,
-        /// The whole message.
+        /// The encoded message.
         octets: Arc<[u8]>,
     },
-    /// A request of a node that concerns more than its association, to be answered with
-    /// [`Endpoint::respond`]: PFD management and the sets of sessions come to the user plane, node
-    /// reports to the control plane.
+    /// A node-related request that concerns more than its association, to be answered with
+    /// [`Endpoint::respond`]. The user plane receives PFD management and session set requests, the
+    /// control plane receives node reports.
     NodeRequest {
-        /// Names the request in the answer.
+        /// The identifier of the request, for the answer.
         transaction: TransactionId,
-        /// The association of its sender.
+        /// The association of the sender.
         association: AssociationId,
-        /// The whole message.
+        /// The encoded message.
         octets: Arc<[u8]>,
     },
-    /// A peer asks for more than it may. The request is to be refused, with Cause 74 (PFCP entity
-    /// in congestion) and these elements, through [`Endpoint::refuse`].
+    /// A peer exceeded its limits. The request is to be refused through [`Endpoint::refuse`], with
+    /// Cause 74 (PFCP entity in congestion) and the elements of `overload`.
     OverLimit {
-        /// Names the request in the answer.
+        /// The identifier of the request, for the answer.
         transaction: TransactionId,
-        /// The whole message.
+        /// The encoded message.
         octets: Arc<[u8]>,
-        /// Overload Control Information, if the peer understands it.
+        /// Overload Control Information, if the peer supports it. Empty otherwise.
         overload: Elements,
     },
     /// A request of ours was answered.
     Response {
-        /// Which request.
+        /// The request.
         request: RequestId,
-        /// Who answered.
+        /// The peer that answered.
         peer: SocketAddr,
-        /// The whole message.
+        /// The encoded message.
         octets: Arc<[u8]>,
     },
-    /// A request of ours is not sent again, because the association that it is about has ended or
-    /// its peer has restarted ([`Endpoint::request_about`]).
+    /// A request of ours was withdrawn, because its association has ended or the peer has restarted
+    /// ([`Endpoint::request_about`]).
     RequestWithdrawn {
-        /// Which request.
+        /// The request.
         request: RequestId,
-        /// Its bytes, the very ones that [`Endpoint::poll_transmit`] returned: a datagram of them
-        /// that has not left yet is not to be sent.
+        /// The bytes of the request, in the same allocation that [`Endpoint::poll_transmit`]
+        /// returned. A datagram with them that has not been sent yet must not be sent.
         octets: Arc<[u8]>,
     },
     /// A request of ours was not answered.
     RequestFailed {
-        /// Which request.
+        /// The request.
         request: RequestId,
-        /// Who did not answer.
+        /// The peer that did not answer.
         peer: SocketAddr,
     },
-    /// Something was discarded; said once for each kind and peer in a while.
+    /// A datagram or message was discarded. Reported at most once per interval for each kind and
+    /// peer.
     Discarded {
-        /// What kind.
+        /// The kind of discard.
         kind: Discard,
-        /// Who sent it.
+        /// The sender.
         peer: SocketAddr,
-        /// How many since it was last said, this one included.
+        /// Number of occurrences since the last report, including this one.
         count: u64,
-        /// What was wrong with this one.
+        /// The fault of this occurrence.
         detail: String,
     },
 }

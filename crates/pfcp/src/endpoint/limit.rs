@@ -1,4 +1,4 @@
-//! How much each peer may ask for: a bucket of tokens and a count for each host.
+//! Limits on the requests of each peer: a token bucket and a counter for each host.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -8,22 +8,23 @@ use rustc_hash::FxHashMap;
 use super::Elements;
 use crate::ie::IeType;
 
-/// What one peer may use. A peer is a host: it may send from any port.
+/// The limits of a single peer. A peer is a host, which may send from any port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerLimits {
-    /// How many associations it may have.
+    /// Maximum number of associations.
     pub associations: usize,
-    /// How many of its requests may be worked on at a time.
+    /// Maximum number of requests that are processed at a time.
     pub transactions: usize,
-    /// How many requests it may send a second, over any time; 0 for no limit. Repetitions and
+    /// Maximum sustained number of requests per second, or 0 for no limit. Repetitions and
     /// heartbeats do not count.
     pub rate: u32,
-    /// How many requests it may send at once, after a silence.
+    /// Maximum number of requests in a burst after a period of silence.
     pub burst: u32,
 }
 
 impl Default for PeerLimits {
-    /// 64 associations, 16 384 requests at a time, 200 000 a second, 50 000 at once.
+    /// Returns limits of 64 associations, 16 384 requests at a time, 200 000 per second, and bursts
+    /// of 50 000.
     fn default() -> Self {
         Self {
             associations: 64,
@@ -34,20 +35,20 @@ impl Default for PeerLimits {
     }
 }
 
-/// Whether a request is taken.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LimitDecision {
     Taken,
-    /// It is refused; the peer is asked for less.
+    /// The request is refused, and the peer is asked to send fewer.
     Over(Overload),
 }
 
-/// What a peer is told about how much less to send.
+/// The overload information that tells a peer to reduce its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overload {
-    /// Grows with each new figure.
+    /// Increases with each new metric.
     sequence: u32,
-    /// How many of a hundred requests are not to be sent.
+    /// The percentage of requests by which the peer should reduce its load.
     metric: u8,
 }
 
@@ -55,14 +56,14 @@ pub(super) struct Overload {
 pub(super) struct Limiter {
     limits: PeerLimits,
     peers: FxHashMap<IpAddr, Bucket>,
-    /// Requests that were refused, of all peers.
+    /// Number of refused requests of all peers.
     refused: u64,
 }
 
 /// The state of one host.
 #[derive(Debug)]
 struct Bucket {
-    /// In nanoseconds of the rate: one request costs a second divided by the rate.
+    /// The available credit in nanoseconds. A request costs one second divided by the rate.
     credit: u64,
     at: Instant,
     working: usize,
@@ -72,11 +73,11 @@ struct Bucket {
     sequence: u32,
 }
 
-/// Hosts that are told apart; beyond them, those that are at rest are forgotten.
+/// Maximum number of hosts to track. When it is reached, idle hosts are dropped.
 const HOSTS: usize = 65_536;
-/// For how long a figure of overload is counted, and holds.
+/// The period over which an overload metric is measured, and for which it is valid.
 const WINDOW: Duration = Duration::from_secs(2);
-/// The same as a Timer: once two seconds.
+/// The same as a Timer: one unit of two seconds.
 const VALIDITY: u8 = 1;
 
 impl Limiter {
@@ -92,8 +93,8 @@ impl Limiter {
         self.refused
     }
 
-    /// Judges a new request.
-    pub(super) fn admit(&mut self, now: Instant, peer: IpAddr) -> Verdict {
+    /// Decides about a new request.
+    pub(super) fn admit(&mut self, now: Instant, peer: IpAddr) -> LimitDecision {
         let limits = self.limits;
         if self.peers.len() >= HOSTS && !self.peers.contains_key(&peer) {
             self.peers
@@ -101,19 +102,19 @@ impl Limiter {
             if self.peers.len() >= HOSTS {
                 self.refused += 1;
                 let (sequence, metric) = (0, 100);
-                return Verdict::Over(Overload { sequence, metric });
+                return LimitDecision::Over(Overload { sequence, metric });
             }
         }
         let bucket = self
             .peers
             .entry(peer)
             .or_insert_with(|| Bucket::full(now, &limits));
-        let verdict = bucket.admit(now, &limits);
-        self.refused += u64::from(verdict != Verdict::Taken);
-        verdict
+        let decision = bucket.admit(now, &limits);
+        self.refused += u64::from(decision != LimitDecision::Taken);
+        decision
     }
 
-    /// Notes that a request that was taken is no longer worked on.
+    /// Records that an accepted request is no longer being processed.
     pub(super) fn done(&mut self, peer: IpAddr) {
         if let Some(bucket) = self.peers.get_mut(&peer) {
             bucket.working = bucket.working.saturating_sub(1);
@@ -134,7 +135,7 @@ impl Bucket {
         }
     }
 
-    fn admit(&mut self, now: Instant, limits: &PeerLimits) -> Verdict {
+    fn admit(&mut self, now: Instant, limits: &PeerLimits) -> LimitDecision {
         let elapsed = now.saturating_duration_since(self.at).as_nanos();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
         self.at = now;
@@ -149,12 +150,12 @@ impl Bucket {
             self.credit -= cost;
             self.working += 1;
             self.taken = self.taken.saturating_add(1);
-            return Verdict::Taken;
+            return LimitDecision::Taken;
         }
         self.over = self.over.saturating_add(1);
         let (taken, over) = (u64::from(self.taken), u64::from(self.over));
         let share = (over * 100).div_ceil(taken + over);
-        Verdict::Over(Overload {
+        LimitDecision::Over(Overload {
             sequence: self.sequence,
             metric: u8::try_from(share).unwrap_or(100),
         })
@@ -162,21 +163,21 @@ impl Bucket {
 }
 
 impl PeerLimits {
-    /// Nanoseconds of the rate that one request costs.
+    /// Returns the credit in nanoseconds that one request costs.
     fn cost(&self) -> u64 {
         1_000_000_000_u64
             .checked_div(self.rate.into())
             .unwrap_or_default()
     }
 
-    /// The most that is saved up.
+    /// Returns the maximum credit that can accumulate.
     fn most(&self) -> u64 {
         self.cost().saturating_mul(self.burst.max(1).into())
     }
 }
 
 impl Overload {
-    /// Overload Control Information, TS 29.244 §7.5.3.4.
+    /// Returns the Overload Control Information, TS 29.244 §7.5.3.4.
     pub(super) fn element(self) -> Elements {
         let inner = Elements::new()
             .with(IeType::SEQUENCE_NUMBER, &self.sequence.to_be_bytes())

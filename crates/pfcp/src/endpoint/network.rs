@@ -1,10 +1,10 @@
-//! Sets of addresses.
+//! Sets of IP addresses.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A network: an address and how many of its leading bits count.
+/// A network: an address and its prefix length.
 ///
 /// ```
 /// use strowger_pfcp::endpoint::Network;
@@ -20,7 +20,7 @@ pub struct Network {
     prefix: u8,
 }
 
-/// A text is not a network.
+/// The error returned when a text is not a valid network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a network: an address, or ADDRESS/BITS like 10.0.0.0/8")]
 pub struct NetworkError {
@@ -28,7 +28,7 @@ pub struct NetworkError {
 }
 
 impl Network {
-    /// Makes the network of one host.
+    /// Creates a network with a single host.
     #[must_use]
     pub const fn host(address: IpAddr) -> Self {
         Self {
@@ -37,19 +37,20 @@ impl Network {
         }
     }
 
-    /// Returns the address, as it was written.
+    /// Returns the address as it was written, including its host bits.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns how many leading bits count.
+    /// Returns the prefix length in bits.
     #[must_use]
     pub const fn prefix(&self) -> u8 {
         self.prefix
     }
 
-    /// Says that an address is in the network. An IPv4 address mapped to IPv6 counts as IPv4.
+    /// Returns `true` if the network contains the address. An IPv4-mapped IPv6 address counts as
+    /// IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {

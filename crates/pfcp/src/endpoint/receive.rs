@@ -1,13 +1,13 @@
-//! What an endpoint does with a datagram.
+//! The processing of received datagrams.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::answer::{Top, cause_of};
-use super::limit::{Overload, Verdict};
+use super::answer::{TopLevelElements, cause_of};
+use super::limit::{LimitDecision, Overload};
 use super::{Discard, Elements, Endpoint, Event, Purpose, Role, Transmit, answer_header, message};
-use crate::association::{Association, AssociationId, NodeName, Setup, SetupRefused};
+use crate::association::{Association, AssociationId};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
@@ -15,9 +15,8 @@ use crate::transaction::{Admission, TransactionId};
 use crate::validate::older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
-/// A request of a node that is not answered: no answer has a place for what is wrong, or nobody
-/// waits for one.
-struct Unanswerable(Discard, String);
+/// A request that is not answered, because no answer can express the error or nobody waits for one.
+pub(super) struct Unanswerable(pub(super) Discard, pub(super) String);
 
 impl From<Error> for Unanswerable {
     fn from(error: Error) -> Self {
@@ -31,29 +30,29 @@ impl From<ErrorKind> for Unanswerable {
     }
 }
 
-/// Who sent a datagram, and to which of our addresses.
+/// The sender of a datagram, and the local address at which it arrived.
 #[derive(Clone, Copy, Debug)]
-struct Sender {
-    peer: SocketAddr,
-    local: Option<u16>,
+pub(super) struct Sender {
+    pub(super) peer: SocketAddr,
+    pub(super) local: Option<u16>,
 }
 
-/// What becomes of a request of a node.
-enum Deed {
-    /// It is answered with these elements.
+/// The outcome of a node-related request.
+enum NodeRequestOutcome {
+    /// The endpoint answers with these elements.
     Answer(Elements),
-    /// The owner answers it, for the peer of this association.
+    /// The owner answers, for the peer of this association.
     Owner(AssociationId),
 }
 
 impl Endpoint {
-    /// Takes a datagram in.
+    /// Processes a datagram.
     pub fn handle_datagram(&mut self, now: Instant, peer: SocketAddr, octets: &[u8]) {
         self.handle_datagram_at(now, peer, None, octets);
     }
 
-    /// Takes a datagram in that came to one of several addresses of ours, which the owner counts
-    /// as it likes: what is answered says the same number.
+    /// Processes a datagram that arrived at one of several local addresses, which the owner numbers
+    /// as it likes. Answers carry the same number.
     pub fn handle_datagram_at(
         &mut self,
         now: Instant,
@@ -63,12 +62,7 @@ impl Endpoint {
     ) {
         let from = Sender { peer, local };
         self.stats.datagrams += 1;
-        if !self
-            .config
-            .allowed
-            .iter()
-            .any(|network| network.contains(peer.ip()))
-        {
+        if !self.is_allowed(peer.ip()) {
             self.discard(now, Discard::UnknownPeer, peer, || {
                 "not on the allow-list".to_owned()
             });
@@ -83,7 +77,7 @@ impl Endpoint {
         }
         for frame in frames(octets) {
             match frame {
-                Ok(frame) => self.understand(now, from, &frame),
+                Ok(frame) => self.receive_frame(now, from, &frame),
                 Err(error) => {
                     if matches!(error.kind(), ErrorKind::Version(_)) {
                         self.refuse_version(from, &octets[error.offset()..]);
@@ -92,6 +86,12 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Returns `true` if an address is on the allow-list.
+    pub(super) fn is_allowed(&self, address: IpAddr) -> bool {
+        let mut networks = self.config.allowed.iter();
+        networks.any(|network| network.contains(address))
     }
 
     fn discard(
@@ -105,8 +105,8 @@ impl Endpoint {
         self.events.extend(event);
     }
 
-    /// Answers a message of another version, TS 29.244 §7.4.4.7: with the sequence number where
-    /// version 1 has it, unless it is such an answer itself.
+    /// Answers a message of another version, TS 29.244 §7.4.4.7. The sequence number is taken from
+    /// where version 1 has it. A Version Not Supported Response is not answered.
     fn refuse_version(&mut self, from: Sender, octets: &[u8]) {
         let Some(&[flags, message_type, ..]) = octets.first_chunk::<2>() else {
             return;
@@ -129,8 +129,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes a message as the release has it.
-    fn understand(&mut self, now: Instant, from: Sender, frame: &Frame<'_>) {
+    /// Converts a message to the configured release and handles it.
+    fn receive_frame(&mut self, now: Instant, from: Sender, frame: &Frame<'_>) {
         let older = older(frame, self.config.release);
         match older.as_deref().map(Frame::decode) {
             Some(Ok(older)) => self.handle_frame(now, from, &older),
@@ -153,8 +153,8 @@ impl Endpoint {
             });
             return;
         }
-        // Whatever is not made of elements is not worth a place among the kept answers.
-        let top = match Top::of(frame) {
+        // A body that does not consist of elements must not take a slot among the kept answers.
+        let top = match TopLevelElements::of(frame) {
             Ok(top) => top,
             Err(error) => {
                 let error = error.in_message(message_type);
@@ -169,7 +169,13 @@ impl Endpoint {
         }
     }
 
-    fn handle_request(&mut self, now: Instant, from: Sender, frame: &Frame<'_>, top: &Top<'_>) {
+    fn handle_request(
+        &mut self,
+        now: Instant,
+        from: Sender,
+        frame: &Frame<'_>,
+        top: &TopLevelElements<'_>,
+    ) {
         let Sender { peer, local } = from;
         let message_type = frame.header.message_type;
         let id = match self.answers.admit(now, peer, frame) {
@@ -189,9 +195,10 @@ impl Endpoint {
         if let Some(local) = local {
             self.locals.insert(id, local);
         }
-        // A peer that may ask for nothing else still hears that we are there.
+        // Heartbeats are exempt from the limits, so that a peer over its limits still sees that we
+        // are alive.
         if message_type != MessageType::HEARTBEAT_REQUEST
-            && let Verdict::Over(overload) = self.limiter.admit(now, peer.ip())
+            && let LimitDecision::Over(overload) = self.limiter.admit(now, peer.ip())
         {
             return self.over_limit(id, peer, frame, overload);
         }
@@ -199,19 +206,21 @@ impl Endpoint {
             return self.session_request(now, peer, frame, top, id);
         }
         match self.node_request(now, from, frame, top) {
-            Ok(Deed::Answer(body)) => {
+            Ok(NodeRequestOutcome::Answer(body)) => {
                 self.answer(now, id, &frame.header, &body);
-                // A peer that reads one message at a time has its answer before a question of ours.
+                // The answer goes first, for peers that process one message at a time.
                 if let (MessageType::HEARTBEAT_REQUEST, Ok(stamp)) = (message_type, top.recovery())
                 {
-                    self.stamped(now, peer, stamp);
+                    self.evaluate_stamp(now, peer, stamp);
                 }
             }
-            Ok(Deed::Owner(association)) => self.events.push_back(Event::NodeRequest {
-                transaction: id,
-                association,
-                octets: Arc::from(frame.octets),
-            }),
+            Ok(NodeRequestOutcome::Owner(association)) => {
+                self.events.push_back(Event::NodeRequest {
+                    transaction: id,
+                    association,
+                    octets: Arc::from(frame.octets),
+                })
+            }
             Err(Unanswerable(kind, detail)) => {
                 self.forget(id);
                 self.discard(now, kind, peer, || detail);
@@ -219,8 +228,8 @@ impl Endpoint {
         }
     }
 
-    /// Refuses what is more than a peer may ask for; of a session, through the owner, who knows
-    /// how the peer calls it.
+    /// Refuses a request over the limits of its peer. A session-related one is refused through the
+    /// owner, who knows the SEID of the peer.
     fn over_limit(
         &mut self,
         transaction: TransactionId,
@@ -247,9 +256,9 @@ impl Endpoint {
         }
     }
 
-    /// Forgets a request that is worked on, as if it had not come.
+    /// Drops a pending request, as if it had not arrived.
     fn forget(&mut self, id: TransactionId) {
-        self.settled(id);
+        self.finish_request(id);
         self.answers.ignore(id);
     }
 
@@ -266,7 +275,8 @@ impl Endpoint {
         }
     }
 
-    /// The body of an answer that consists of a cause, and our Node ID where the answer has one.
+    /// Returns the body of an answer that consists of a cause and, if the answer has one, our Node
+    /// ID.
     pub(super) fn refusal(&self, request: MessageType, cause: Cause) -> Elements {
         let named = !request.is_session() || request == MessageType::SESSION_ESTABLISHMENT_REQUEST;
         let body = Elements::new();
@@ -278,13 +288,13 @@ impl Endpoint {
         body.cause(cause)
     }
 
-    /// Hands a session's request to the owner, unless it goes in the wrong direction.
+    /// Passes a session-related request to the owner, unless it has the wrong direction.
     fn session_request(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         frame: &Frame<'_>,
-        top: &Top<'_>,
+        top: &TopLevelElements<'_>,
         transaction: TransactionId,
     ) {
         let from_user_plane = frame.header.message_type == MessageType::SESSION_REPORT_REQUEST;
@@ -298,9 +308,7 @@ impl Endpoint {
             .ok()
             .and_then(|node| self.associations.with(&node));
         let association = match named {
-            Some(association) => {
-                Some(association.id).filter(|_| association.address.ip() == peer.ip())
-            }
+            Some(association) => Some(association.id).filter(|_| association.is_at(peer.ip())),
             None if top.node.is_some() => None,
             None => self
                 .associations
@@ -319,47 +327,47 @@ impl Endpoint {
         });
     }
 
-    /// Does what a request of a node asks for, or leaves it to the owner.
+    /// Processes a node-related request, or leaves it to the owner.
     fn node_request(
         &mut self,
         now: Instant,
         from: Sender,
         frame: &Frame<'_>,
-        top: &Top<'_>,
-    ) -> Result<Deed, Unanswerable> {
+        top: &TopLevelElements<'_>,
+    ) -> Result<NodeRequestOutcome, Unanswerable> {
         let peer = from.peer;
         let request = frame.header.message_type;
         let node = match request {
             MessageType::HEARTBEAT_REQUEST => {
                 top.recovery()?;
                 let body = Elements::new().recovery(self.config.recovery);
-                return Ok(Deed::Answer(body));
+                return Ok(NodeRequestOutcome::Answer(body));
             }
             MessageType::ASSOCIATION_SETUP_REQUEST => {
                 self.check_late(now, peer, top)?;
-                return Ok(Deed::Answer(self.set_up(now, from, top)));
+                return Ok(NodeRequestOutcome::Answer(self.set_up(now, from, top)));
             }
             MessageType::ASSOCIATION_UPDATE_REQUEST | MessageType::ASSOCIATION_RELEASE_REQUEST => {
                 top.node().map(Some)
             }
             _ if self.is_for_owner(request) => match (top.node, top.node()) {
-                // PFD management need not say who asks.
+                // A PFD management request may omit the Node ID.
                 (None, _) if request == MessageType::PFD_MANAGEMENT_REQUEST => Ok(None),
                 (_, node) => node.map(Some),
             },
             _ => {
                 let body = self.refusal(request, Cause::SERVICE_NOT_SUPPORTED);
-                return Ok(Deed::Answer(body));
+                return Ok(NodeRequestOutcome::Answer(body));
             }
         };
         let node = match node {
             Ok(node) => node,
             Err(kind) => {
                 let body = self.refusal(request, cause_of(kind));
-                // Messages about associations have no place for the element.
+                // The answers about associations have no Offending IE.
                 let names = self.is_for_owner(request);
                 let value = IeType::NODE_ID.0.to_be_bytes();
-                return Ok(Deed::Answer(match names {
+                return Ok(NodeRequestOutcome::Answer(match names {
                     true => body.with(IeType::OFFENDING_IE, &value),
                     false => body,
                 }));
@@ -370,25 +378,27 @@ impl Endpoint {
             None => self.associations.from_address(peer),
         };
         let Some(id) = association
-            .filter(|one| one.address.ip() == peer.ip())
+            .filter(|one| one.is_at(peer.ip()))
             .map(|one| one.id)
         else {
             let body = self.refusal(request, Cause::NO_ESTABLISHED_ASSOCIATION);
-            return Ok(Deed::Answer(body));
+            return Ok(NodeRequestOutcome::Answer(body));
         };
         if self.is_for_owner(request) {
             self.heard(now, id);
-            return Ok(Deed::Owner(id));
+            return Ok(NodeRequestOutcome::Owner(id));
         }
         if request == MessageType::ASSOCIATION_RELEASE_REQUEST {
             self.released(id);
         } else {
             self.updated(now, id, frame, top);
         }
-        Ok(Deed::Answer(self.refusal(request, Cause::REQUEST_ACCEPTED)))
+        Ok(NodeRequestOutcome::Answer(
+            self.refusal(request, Cause::REQUEST_ACCEPTED),
+        ))
     }
 
-    /// Says that a request of a node is answered by the owner, in our role.
+    /// Returns `true` if the owner answers this node-related request in our role.
     fn is_for_owner(&self, request: MessageType) -> bool {
         match self.config.role {
             Role::UserPlane => matches!(
@@ -401,9 +411,15 @@ impl Endpoint {
         }
     }
 
-    fn updated(&mut self, now: Instant, id: AssociationId, frame: &Frame<'_>, top: &Top<'_>) {
+    fn updated(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        frame: &Frame<'_>,
+        top: &TopLevelElements<'_>,
+    ) {
         self.heard(now, id);
-        self.associations.note(id, top.features, None);
+        self.associations.store_properties(id, top.features, None);
         if let Some(within) = top.wants_release()
             && self.config.role == Role::ControlPlane
         {
@@ -418,102 +434,20 @@ impl Endpoint {
         });
     }
 
-    /// Node ID, Recovery Time Stamp and features, as both setup messages have them.
-    pub(super) fn identity(&self) -> Elements {
-        let body = Elements::new().node(&self.config.node);
-        self.rest_of_identity(body)
-    }
-
-    fn rest_of_identity(&self, body: Elements) -> Elements {
-        let features = match self.config.role {
-            Role::UserPlane => IeType::UP_FUNCTION_FEATURES,
-            Role::ControlPlane => IeType::CP_FUNCTION_FEATURES,
-        };
-        body.recovery(self.config.recovery)
-            .with(features, &self.config.features)
-    }
-
-    fn set_up(&mut self, now: Instant, from: Sender, top: &Top<'_>) -> Elements {
-        let peer = from.peer;
-        let mut retained = false;
-        let cause = match (top.node(), top.recovery()) {
-            (Err(kind), _) | (_, Err(kind)) => cause_of(kind),
-            (Ok(node), Ok(_)) if self.is_one_too_many(&node, peer) => Cause::NO_RESOURCES_AVAILABLE,
-            (Ok(node), Ok(recovery)) => match self.associations.set_up(now, node, peer, recovery) {
-                Ok(setup) => {
-                    self.associations.note(setup.id(), top.features, from.local);
-                    let known = !matches!(setup, Setup::New(_));
-                    retained = known && top.retains(peer.ip());
-                    self.is_up(match retained {
-                        true => Setup::Same(setup.id()),
-                        false => setup,
-                    });
-                    Cause::REQUEST_ACCEPTED
-                }
-                Err(SetupRefused::Claimed { .. }) => Cause::REQUEST_REJECTED,
-                Err(SetupRefused::Full { .. }) => Cause::NO_RESOURCES_AVAILABLE,
-            },
-        };
-        let refusal = self.refusal(MessageType::ASSOCIATION_SETUP_REQUEST, cause);
-        let body = self.rest_of_identity(refusal);
-        match retained {
-            // PSREI: the sessions are still there.
-            true => body.with(IeType::PFCPASRSP_FLAGS, &[1]),
-            false => body,
-        }
-    }
-
-    /// Says that a host has as many associations as it may, and asks for one more.
-    fn is_one_too_many(&self, node: &NodeName, peer: SocketAddr) -> bool {
-        let limit = self.config.peer.associations;
-        self.associations.with(node).is_none() && self.associations.of_host(peer.ip()) >= limit
-    }
-
-    /// Lets a setup of an earlier life of its peer have no effect, nor an answer: its time stamp is
-    /// older than that of the last setup, which is not so long ago that it cannot have been on its
-    /// way since. A peer whose clock was set back asks again after T1, and then the setup is taken
-    /// whatever it says, TS 29.244 §6.2.6.2.2.
-    fn check_late(
-        &self,
+    fn handle_answer(
+        &mut self,
         now: Instant,
         peer: SocketAddr,
-        top: &Top<'_>,
-    ) -> Result<(), Unanswerable> {
-        let (Ok(node), Ok(recovery)) = (top.node(), top.recovery()) else {
-            // The answer says what is wrong.
-            return Ok(());
-        };
-        let longest = self.config.retransmission.t1;
-        let late = self.associations.with(&node).filter(|known| {
-            known.address.ip() == peer.ip()
-                && known.set_up_with.is_after(recovery)
-                && now < known.since + longest
-        });
-        late.map_or(Ok(()), |known| {
-            let (old, new) = (recovery.0, known.set_up_with.0);
-            let detail = format!("Recovery Time Stamp {old} after {new}");
-            Err(Unanswerable(Discard::Late, detail))
-        })
-    }
-
-    fn is_up(&mut self, setup: Setup) {
-        let association = setup.id();
-        if matches!(setup, Setup::Restarted(_)) {
-            self.restarted(association);
-        }
-        let kept = matches!(setup, Setup::Same(_));
-        self.events
-            .push_back(Event::AssociationUp { association, kept });
-    }
-
-    fn handle_answer(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>, top: &Top<'_>) {
+        frame: &Frame<'_>,
+        top: &TopLevelElements<'_>,
+    ) {
         let Header {
             message_type,
             sequence,
             ..
         } = frame.header;
         let Some(request) = self.requests.answered(peer, sequence, message_type) else {
-            // The peer did nothing wrong: its answer and our withdrawal have crossed.
+            // This is not an error of the peer: its answer and our withdrawal have crossed.
             if self.requests.is_withdrawn(peer, sequence) {
                 return;
             }
@@ -533,7 +467,13 @@ impl Endpoint {
         self.node_answer(now, peer, top, purpose);
     }
 
-    fn node_answer(&mut self, now: Instant, peer: SocketAddr, top: &Top<'_>, purpose: Purpose) {
+    fn node_answer(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        top: &TopLevelElements<'_>,
+        purpose: Purpose,
+    ) {
         match purpose {
             Purpose::Associate => {
                 let cause = top.cause();
@@ -547,8 +487,9 @@ impl Endpoint {
                     .map(|(node, recovery)| self.associations.set_up(now, node, peer, recovery));
                 match setup {
                     Some(Ok(setup)) => {
-                        self.associations.note(setup.id(), top.features, None);
-                        self.is_up(setup);
+                        self.associations
+                            .store_properties(setup.id(), top.features, None);
+                        self.report_up(setup);
                     }
                     Some(Err(_)) | None => {
                         self.events
@@ -557,15 +498,19 @@ impl Endpoint {
                 }
             }
             Purpose::Heartbeat(association) => match top.recovery() {
-                Ok(recovery) => self.stamped(now, peer, recovery),
+                Ok(recovery) => self.evaluate_stamp(now, peer, recovery),
                 Err(_) => self.heard(now, association),
             },
             Purpose::Confirm(association) => {
                 self.confirmed(now, association, top.recovery().ok());
             }
             Purpose::Release(association) => self.released(association),
-            // The peer releases the association when it likes, or does not.
-            Purpose::Update(_) => {}
+            // The peer decides whether and when it releases the association.
+            Purpose::Update(association) => {
+                let cause = Some(top.cause().unwrap_or(Cause::REQUEST_REJECTED));
+                self.events
+                    .push_back(Event::ReleaseAnswered { association, cause });
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Restarts of peers: which sign of one is believed, TS 29.244 §6.2.2 and TS 23.527 §4.2.
+//! Detection of peer restarts, TS 29.244 §6.2.2 and TS 23.527 §4.2.
 //!
-//! A setup is believed at once. A later Recovery Time Stamp in a heartbeat is confirmed first, with
-//! a heartbeat of our own to the address that the association was set up from: a datagram from any
-//! port of the peer's host must not end its sessions.
+//! A setup is trusted at once. A later Recovery Time Stamp in a heartbeat is first confirmed with a
+//! heartbeat of our own, sent to the address that the association was set up from: a datagram from
+//! an arbitrary port of the peer's host must not end the sessions of the peer.
 //!
 //! ```text
 //!   peer ── heartbeat, later stamp ──▶ claimed ── heartbeat ──▶ peer
@@ -14,23 +14,23 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::{Endpoint, Event, Purpose};
-use crate::association::{AssociationId, Recovery, RestartSign, Said};
-use crate::planted::{Bug, planted};
+use crate::association::{AssociationId, InquiryOutcome, Recovery, RestartSign};
+use crate::seeded_bug::{Bug, seeded};
 
 impl Endpoint {
-    /// Asks a peer for a heartbeat at once, also where none are sent otherwise: it is due at `now`.
-    /// Does nothing while the answer to one is awaited.
+    /// Sends a heartbeat to a peer at once, even if heartbeats are disabled: it is due at `now`.
+    /// Does nothing while the answer to a heartbeat is pending.
     ///
-    /// A later Recovery Time Stamp in the answer is [`Event::PeerRestarted`], no answer is
-    /// [`Event::PeerSilent`].
+    /// A later Recovery Time Stamp in the answer results in [`Event::PeerRestarted`], a missing
+    /// answer in [`Event::PeerSilent`].
     pub fn enquire(&mut self, now: Instant, association: AssociationId) {
-        self.associations.hurry(now, association);
+        self.associations.heartbeat_now(now, association);
     }
 
-    /// Takes note of the stamp in a heartbeat, or in the answer to one.
+    /// Evaluates the stamp in a heartbeat, or in the answer to one.
     ///
-    /// One that is older than the known stamp was delayed on its way and says nothing.
-    pub(super) fn stamped(&mut self, now: Instant, from: SocketAddr, stamp: Recovery) {
+    /// A stamp older than the known one was delayed in transit, and is ignored.
+    pub(super) fn evaluate_stamp(&mut self, now: Instant, from: SocketAddr, stamp: Recovery) {
         let Some(association) = self.associations.from_address(from) else {
             return;
         };
@@ -39,10 +39,10 @@ impl Endpoint {
         if !stamp.is_after(known) {
             return self.heard(now, id);
         }
-        if self.sign_of(peer) == RestartSign::AssociationSetup && !planted(Bug::StampBelieved) {
+        if self.sign_of(peer) == RestartSign::AssociationSetup && !seeded(Bug::StampBelieved) {
             self.heard(now, id);
             self.stats.stamps_ignored += 1;
-            if self.associations.ignored(id) {
+            if self.associations.stamp_ignored(id) {
                 self.events.push_back(Event::StampIgnored {
                     association: id,
                     stamp,
@@ -50,36 +50,40 @@ impl Endpoint {
             }
             return;
         }
-        // A silent peer that claims a restart is not the one that was lost, unless it denies that.
+        // A silent peer that claims a restart is not heard again until it denies the restart: it
+        // may be another incarnation.
         if !silent {
             self.heard(now, id);
         }
-        if planted(Bug::ClaimBelieved) {
+        if seeded(Bug::ClaimBelieved) {
             return self.confirmed(now, id, Some(stamp));
         }
-        if self.associations.claimed(now, id, stamp)
-            && self.beat(now, peer, Purpose::Confirm(id)).is_err()
+        if self.associations.restart_claimed(now, id, stamp)
+            && self
+                .send_heartbeat(now, peer, Purpose::Confirm(id))
+                .is_err()
         {
-            // Too busy to ask: the next heartbeat claims it again.
-            self.associations.unanswered(id);
+            // No request slot is free: the next heartbeat repeats the claim.
+            self.associations.inquiry_unanswered(id);
             self.heard(now, id);
         }
     }
 
-    /// Takes the answer of a peer that was asked whether it has restarted.
+    /// Processes the answer of a peer that was asked whether it has restarted.
     pub(super) fn confirmed(&mut self, now: Instant, id: AssociationId, stamp: Option<Recovery>) {
         let Some(stamp) = stamp else {
-            self.associations.unanswered(id);
+            self.associations.inquiry_unanswered(id);
             return self.heard(now, id);
         };
         let until = now + self.config.retransmission.t1;
-        match self.associations.said(id, stamp, until) {
-            Said::Restarted => {
-                // Its new life was heard, which is no news of the last one.
+        match self.associations.inquiry_answered(id, stamp, until) {
+            InquiryOutcome::Restarted => {
+                // The new incarnation was heard. No event says so, because the silence was that of
+                // the previous one.
                 self.associations.heard(now, id);
                 self.restarted(id);
             }
-            Said::Denied(claim) => {
+            InquiryOutcome::Denied(claim) => {
                 self.heard(now, id);
                 self.stats.restarts_denied += 1;
                 self.events.push_back(Event::RestartDenied {
@@ -87,11 +91,11 @@ impl Endpoint {
                     claim,
                 });
             }
-            Said::Nothing => self.heard(now, id),
+            InquiryOutcome::AlreadySettled => self.heard(now, id),
         }
     }
 
-    /// Ends what the last life of a peer was asked.
+    /// Withdraws the requests to the previous incarnation of a peer.
     pub(super) fn restarted(&mut self, association: AssociationId) {
         self.stats.restarts += 1;
         self.withdraw_about(association);

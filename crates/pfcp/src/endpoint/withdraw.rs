@@ -1,8 +1,8 @@
-//! Requests of ours that end before their answer.
+//! Withdrawal of our requests before they are answered.
 //!
-//! TS 29.244 §6.4 repeats a request until it is answered or given up. What it is about may end
-//! before: the peer may then use its SEID for another session, and would take a repetition for a
-//! request about that one.
+//! TS 29.244 §6.4 retransmits a request until it is answered or given up. The subject of the
+//! request may end before that: the peer may then reuse its SEID for another session, and would
+//! take a retransmission for a request about that session.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::{Endpoint, Event, Purpose, RequestError};
 use crate::association::AssociationId;
 use crate::message::MessageType;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 use crate::transaction::Outstanding;
 use crate::wire::{Header, Seid};
 
@@ -27,13 +27,14 @@ impl Purpose {
 }
 
 impl Endpoint {
-    /// Sends a request that is about an association, to its peer. It ends with the association, or
-    /// when the peer restarts: then it is not sent again, and its outcome is
-    /// [`Event::RequestWithdrawn`]. What is returned withdraws it before: [`Endpoint::withdraw`].
+    /// Sends a request about an association to its peer. The request is withdrawn when the
+    /// association ends or the peer restarts: it is not sent again, and its outcome is
+    /// [`Event::RequestWithdrawn`]. The returned value can be used to withdraw it earlier, with
+    /// [`Endpoint::withdraw`].
     ///
     /// # Errors
-    /// When there is no such association, as many requests wait as may, or the body does not fit a
-    /// message.
+    /// Returns an error if the association does not exist, too many requests are waiting for
+    /// answers, or the body does not fit into a message.
     pub fn request_about(
         &mut self,
         now: Instant,
@@ -55,9 +56,10 @@ impl Endpoint {
         })
     }
 
-    /// Withdraws a request: it is not sent again, has no outcome, and an answer that is on its way
-    /// is ignored. Returns its bytes, so that the owner can drop a datagram of them that it took
-    /// out with [`Endpoint::poll_transmit`] and has not sent; `None` if it does not wait any more.
+    /// Withdraws a request: it is not sent again and has no outcome, and a late answer to it is
+    /// ignored. Returns its bytes, so that the owner can drop a datagram with them that it took
+    /// from [`Endpoint::poll_transmit`] and has not sent. Returns `None` if the request is not
+    /// waiting for an answer.
     pub fn withdraw(&mut self, outstanding: Outstanding) -> Option<Arc<[u8]>> {
         let octets = self.requests.withdraw(outstanding)?;
         self.purposes.remove(&outstanding.request);
@@ -66,16 +68,16 @@ impl Endpoint {
         Some(octets)
     }
 
-    /// Withdraws what is about an association that has ended, or whose peer has restarted.
+    /// Withdraws the requests about an association that has ended, or whose peer has restarted.
     pub(super) fn withdraw_about(&mut self, association: AssociationId) {
-        if planted(Bug::AskedAfterTheEnd) {
+        if seeded(Bug::AskedAfterTheEnd) {
             return;
         }
         let is_over = self.associations.get(association).is_none();
         for outstanding in self.requests.about(association) {
             let request = outstanding.request;
             match self.purposes.get(&request) {
-                // Its next life answers a heartbeat as well, and can be released.
+                // The new incarnation answers heartbeats too, and its association can be released.
                 Some(Purpose::Heartbeat(_) | Purpose::Confirm(_) | Purpose::Release(_))
                     if !is_over => {}
                 Some(_) => _ = self.withdraw(outstanding),

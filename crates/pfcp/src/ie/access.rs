@@ -1,17 +1,17 @@
-//! Several accesses of one session: steering, its control and its addresses, TS 29.244 §8.2.123
-//! to §8.2.160 and others.
+//! Multi-access sessions: steering, its control and its addresses, TS 29.244 §8.2.123 to §8.2.160
+//! and others.
 
 use super::leaf::{codes, flags, numbers, record};
 
 numbers! {
     /// The identifier of a multi-access rule, TS 29.244 §8.2.123.
     MarId: u16 = MAR_ID mar_id;
-    /// The share of an access in percent, TS 29.244 §8.2.126.
+    /// The share of an access, in percent, TS 29.244 §8.2.126.
     Weight: u8 = WEIGHT weight;
 }
 
 codes! {
-    /// By which function packets are steered, TS 29.244 §8.2.124.
+    /// The function that steers packets, TS 29.244 §8.2.124.
     SteeringFunctionality: low4 = STEERING_FUNCTIONALITY steering_functionality {
         0 ATSSS_LL "ATSSS-LL";
         1 MPTCP "MPTCP";
@@ -19,7 +19,7 @@ codes! {
         3 MPQUIC_IP "MPQUIC-IP" R19;
         4 MPQUIC_E "MPQUIC-E" R19;
     }
-    /// How packets are steered, TS 29.244 §8.2.125.
+    /// The mode of steering, TS 29.244 §8.2.125.
     SteeringMode: low4 = STEERING_MODE steering_mode {
         0 ACTIVE_STANDBY "Active-Standby";
         1 SMALLEST_DELAY "Smallest Delay";
@@ -37,7 +37,7 @@ codes! {
         5 PRIMARY "Primary" R19;
         6 SECONDARY "Secondary" R19;
     }
-    /// The radio technology of an access, TS 29.244 §8.2.186.
+    /// The radio access technology, TS 29.244 §8.2.186.
     RatType: u8 = RAT_TYPE rat_type {
         0 RESERVED "Reserved";
         1 UTRAN "UTRAN";
@@ -69,7 +69,7 @@ codes! {
         27 NR_REDCAP "NR-REDCAP" R19;
         28 NR_EREDCAP "NR-EREDCAP" R19;
     }
-    /// How MPQUIC carries packets, TS 29.244 §8.2.227.
+    /// The transport mode of MPQUIC, TS 29.244 §8.2.227.
     TransportMode: low4 = TRANSPORT_MODE transport_mode {
         0 DATAGRAM_1 "Datagram mode 1";
         1 DATAGRAM_2 "Datagram mode 2";
@@ -78,34 +78,34 @@ codes! {
 }
 
 flags! {
-    /// Whether changes of an access are reported, TS 29.244 §8.2.152.
+    /// The flag that requests reports about the availability of an access, TS 29.244 §8.2.152.
     RequestedAccessAvailabilityInformation: u8, 1..1
         = REQUESTED_ACCESS_AVAILABILITY_INFORMATION {
         RRCA 5/1;
     }
-    /// Whether MPTCP is wanted, TS 29.244 §8.2.154.
+    /// The flag that requests MPTCP, TS 29.244 §8.2.154.
     MptcpControlInformation: u8, 1..1 = MPTCP_CONTROL_INFORMATION {
         TCI 5/1;
     }
-    /// Whether steering below IP is wanted, TS 29.244 §8.2.155.
+    /// The flag that requests lower-layer steering (ATSSS-LL), TS 29.244 §8.2.155.
     AtsssLlControlInformation: u8, 1..1 = ATSSS_LL_CONTROL_INFORMATION {
         LLI 5/1;
     }
-    /// Whether steering below IP is there, TS 29.244 §8.2.160.
+    /// The flag that confirms lower-layer steering (ATSSS-LL), TS 29.244 §8.2.160.
     AtsssLlInformation: u8, 1..1 = ATSSS_LL_INFORMATION {
         LLI 5/1;
     }
-    /// Which rules a multi-access rule applies to, TS 29.244 §8.2.181.
+    /// The rules that a multi-access rule applies to, TS 29.244 §8.2.181.
     MultipathApplicableIndication: u8, 1..1 = MULTIPATH_APPLICABLE_INDICATION {
         MTAI 5/1;
         MQAI 5/2 R19;
     }
-    /// Who may choose the split of load, TS 29.244 §8.2.197.
+    /// The permissions to choose the split of load, TS 29.244 §8.2.197.
     SteeringModeIndicator: u8, 1..1 = STEERING_MODE_INDICATOR {
         ALBI 5/1;
         UEAI 5/2;
     }
-    /// Which kinds of MPQUIC are wanted, TS 29.244 §8.2.225.
+    /// The kinds of MPQUIC that are requested, TS 29.244 §8.2.225.
     MpquicControlInformation: u8, 1..1 = MPQUIC_CONTROL_INFORMATION {
         CUDP 5/1;
         CIP 5/2;
@@ -114,113 +114,113 @@ flags! {
 }
 
 super::open::open_enum! {
-    /// An access, TS 29.244 §8.2.153.
+    /// The type of an access, TS 29.244 §8.2.153.
     AccessType(u8)
     0 TGPP "3GPP access type";
     1 NON_TGPP "Non-3GPP access type";
 }
 
 super::open::open_enum! {
-    /// What became of an access, TS 29.244 §8.2.153.
+    /// The change of the availability of an access, TS 29.244 §8.2.153.
     AvailabilityStatus(u8)
     0 UNAVAILABLE "Access has become unavailable";
     1 AVAILABLE "Access has become available";
 }
 
 record! {
-    /// An access that came or went, TS 29.244 §8.2.153.
+    /// A change of the availability of an access, TS 29.244 §8.2.153.
     AccessAvailabilityInformation = ACCESS_AVAILABILITY_INFORMATION, head 1 {
         /// The access.
         access_type: (AccessType 2) 5/1;
-        /// What became of it.
+        /// The change of its availability.
         availability_status: (AvailabilityStatus 2) 5/3;
     } {}
 }
 
 record! {
-    /// How performance is measured, TS 29.244 §8.2.156.
+    /// The parameters of the performance measurement function (PMF), TS 29.244 §8.2.156.
     PmfControlInformation T = PMF_CONTROL_INFORMATION, head 1 {
         /// The function is required.
         pmfi: flag 5/1;
-        /// Round trip times are not measured by it.
+        /// The function does not measure round trip times.
         drtti: flag 5/2;
     } {
-        /// The QoS flows that are measured one by one.
+        /// The QoS flows that are measured separately.
         qfis: (list u8 length8) [if PQPM 5/3];
     }
 }
 
 record! {
-    /// The proxy of MPTCP, TS 29.244 §8.2.157.
+    /// The address of the MPTCP proxy, TS 29.244 §8.2.157.
     MptcpAddressInformation = MPTCP_ADDRESS_INFORMATION, head 1 {} {
         /// The type of the proxy.
         mptcp_proxy_type: u8;
         /// The port of the proxy.
         mptcp_proxy_port: u16;
-        /// The address of the proxy.
+        /// The IPv4 address of the proxy.
         ipv4: ipv4 [if V4 5/1];
-        /// The address of the proxy.
+        /// The IPv6 address of the proxy.
         ipv6: ipv6 [if V6 5/2];
     }
 }
 
 record! {
-    /// The proxy of MPQUIC, TS 29.244 §8.2.226.
+    /// The address of the MPQUIC proxy, TS 29.244 §8.2.226.
     MpquicAddressInformation = MPQUIC_ADDRESS_INFORMATION, head 1 {} {
         /// The type of the proxy.
         mpquic_proxy_type: u8;
         /// The port of the proxy.
         mpquic_proxy_port: u16;
-        /// The address of the proxy.
+        /// The IPv4 address of the proxy.
         ipv4: ipv4 [if V4 5/1];
-        /// The address of the proxy.
+        /// The IPv6 address of the proxy.
         ipv6: ipv6 [if V6 5/2];
     }
 }
 
 record! {
-    /// The UE's addresses on each access, TS 29.244 §8.2.158.
+    /// The addresses of the UE on each access, TS 29.244 §8.2.158.
     LinkSpecificMultipathIpAddress = LINK_SPECIFIC_MULTIPATH_IP_ADDRESS, head 1 {} {
-        /// On 3GPP access.
+        /// The IPv4 address on 3GPP access.
         tgpp_ipv4: ipv4 [if V4 5/1];
-        /// On 3GPP access.
+        /// The IPv6 address on 3GPP access.
         tgpp_ipv6: ipv6 [if V6 5/2];
-        /// On other access.
+        /// The IPv4 address on non-3GPP access.
         non_tgpp_ipv4: ipv4 [if NV4 5/3];
-        /// On other access.
+        /// The IPv6 address on non-3GPP access.
         non_tgpp_ipv6: ipv6 [if NV6 5/4];
     }
 }
 
 record! {
-    /// Where performance is measured, TS 29.244 §8.2.159.
+    /// The address of the performance measurement function (PMF), TS 29.244 §8.2.159.
     PmfAddressInformation = PMF_ADDRESS_INFORMATION, head 1 {
-        /// There is an IPv4 address.
+        /// An IPv4 address is present.
         v4: flag 5/1;
-        /// There is an IPv6 address.
+        /// An IPv6 address is present.
         v6: flag 5/2;
     } {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if (v4)];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if (v6)];
         /// The port for 3GPP access.
         tgpp_port: u16 [if (v4 || v6)];
-        /// The port for other access.
+        /// The port for non-3GPP access.
         non_tgpp_port: u16 [if (v4 || v6)];
         /// The MAC address for 3GPP access.
         tgpp_mac: mac [if MAC 5/3];
-        /// The MAC address for other access.
+        /// The MAC address for non-3GPP access.
         non_tgpp_mac: mac [if MAC 5/3];
     }
 }
 
 record! {
-    /// From when on an access is not used, TS 29.244 §8.2.196.
+    /// The thresholds beyond which an access is not used, TS 29.244 §8.2.196.
     Thresholds = THRESHOLDS, head 1 {} {
-        /// The round trip time in milliseconds.
+        /// The round trip time, in milliseconds.
         rtt: u16 [if RTT 5/1];
-        /// The loss of packets in percent.
+        /// The packet loss rate, in percent.
         packet_loss_rate: u8 [if PLR 5/2];
     }
 }

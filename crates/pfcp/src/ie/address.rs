@@ -6,22 +6,23 @@ use super::leaf::record;
 use crate::wire::Seid;
 
 record! {
-    /// The end of a tunnel, or the wish that the UP function chooses one, TS 29.244 §8.2.3.
+    /// The endpoint of a tunnel (F-TEID), or the request that the UP function allocates one, TS
+    /// 29.244 §8.2.3.
     FTeid = F_TEID, head 1 {
-        /// There is an IPv4 address, or one is to be chosen.
+        /// An IPv4 address is present or requested.
         v4: flag 5/1;
-        /// There is an IPv6 address, or one is to be chosen.
+        /// An IPv6 address is present or requested.
         v6: flag 5/2;
-        /// The UP function chooses.
+        /// The UP function allocates the F-TEID.
         choose: flag 5/3;
     } {
-        /// The identifier of the tunnel.
+        /// The tunnel endpoint identifier (TEID).
         teid: u32 [if (!choose)];
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if (v4 && !choose)];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if (v6 && !choose)];
-        /// Rules of one session with the same number get the same choice.
+        /// Rules of a session with the same CHOOSE ID get the same F-TEID.
         choose_id: u8 [if CHID 5/4];
     }
 }
@@ -37,7 +38,7 @@ impl FTeid {
         choose_id: None,
     };
 
-    /// Makes the end of a tunnel at an address.
+    /// Creates the endpoint of a tunnel at an address.
     #[must_use]
     pub const fn new(teid: u32, address: IpAddr) -> Self {
         let mut value = Self::EMPTY;
@@ -55,7 +56,7 @@ impl FTeid {
         value
     }
 
-    /// Makes the end of a tunnel at two addresses.
+    /// Creates the endpoint of a tunnel at two addresses.
     #[must_use]
     pub const fn dual(teid: u32, ipv4: Ipv4Addr, ipv6: Ipv6Addr) -> Self {
         let mut value = Self::new(teid, IpAddr::V4(ipv4));
@@ -64,7 +65,7 @@ impl FTeid {
         value
     }
 
-    /// Asks the UP function for a tunnel over IPv4.
+    /// Requests a tunnel endpoint over IPv4 from the UP function.
     #[must_use]
     pub const fn choose_ipv4() -> Self {
         let mut value = Self::EMPTY;
@@ -87,19 +88,19 @@ impl From<(u32, Ipv4Addr)> for FTeid {
 }
 
 record! {
-    /// The end of a session, TS 29.244 §8.2.37.
+    /// The endpoint of a session (F-SEID), TS 29.244 §8.2.37.
     FSeid = F_SEID, head 1 {} {
-        /// The identifier of the session.
+        /// The session endpoint identifier (SEID).
         seid: u64;
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/2];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/1];
     }
 }
 
 impl FSeid {
-    /// Makes the end of a session at an address.
+    /// Creates the endpoint of a session at an address.
     #[must_use]
     pub const fn new(seid: Seid, address: IpAddr) -> Self {
         let (ipv4, ipv6) = split(address);
@@ -131,28 +132,29 @@ const fn split(address: IpAddr) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
 }
 
 record! {
-    /// The addresses of a UE, or the wish that the UP function chooses them, TS 29.244 §8.2.62.
+    /// The IP addresses of a UE, or the request that the UP function allocates them, TS 29.244
+    /// §8.2.62.
     UeIpAddress = UE_IP_ADDRESS, head 1 {
-        /// The address is the destination, not the source, of the packets.
+        /// The address is matched with the destination of packets, not with the source.
         destination: flag 5/3;
-        /// The UP function chooses an IPv4 address.
+        /// The UP function allocates an IPv4 address.
         choose_v4: flag 5/5;
-        /// The UP function chooses an IPv6 address.
+        /// The UP function allocates an IPv6 address.
         choose_v6: flag 5/6;
     } {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/2];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/1];
-        /// How many bits beyond 64 a delegated prefix has less.
+        /// Number of bits by which a delegated prefix is shorter than 64 bits.
         ipv6_prefix_delegation_bits: u8 [if IPV6D 5/4];
-        /// The length of the prefix.
+        /// The length of the IPv6 prefix.
         ipv6_prefix_length: u8 [if IP6PL 5/7];
     }
 }
 
 impl UeIpAddress {
-    /// Matches packets from the address.
+    /// Creates a match for packets from the address.
     #[must_use]
     pub const fn source(address: IpAddr) -> Self {
         let (ipv4, ipv6) = split(address);
@@ -167,7 +169,7 @@ impl UeIpAddress {
         }
     }
 
-    /// Matches packets to the address.
+    /// Creates a match for packets to the address.
     #[must_use]
     pub const fn destination(address: IpAddr) -> Self {
         let mut value = Self::source(address);
@@ -177,11 +179,11 @@ impl UeIpAddress {
 }
 
 record! {
-    /// The address that a message comes from, TS 29.244 §8.2.138.
+    /// The source address of a message, TS 29.244 §8.2.138.
     SourceIpAddress = SOURCE_IP_ADDRESS, head 1 {} {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/2];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/1];
         /// The length of the mask or prefix.
         mask_prefix_length: u8 [if MPL 5/3];
@@ -200,7 +202,7 @@ impl From<IpAddr> for SourceIpAddress {
 }
 
 super::open::open_enum! {
-    /// The form of a node's name.
+    /// The type of a Node ID.
     NodeIdType(u8)
     0 IPV4 "IPv4 address";
     1 IPV6 "IPv6 address";
@@ -210,16 +212,16 @@ super::open::open_enum! {
 record! {
     /// The name of a node, TS 29.244 §8.2.38.
     NodeId T = NODE_ID, head 1 {
-        /// The form of the name.
+        /// The type of the Node ID.
         node_id_type: (NodeIdType 4) 5/1;
     } {
-        /// The name as an address.
+        /// The name as an IPv4 address.
         ipv4: ipv4 [if (node_id_type.0 == 0)];
-        /// The name as an address.
+        /// The name as an IPv6 address.
         ipv6: ipv6 [if (node_id_type.0 == 1)];
-        /// The name as labels.
+        /// The name as a domain name, encoded as labels.
         fqdn: labels [if (node_id_type.0 == 2)];
-        /// The name in another form.
+        /// The name of another type.
         other: octets [if (node_id_type.0 > 2)];
     }
 }
@@ -233,7 +235,7 @@ impl NodeId {
         other: None,
     };
 
-    /// Makes a name of a domain name.
+    /// Creates a Node ID from a domain name.
     #[must_use]
     pub fn fqdn(name: &str) -> Self {
         let fqdn = Some(super::name::to_labels(name).into());
@@ -246,7 +248,7 @@ impl NodeId {
 }
 
 impl<T: AsRef<[u8]>> NodeId<T> {
-    /// Returns the address that is the name.
+    /// Returns the name if it is an IP address.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.ipv4
@@ -254,7 +256,7 @@ impl<T: AsRef<[u8]>> NodeId<T> {
             .or_else(|| self.ipv6.map(IpAddr::V6))
     }
 
-    /// Returns the domain name that is the name, with dots.
+    /// Returns the name if it is a domain name, in dotted form.
     #[must_use]
     pub fn domain(&self) -> Option<String> {
         super::name::from_labels(self.fqdn.as_ref()?.as_ref())
@@ -285,59 +287,59 @@ impl From<Ipv4Addr> for NodeId {
 }
 
 record! {
-    /// A node of a user plane, TS 29.244 §8.2.70.
+    /// A GTP-U peer of the user plane, TS 29.244 §8.2.70.
     RemoteGtpuPeer T = REMOTE_GTPU_PEER, head 1 {} {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/2];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/1];
-        /// The interface towards it.
+        /// The interface towards the peer.
         destination_interface: octets16 [if DI 5/3];
-        /// The network that it is in.
+        /// The network instance of the peer.
         network_instance: text16 [if NI 5/4];
-        /// When it started.
+        /// The time at which the peer started.
         recovery_time_stamp: time [if RTS 5/5] R19;
     }
 }
 
 record! {
-    /// Addresses of a user plane and their tunnels, IE 116 until release 16.3.
+    /// The addresses and TEIDs of a user plane, IE 116 until release 16.3.
     UserPlaneIpResourceInformation T = USER_PLANE_IP_RESOURCE_INFORMATION, head 1 {
-        /// How many high bits of a TEID are given.
+        /// Number of high bits of a TEID that are assigned.
         teid_range_indication: 3 5/3;
-        /// A network instance is there.
+        /// A network instance is present.
         has_network_instance: flag 5/6;
-        /// A source interface is there.
+        /// A source interface is present.
         has_source_interface: flag 5/7;
     } {
         /// The high bits of the TEIDs.
         teid_range: u8 [if (teid_range_indication != 0)];
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/1];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/2];
-        /// The network, when no interface follows.
+        /// The network instance, if no source interface follows.
         network_instance: text [if (has_network_instance && !has_source_interface)];
-        /// The network, when an interface follows.
+        /// The network instance, if a source interface follows.
         network_instance_of_interface:
             text_but_last [if (has_network_instance && has_source_interface)];
-        /// The interface.
+        /// The source interface.
         source_interface: low4 [if (has_source_interface)];
     }
 }
 
 record! {
-    /// An address of the CP function, TS 29.244 §8.2.135.
+    /// An IP address of a PFCP entity of the CP function, TS 29.244 §8.2.135.
     CpPfcpEntityIpAddress = CP_PFCP_ENTITY_IP_ADDRESS, head 1 {} {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/2];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/1];
     }
 }
 
 super::open::open_enum! {
-    /// The form of a node's address in a set of connections.
+    /// The type of a node address in an FQ-CSID.
     CsidNodeType(u8)
     0 IPV4 "IPv4 address";
     1 IPV6 "IPv6 address";
@@ -345,7 +347,7 @@ super::open::open_enum! {
 }
 
 super::open::open_enum! {
-    /// What a node is that has sets of connections.
+    /// The type of a node that assigns FQ-CSIDs.
     CsidNode(u8)
     0 MME "MME";
     1 SGW_C "SGW-C";
@@ -356,22 +358,22 @@ super::open::open_enum! {
 }
 
 record! {
-    /// A set of PDN connections, TS 29.244 §8.2.43.
+    /// A fully qualified set of PDN connections, TS 29.244 §8.2.43.
     FqCsid T = FQ_CSID, head 1 {
-        /// How many sets follow the address.
+        /// Number of sets that follow the address.
         number_of_csids: 4 5/1;
-        /// The form of the address.
+        /// The type of the node address.
         node_id_type: (CsidNodeType 4) 5/5;
     } {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if (node_id_type.0 == 0)];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if (node_id_type.0 == 1)];
-        /// The address in another form.
+        /// The node address of another type.
         other: u32 [if (node_id_type.0 > 1)];
-        /// The sets.
+        /// The identifiers of the sets.
         csids: (list u16 counted number_of_csids);
-        /// What the node is.
+        /// The type of the node.
         node_type: (CsidNode low4) [more];
     }
 }

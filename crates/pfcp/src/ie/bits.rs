@@ -1,13 +1,13 @@
-//! The bits of a head, and the macros behind the fields that come by them.
+//! The bits of a head, and the macros behind the fields that depend on them.
 
-/// Returns the first eight octets of a head, which is where its fields of several bits are.
+/// Returns the first eight bytes of a head, which contain all its fields of several bits.
 #[expect(clippy::cast_possible_truncation, reason = "the first eight octets")]
 pub(crate) const fn low(head: u128) -> u64 {
     head as u64
 }
 
-/// Returns the bits that a field has in a head: `width` of them from `shift` on; of more than
-/// eight, the lowest eight are the octet after those.
+/// Returns the mask of a field in a head: `width` bits from `shift` on. In a field of more than
+/// eight bits, the lowest eight are the byte after the one that contains `shift`.
 pub(crate) const fn mask(shift: u8, width: u32) -> u64 {
     put(u64::MAX, shift, width)
 }
@@ -22,21 +22,21 @@ pub(crate) const fn get(head: u64, shift: u8, width: u32) -> u64 {
     }
 }
 
-/// Reads a field of a head that has eight bits at most.
+/// Reads a field of at most eight bits of a head.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "eight bits at most")]
 pub(crate) const fn get8(head: u64, shift: u8, width: u32) -> u8 {
     get(head, shift, width) as u8
 }
 
-/// Reads a field of a head that has sixteen bits at most.
+/// Reads a field of at most sixteen bits of a head.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "sixteen bits at most")]
 pub(crate) const fn get16(head: u64, shift: u8, width: u32) -> u16 {
     get(head, shift, width) as u16
 }
 
-/// Returns a field where it stands in a head.
+/// Returns the value of a field at its position in a head.
 #[inline]
 pub(crate) const fn put(value: u64, shift: u8, width: u32) -> u64 {
     if width <= 8 {

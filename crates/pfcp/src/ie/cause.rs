@@ -1,7 +1,7 @@
 use super::leaf::codes;
 
 codes! {
-    /// Why a request was accepted or not, TS 29.244 §8.2.1.
+    /// The acceptance of a request, or the reason for its rejection, TS 29.244 §8.2.1.
     Cause: u8 = CAUSE cause {
         0 RESERVED "Reserved";
         1 REQUEST_ACCEPTED "Request accepted (success)";
@@ -42,13 +42,13 @@ codes! {
 }
 
 impl Cause {
-    /// Says that the request was accepted, in whole or in part.
+    /// Returns `true` if the request was accepted, in whole or in part.
     #[must_use]
     pub const fn is_acceptance(self) -> bool {
         self.0 < 64 && self.0 != 0
     }
 
-    /// Says that the request was rejected.
+    /// Returns `true` if the request was rejected.
     #[must_use]
     pub const fn is_rejection(self) -> bool {
         self.0 >= 64

@@ -1,9 +1,9 @@
-//! Checks that many elements share: none is compiled for each of them.
+//! Checks shared by many elements, so that they are not compiled once for each.
 
 use super::field::Reader;
 use crate::error::ErrorKind;
 
-/// Checks flags, of which the octets of `known` tell those that there are.
+/// Checks flags. `known` has a bit set for each defined flag.
 pub(crate) fn are_flags(value: &[u8], least: usize, known: &[u8]) -> Result<bool, ErrorKind> {
     let mut reader = Reader::new(value);
     let octets = reader.flags(least, known.len())?;
@@ -14,12 +14,12 @@ pub(crate) fn are_flags(value: &[u8], least: usize, known: &[u8]) -> Result<bool
     Ok(!spare && reader.is_empty() && written == value.len())
 }
 
-/// Any octets are such a value.
+/// Accepts any bytes.
 #[expect(clippy::unnecessary_wraps, reason = "others have to look")]
 pub(crate) const fn are_octets(_: &[u8]) -> Result<bool, ErrorKind> {
     Ok(true)
 }
 
-pub(crate) fn octets_again(value: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn reencode_octets(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }

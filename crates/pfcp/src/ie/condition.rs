@@ -1,4 +1,4 @@
-//! Conditions under which a group has to have a member, where the group alone decides.
+//! Conditions under which a member of a group is required, as far as the group itself decides them.
 
 use super::descriptor::{Member, NO_SLOT, find};
 use super::{
@@ -6,22 +6,23 @@ use super::{
     ReportingTriggers, UsageReportTrigger,
 };
 
-/// A member that a group has to have under a condition.
+/// A condition under which a group must have a member.
 #[derive(Debug)]
-pub(crate) struct Need {
-    /// The flags of the watched member that ask for it; always, if there are none.
+pub(crate) struct Condition {
+    /// The flags of the watched member that trigger the condition. Zero if the condition always
+    /// holds.
     flags: u32,
-    /// The first is the member; any of the others stands for it.
+    /// The members that meet the condition. If all are missing, the first one is reported.
     pub(crate) any: &'static [IeType],
     /// The clause that states the condition.
     pub(crate) clause: &'static str,
 }
 
-/// The needs that a group has at most.
-const MOST: usize = 12;
+/// Maximum number of conditions of a group.
+const MAX_CONDITIONS: usize = 12;
 
-/// Says which member holds the flags, and what they ask for.
-const fn needs(group: Option<IeType>) -> (IeType, &'static [Need]) {
+/// Returns the member that contains the flags, and the conditions.
+const fn conditions_of(group: Option<IeType>) -> (IeType, &'static [Condition]) {
     match group {
         Some(IeType::CREATE_PDR) => (IeType::RESERVED, &PDR),
         Some(IeType::CREATE_FAR) => (IeType::APPLY_ACTION, &FAR),
@@ -38,7 +39,7 @@ const fn needs(group: Option<IeType>) -> (IeType, &'static [Need]) {
     }
 }
 
-static PDR: [Need; 1] = [Need {
+static PDR: [Condition; 1] = [Condition {
     flags: 0,
     any: &[
         IeType::FAR_ID,
@@ -48,8 +49,8 @@ static PDR: [Need; 1] = [Need {
     clause: "7.5.2.2",
 }];
 
-static FAR: [Need; 2] = [
-    Need {
+static FAR: [Condition; 2] = [
+    Condition {
         flags: ApplyAction::FORW.0 as u32,
         any: &[
             IeType::FORWARDING_PARAMETERS,
@@ -58,14 +59,14 @@ static FAR: [Need; 2] = [
         ],
         clause: "7.5.2.3",
     },
-    Need {
+    Condition {
         flags: ApplyAction::DUPL.0 as u32,
         any: &[IeType::DUPLICATING_PARAMETERS],
         clause: "7.5.2.3",
     },
 ];
 
-static URR: [Need; MOST] = [
+static URR: [Condition; MAX_CONDITIONS] = [
     trigger(ReportingTriggers::PERIO, &[IeType::MEASUREMENT_PERIOD]),
     trigger(ReportingTriggers::VOLTH, &[IeType::VOLUME_THRESHOLD]),
     trigger(ReportingTriggers::TIMTH, &[IeType::TIME_THRESHOLD]),
@@ -86,7 +87,7 @@ static URR: [Need; MOST] = [
     ),
 ];
 
-static USAGE: [Need; 1] = [Need {
+static USAGE: [Condition; 1] = [Condition {
     flags: UsageReportTrigger::IPMJL.0,
     any: &[
         IeType::JOIN_IP_MULTICAST_INFORMATION_IE_WITHIN_USAGE_REPORT,
@@ -95,57 +96,57 @@ static USAGE: [Need; 1] = [Need {
     clause: "7.5.8.3",
 }];
 
-static FLOW: [Need; 1] = [period(ReportingFrequency::PERIO.0, "7.5.2.9")];
+static FLOW: [Condition; 1] = [period(ReportingFrequency::PERIO.0, "7.5.2.9")];
 
-static PATH: [Need; 1] = [period(QosReportTrigger::PER.0, "7.4.4.1.3")];
+static PATH: [Condition; 1] = [period(QosReportTrigger::PER.0, "7.4.4.1.3")];
 
-static N6: [Need; 1] = [period(MeasurementReportingType::PER.0, "7.4.4.1.4")];
+static N6: [Condition; 1] = [period(MeasurementReportingType::PER.0, "7.4.4.1.4")];
 
-/// What is reported from time to time says how often.
-const fn period(flag: u8, clause: &'static str) -> Need {
-    Need {
+/// Returns the condition that periodic reporting requires a measurement period.
+const fn period(flag: u8, clause: &'static str) -> Condition {
+    Condition {
         flags: flag as u32,
         any: &[IeType::MEASUREMENT_PERIOD],
         clause,
     }
 }
 
-const fn trigger(trigger: ReportingTriggers, any: &'static [IeType]) -> Need {
-    Need {
+const fn trigger(trigger: ReportingTriggers, any: &'static [IeType]) -> Condition {
+    Condition {
         flags: trigger.0,
         any,
         clause: "7.5.2.4",
     }
 }
 
-/// The conditions of a group, its members as slots.
+/// The conditions of a group, with its members as slots.
 #[derive(Debug)]
 pub(crate) struct Conditions {
-    /// The slot of the member that holds the flags.
+    /// The slot of the member that contains the flags.
     pub(crate) watch: u8,
-    needs: &'static [Need],
-    /// For each need the flags that ask for it and the slots that meet it.
-    asked: [(u32, u64); MOST],
+    conditions: &'static [Condition],
+    /// For each condition, the flags that trigger it and the slots that meet it.
+    masks: [(u32, u64); MAX_CONDITIONS],
 }
 
 impl Conditions {
     pub(crate) const fn of(group: Option<IeType>, members: &[Member]) -> Self {
-        let (watch, needs) = needs(group);
-        let mut asked = [(0, 0); MOST];
-        let mut need = 0;
-        while need < needs.len() {
-            let Need { flags, any, .. } = &needs[need];
-            // What no flag asks for is always asked for.
-            asked[need].0 = if *flags == 0 { u32::MAX } else { *flags };
+        let (watch, conditions) = conditions_of(group);
+        let mut masks = [(0, 0); MAX_CONDITIONS];
+        let mut condition = 0;
+        while condition < conditions.len() {
+            let Condition { flags, any, .. } = &conditions[condition];
+            // A condition without flags always holds.
+            masks[condition].0 = if *flags == 0 { u32::MAX } else { *flags };
             let mut one = 0;
             while one < any.len() {
                 match find(members, any[one]) {
-                    Some(slot) => asked[need].1 |= 1 << slot,
+                    Some(slot) => masks[condition].1 |= 1 << slot,
                     None => panic!("a condition names no member"),
                 }
                 one += 1;
             }
-            need += 1;
+            condition += 1;
         }
         Self {
             watch: match find(members, watch) {
@@ -153,40 +154,40 @@ impl Conditions {
                 Some(slot) => slot as u8,
                 None => NO_SLOT,
             },
-            needs,
-            asked,
+            conditions,
+            masks,
         }
     }
 
-    /// Says that a closer look is needed to tell whether a group has all that it should.
+    /// Returns `true` if the conditions must be evaluated to know whether a group meets them.
     #[inline]
     pub(crate) const fn may_be_unmet(&self, seen: u64) -> bool {
-        let (_, met) = self.asked[0];
-        !self.needs.is_empty() && (self.watch != NO_SLOT || met & seen == 0)
+        let (_, met) = self.masks[0];
+        !self.conditions.is_empty() && (self.watch != NO_SLOT || met & seen == 0)
     }
 
-    /// Says that a group has all that its members ask for: those in `seen`, with the flags of the
-    /// watched one.
+    /// Returns `true` if a group meets all conditions. `seen` are its filled slots, and `flags`
+    /// those of the watched member.
     #[inline]
     pub(crate) fn are_met(&self, seen: u64, flags: u32) -> bool {
-        self.asked
+        self.masks
             .iter()
-            .take(self.needs.len())
-            .all(|(asking, met)| asking & flags == 0 || met & seen != 0)
+            .take(self.conditions.len())
+            .all(|(trigger, met)| trigger & flags == 0 || met & seen != 0)
     }
 
-    /// Walks the needs that are not met.
-    pub(crate) fn unmet(&self, seen: u64, flags: u32) -> impl Iterator<Item = &'static Need> {
-        self.needs
+    /// Returns an iterator over the conditions that are not met.
+    pub(crate) fn unmet(&self, seen: u64, flags: u32) -> impl Iterator<Item = &'static Condition> {
+        self.conditions
             .iter()
-            .zip(&self.asked)
-            .filter(move |(_, (asking, met))| asking & flags != 0 && met & seen == 0)
-            .map(|(need, _)| need)
+            .zip(&self.masks)
+            .filter(move |(_, (trigger, met))| trigger & flags != 0 && met & seen == 0)
+            .map(|(condition, _)| condition)
     }
 }
 
-/// The flags of the watched member, or all if the group has none to watch: what they ask for is
-/// then always asked for.
+/// Returns the flags of the watched member. If the group has no such member, all flags are set, so
+/// that every condition holds.
 #[inline]
 pub(crate) fn flags(watched: Option<&[u8]>, watch: u8) -> u32 {
     if watch == NO_SLOT {

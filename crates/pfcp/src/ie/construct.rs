@@ -1,4 +1,4 @@
-//! Values of what people have at hand: addresses, texts, numbers.
+//! Constructors from common types: addresses, texts and numbers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use super::network::{AlternativeSmfIpAddress, CpIpAddress};
 use super::rule::{OuterHeaderCreation, PfdContents, SdfFilter};
 use super::usage::{VolumeQuota, VolumeThreshold};
 
-/// Makes rows of an address of either version.
+/// Implements the conversion from an IP address of either version.
 macro_rules! from_address {
     ($($name:ident)*) => { $(
         impl From<IpAddr> for $name {
@@ -41,7 +41,7 @@ macro_rules! from_address {
 
 from_address! { RemoteGtpuPeer CpPfcpEntityIpAddress CpIpAddress AlternativeSmfIpAddress }
 
-/// Makes a tunnel of GTP-U: its TEID and address.
+/// Creates a GTP-U tunnel from its TEID and address.
 impl From<(u32, IpAddr)> for OuterHeaderCreation {
     fn from((teid, address): (u32, IpAddr)) -> Self {
         let tunnel = Self {
@@ -64,7 +64,8 @@ impl From<(u32, IpAddr)> for OuterHeaderCreation {
 }
 
 impl FqCsid {
-    /// Names sets of connections: the address of the node that gave their numbers.
+    /// Creates an identifier of sets of connections from the address of the node that assigned
+    /// their numbers.
     #[must_use]
     pub fn of(node: IpAddr, csids: &[u16]) -> Self {
         let number_of_csids = u8::try_from(csids.len()).unwrap_or(u8::MAX);
@@ -89,7 +90,7 @@ impl FqCsid {
 }
 
 impl SdfFilter {
-    /// Detects a flow by an IPFilterRule of RFC 6733.
+    /// Creates a filter for a flow given by an IPFilterRule of RFC 6733.
     #[must_use]
     pub fn flow(rule: &str) -> Self {
         Self {
@@ -100,7 +101,7 @@ impl SdfFilter {
 }
 
 impl PfdContents {
-    /// Describes a flow by an IPFilterRule of RFC 6733.
+    /// Creates the description of a flow given by an IPFilterRule of RFC 6733.
     #[must_use]
     pub fn flow(rule: &str) -> Self {
         Self {
@@ -109,7 +110,7 @@ impl PfdContents {
         }
     }
 
-    /// Describes packets by a URL or a part of one.
+    /// Creates the description of packets with a URL or a part of one.
     #[must_use]
     pub fn url(url: &str) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl PfdContents {
         }
     }
 
-    /// Describes packets by a domain name or a pattern of one.
+    /// Creates the description of packets with a domain name or a pattern of one.
     #[must_use]
     pub fn domain(name: &str) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl PfdContents {
 }
 
 impl VolumeThreshold {
-    /// Counts octets both ways.
+    /// Creates a threshold for the bytes of both directions together.
     #[must_use]
     pub fn total(octets: u64) -> Self {
         Self {
@@ -140,7 +141,7 @@ impl VolumeThreshold {
 }
 
 impl VolumeQuota {
-    /// Counts octets both ways.
+    /// Creates a quota for the bytes of both directions together.
     #[must_use]
     pub fn total(octets: u64) -> Self {
         Self {

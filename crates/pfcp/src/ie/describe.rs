@@ -107,13 +107,13 @@ use super::{
 use crate::error::Error;
 use crate::wire::{Index, Writer};
 
-/// Writes [`describe`] for the types that have a row.
+/// Defines [`describe`] for the types that have a row.
 macro_rules! described {
     ($($name:ident)*) => {
-        /// Returns the descriptor of a type, `None` where the specification has none.
+        /// Returns the descriptor of a type, or `None` if the specification has none.
         ///
-        /// Inside of a group the descriptor of the [`Member`](super::Member) says the same, and
-        /// more.
+        /// Inside of a group, the descriptor of the [`Member`](super::Member) has the same content
+        /// and more.
         #[must_use]
         pub const fn describe(ie: IeType) -> Option<Descriptor> {
             match ie {
@@ -124,18 +124,20 @@ macro_rules! described {
     };
 }
 
-/// Reads the value of an element and writes it again from what its type keeps: a leaf loses spare
-/// bits and further octets, a group keeps everything. `None` where the specification has no such
-/// type.
+/// Decodes the value of an element and encodes it again from what its type keeps: a leaf loses
+/// spare bits and trailing bytes, a group keeps everything. Returns `None` if the specification has
+/// no such type.
 ///
 /// # Errors
-/// When the octets are not such a value.
+/// Returns an error if the bytes are not a valid value.
 #[must_use]
 pub fn canonical(ie: IeType, value: &[u8]) -> Option<Result<Vec<u8>, Error>> {
     let mut out = Vec::with_capacity(value.len());
     let written = match describe(ie)? {
-        Descriptor::Leaf(leaf) => Index::leaf(value, leaf).map(|_| (leaf.again)(value, &mut out)),
-        Descriptor::Group(group) => again(group, value, &mut out),
+        Descriptor::Leaf(leaf) => {
+            Index::leaf(value, leaf).map(|_| (leaf.reencode)(value, &mut out))
+        }
+        Descriptor::Group(group) => reencode_group(group, value, &mut out),
     };
     Some(
         written
@@ -144,9 +146,9 @@ pub fn canonical(ie: IeType, value: &[u8]) -> Option<Result<Vec<u8>, Error>> {
     )
 }
 
-fn again(group: &'static Group, value: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+fn reencode_group(group: &'static Group, value: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let (mut index, mut writer) = (Index::new(), Writer::new(out));
-    (group.again)(index.walk(value, 0, group)?, &mut writer)?;
+    (group.reencode)(index.walk(value, 0, group)?, &mut writer)?;
     writer.finish_in(Some(group))
 }
 

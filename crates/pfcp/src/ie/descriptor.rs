@@ -1,5 +1,5 @@
-//! What the specification says about elements and messages, as data: [`describe`] gives it for a
-//! type of element, [`MessageType::table`](crate::MessageType::table) for a message.
+//! Descriptions of elements and messages as data: [`describe`] returns that of an element type, and
+//! [`MessageType::table`](crate::MessageType::table) that of a message.
 
 use std::ops::RangeInclusive;
 
@@ -12,45 +12,48 @@ pub use super::describe::{canonical, describe};
 pub use super::interfaces::Interfaces;
 pub use super::list::Listed;
 
-/// What the specification says about an element or a message, as data.
+/// The description of an element or a message, as data.
 #[derive(Clone, Copy, Debug)]
 pub enum Descriptor {
     /// An element with fields.
     Leaf(&'static Leaf),
-    /// An element of elements.
+    /// An element that consists of elements.
     Group(&'static Group),
 }
 
-/// An element with fields.
+/// The description of an element with fields.
 #[derive(Debug)]
 pub struct Leaf {
     /// The type.
     pub ie: IeType,
-    /// The octets that a value has at least.
+    /// Minimum number of bytes of a value.
     pub min: usize,
-    /// The octets at the start that hold flags and other bit fields; missing ones read as zero.
+    /// Number of bytes at the start that hold flags and other bit fields. Missing ones are read as
+    /// zero.
     pub head: usize,
-    /// The fields: those of the head first, then one after another.
+    /// The fields: those of the head first, then the others in wire order.
     pub fields: &'static [Field],
-    /// Checks a value and says whether its fields tell it all (no spare bit, no octet more).
+    /// Checks a value. Returns `true` if its fields describe it completely, without spare bits or
+    /// trailing bytes.
     pub(crate) check: fn(&[u8]) -> Result<bool, ErrorKind>,
-    /// Appends what encoding the decoded fields gives.
-    pub(crate) again: fn(&[u8], &mut Vec<u8>),
+    /// Decodes a value and appends its fields encoded again.
+    pub(crate) reencode: fn(&[u8], &mut Vec<u8>),
     /// The values that need no further check.
-    pub(crate) quick: Quick,
+    pub(crate) fast_check: FastCheck,
 }
 
-/// The values of an element that are known to be right, and to say no more than its fields do, by
-/// their length and first octet. All others are for [`Leaf::check`] and the conditions.
+/// A fast check of the values of an element by their length and first byte. A value that passes is
+/// valid and completely described by its fields. All others go through [`Leaf::check`] and the
+/// conditions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quick {
+pub(crate) struct FastCheck {
     octets: u16,
     least: u8,
     most: u8,
 }
 
-impl Quick {
-    /// Every value has to be looked at. No value is that long: with its header it would exceed
+impl FastCheck {
+    /// Accepts no value. A value cannot have this length, because with its header it would exceed
     /// the longest message.
     pub(crate) const NONE: Self = Self {
         octets: u16::MAX,
@@ -58,14 +61,14 @@ impl Quick {
         most: 0,
     };
 
-    /// A group of any length.
+    /// Accepts a group of any length.
     const GROUP: Self = Self {
         octets: 0,
         least: 0,
         most: u8::MAX,
     };
 
-    /// A number of `octets`, of which the lowest `width` bits count.
+    /// Accepts a number of `octets` bytes, of which the lowest `width` bits are used.
     pub(crate) const fn number((octets, width): (usize, u32)) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -86,7 +89,7 @@ impl Quick {
         }
     }
 
-    /// A number of one octet that has to be one of `values`.
+    /// Accepts a number of one byte that must be one of `values`, up to their first gap from zero.
     pub(crate) const fn named(values: &[u8]) -> Self {
         let mut next = 0;
         while next < values.len() && values[next] as usize == next {
@@ -102,7 +105,8 @@ impl Quick {
         }
     }
 
-    /// Flags of one octet at least; `known` are those of the first.
+    /// Accepts a single byte of flags, if `least` is 1 and the `known` flags of the first byte are
+    /// its lowest bits.
     pub(crate) const fn flags(least: usize, known: u8) -> Self {
         if least == 1 && known & known.wrapping_add(1) == 0 {
             Self {
@@ -115,7 +119,7 @@ impl Quick {
         }
     }
 
-    /// Leaves those values whose first octet is in a range.
+    /// Restricts the first byte to a range.
     pub(crate) const fn within(self, (least, most): (u8, u8)) -> Self {
         Self {
             octets: self.octets,
@@ -125,50 +129,50 @@ impl Quick {
     }
 }
 
-/// One field of a [`Leaf`].
+/// A field of a [`Leaf`].
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// The name in JSON and text.
     pub name: &'static str,
-    /// How it stands on the wire.
+    /// The encoding of the field.
     pub kind: Kind,
-    /// When it is there.
+    /// The condition for the presence of the field.
     pub when: When,
-    /// The release that brought it.
+    /// The release that introduced the field.
     pub since: Release,
-    /// The release that brought a value, for fields whose values have names.
+    /// Returns the release that introduced a value, for fields with named values.
     pub values: Option<fn(u64) -> Release>,
 }
 
-/// How a field stands on the wire.
+/// The encoding of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Bits of the head, counted from bit 1 of the first octet, octet after octet. Of more than
-    /// eight, the lowest eight are the octet after those from `shift` on.
+    /// Bits of the head, counted from bit 1 of the first byte, byte after byte. If there are more
+    /// than eight, the lowest eight are the byte after the one that contains `shift`.
     Bits {
         /// The lowest bit.
         shift: u8,
-        /// How many bits; 1 is a flag.
+        /// Number of bits; 1 is a flag.
         width: u32,
-        /// Names of the values.
+        /// The names of the values.
         names: Option<fn(u64) -> Option<&'static str>>,
     },
-    /// An unsigned number, big endian.
+    /// An unsigned big-endian number.
     Number {
-        /// Octets on the wire.
+        /// Number of bytes on the wire.
         octets: usize,
-        /// The bits that count; those above are spare.
+        /// Number of bits in use. The bits above are spare.
         width: u32,
-        /// Names of the values.
+        /// The names of the values.
         names: Option<fn(u64) -> Option<&'static str>>,
     },
-    /// A signed number, big endian, two's complement.
+    /// A signed big-endian number in two's complement.
     Signed {
-        /// Octets on the wire.
+        /// Number of bytes on the wire.
         octets: usize,
     },
-    /// Seconds since 1900, four octets.
+    /// Seconds since 1900 in four bytes.
     Time,
     /// An IPv4 address.
     Ipv4,
@@ -176,155 +180,160 @@ pub enum Kind {
     Ipv6,
     /// A MAC address.
     Mac,
-    /// Octets that are text where they can be.
+    /// Bytes that are preferably text.
     Text(Span),
-    /// Octets.
+    /// Bytes.
     Octets(Span),
     /// A domain name as labels.
     Labels(Span),
-    /// Decimal digits, two in an octet, low half first.
+    /// Decimal digits, two per byte and low half first.
     Digits(Span),
-    /// Several things of a kind, one after another.
+    /// Several consecutive items of one kind.
     List(Listed, Span),
 }
 
-/// Where a field of variable length ends.
+/// The extent of a field of variable length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// At the end of the element.
+    /// Up to the end of the element.
     Rest,
-    /// One octet before the end of the element.
+    /// Up to one byte before the end of the element.
     RestButLast,
-    /// After a length of one octet.
+    /// Preceded by a length of one byte.
     Length8,
-    /// After a length of two octets.
+    /// Preceded by a length of two bytes.
     Length16,
-    /// After so many octets.
+    /// A fixed number of bytes.
     Fixed(u8),
-    /// After an octet with the length of an IP address below and its version above: 0 is
-    /// IPv4, 1 is IPv6.
+    /// Preceded by a byte with the length of an IP address in the low bits and its version above: 0
+    /// is IPv4, 1 is IPv6.
     Address,
-    /// After a count of MAC addresses of one octet.
+    /// Preceded by the number of MAC addresses in one byte.
     MacAddresses,
-    /// After as many numbers of two octets as the lowest four bits of the value say.
+    /// Preceded by the number of items in one byte. Each item has a length of two bytes.
+    Several,
+    /// As many numbers of two bytes as the lowest four bits of the value specify.
     Counted,
 }
 
-/// When a field is there.
+/// The condition for the presence of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
-    /// Always.
+    /// The field is always present.
     Always,
-    /// When a flag of the head is set that says nothing else.
+    /// The field is present if a flag of the head is set, which has no other meaning.
     Flag {
         /// The name of the flag.
         name: &'static str,
-        /// Its bit, counted as in [`Kind::Bits`].
+        /// The bit of the flag, counted as in [`Kind::Bits`].
         shift: u8,
     },
-    /// When the bits of the head say so.
+    /// The field is present under a condition on the bits of the head.
     Head {
-        /// The condition on the head, bit 1 of the first octet lowest.
+        /// The condition on the head, where bit 1 of the first byte is the lowest bit.
         holds: fn(u128) -> bool,
         /// The condition as it is written in the row.
         text: &'static str,
     },
-    /// When octets are left.
+    /// The field is present if bytes are left.
     More,
 }
 
-/// An element or a message that consists of elements.
+/// The description of an element or a message that consists of elements.
 #[derive(Debug)]
 pub struct Group {
-    /// The type of the element; `None` for a message.
+    /// The type of the element, or `None` for a message.
     pub ie: Option<IeType>,
     /// The table of TS 29.244 that lists the members.
     pub table: &'static str,
-    /// The members in the order of the table.
+    /// The members in table order.
     pub members: &'static [Member],
-    pub(crate) rows: Rows,
+    pub(crate) member_index: MemberIndex,
     pub(crate) required: [u64; 5],
-    /// The interfaces on which anything is mandatory: those that have the group.
-    pub(crate) home: Interfaces,
-    /// What is required on any interface.
-    pub(crate) wanted: u64,
-    /// What the values of members ask for besides.
+    /// The interfaces on which at least one member is mandatory, which are those that use the
+    /// group.
+    pub(crate) used_on: Interfaces,
+    /// The slots that are required on any interface.
+    pub(crate) required_anywhere: u64,
+    /// The further requirements that depend on the values of members.
     pub(crate) conditions: Conditions,
-    /// Reads the group and writes it again.
-    pub(crate) again: fn(Part<'_>, &mut Writer<'_>) -> Result<(), Error>,
+    /// Decodes the group and encodes it again.
+    pub(crate) reencode: fn(Part<'_>, &mut Writer<'_>) -> Result<(), Error>,
 }
 
-/// What an element of no member has for a slot.
+/// The slot of an element that is not a member of the group.
 pub(crate) const NO_SLOT: u8 = 255;
 
-/// What a walk asks about the type of an element, found by the type.
+/// A hash table by IE type with the facts that a walk needs.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    rows: [Row; 1 << ROWS],
-    /// What spreads the types of the members over the rows.
+pub(crate) struct MemberIndex {
+    entries: [MemberEntry; 1 << INDEX_BITS],
+    /// The multiplier of the hash, chosen for few collisions among the members.
     factor: u32,
 }
 
-/// The bits of a place in [`Rows`].
-const ROWS: u32 = 7;
+/// Number of bits of an index into [`MemberIndex`].
+const INDEX_BITS: u32 = 7;
 
-/// What a group says about one type.
+/// The facts about one type in a group.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    /// The header of those values that need no further check, the least that their first octet may
-    /// be, and how much more. No value is as long as this header says for the others.
+pub(crate) struct MemberEntry {
+    /// The header of the values that need no further check, the smallest value of their first byte,
+    /// and the size of the range above it. If there are no such values, the length in the header is
+    /// one that no value has.
     head: u32,
     least: u8,
     span: u8,
-    /// Twice the slot, and one more where there may be several: what follows in order has no
-    /// lesser key than that of the last element with its lowest bit set.
+    /// Twice the slot, plus one if the member may occur several times. Elements are in table order
+    /// if each key is at least that of the previous element with its lowest bit set.
     pub(crate) key: u8,
-    /// What each octet of the length may be besides: anything if the element is a group.
-    besides: u8,
+    /// Number of low bits of the header that are ignored: those of the length if the element is a
+    /// group.
+    ignored_bits: u8,
 }
 
-impl Row {
+impl MemberEntry {
     const NONE: Self = Self {
         head: u32::MAX,
         least: 0,
         span: 0,
         key: 0,
-        besides: 0,
+        ignored_bits: 0,
     };
 
     const fn of(member: &Member, slot: usize) -> Self {
-        let (quick, besides) = match member.what {
-            Descriptor::Leaf(leaf) => (leaf.quick, 0),
-            Descriptor::Group(_) => (Quick::GROUP, u8::MAX),
+        let (fast_check, ignored_bits) = match member.what {
+            Descriptor::Leaf(leaf) => (leaf.fast_check, 0),
+            Descriptor::Group(_) => (FastCheck::GROUP, 16),
         };
         #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
         Self {
-            head: (member.ie.0 as u32) << 16 | quick.octets as u32,
-            least: quick.least,
-            span: quick.most.saturating_sub(quick.least),
+            head: (member.ie.0 as u32) << 16 | fast_check.octets as u32,
+            least: fast_check.least,
+            span: fast_check.most.saturating_sub(fast_check.least),
             key: (slot as u8) << 1 | member.many as u8,
-            besides,
+            ignored_bits,
         }
     }
 
-    /// Says that an element needs no further check, but for what a group consists of.
+    /// Returns `true` if an element needs no further check, apart from the members of a group.
     #[inline]
-    pub(crate) fn takes(&self, head: u32, value: &[u8]) -> bool {
-        self.head ^ head <= u32::from(u16::from_ne_bytes([self.besides; 2]))
+    pub(crate) fn accepts(&self, head: u32, value: &[u8]) -> bool {
+        (self.head ^ head).wrapping_shr(u32::from(self.ignored_bits)) == 0
             && value
                 .first()
                 .is_none_or(|first| first.wrapping_sub(self.least) <= self.span)
     }
 
-    /// The range that the first octet of a value is in that needs no further check.
+    /// Returns the range of first bytes that need no further check.
     pub(crate) const fn range(&self) -> RangeInclusive<u8> {
         self.least..=self.least + self.span
     }
 
-    /// Says that the element is a group.
+    /// Returns `true` if the element is a group.
     #[inline]
     pub(crate) const fn is_group(&self) -> bool {
-        self.besides != 0
+        self.ignored_bits != 0
     }
 
     #[inline]
@@ -333,8 +342,9 @@ impl Row {
     }
 }
 
-impl Rows {
-    /// Spreads the members so that as few as possible share a place; a place holds the first.
+impl MemberIndex {
+    /// Searches for a multiplier with as few collisions as possible. Of colliding members the first
+    /// one keeps the entry, and the others are found by [`Group::find`].
     const fn new(members: &[Member]) -> Self {
         let (mut best, mut most, mut factor, mut tries) = (0, 0, 0x9e37_79b1, 0);
         while tries < 64 && most < members.len() {
@@ -351,25 +361,28 @@ impl Rows {
             factor = factor.wrapping_mul(0x2c92_77b5).wrapping_add(2);
             tries += 1;
         }
-        let mut rows = [Row::NONE; 1 << ROWS];
+        let mut entries = [MemberEntry::NONE; 1 << INDEX_BITS];
         let mut slot = members.len();
         while slot > 0 {
             slot -= 1;
-            let row = Row::of(&members[slot], slot);
-            rows[Self::place(row.head, best)] = row;
+            let entry = MemberEntry::of(&members[slot], slot);
+            entries[Self::place(entry.head, best)] = entry;
         }
-        Self { rows, factor: best }
+        Self {
+            entries,
+            factor: best,
+        }
     }
 
     #[inline]
     const fn place(head: u32, factor: u32) -> usize {
-        ((head >> 16).wrapping_mul(factor) >> (32 - ROWS)) as usize
+        ((head >> 16).wrapping_mul(factor) >> (32 - INDEX_BITS)) as usize
     }
 
-    /// Returns the row that tells about the element with this header, if any does.
+    /// Returns the row for the element with this header. The row may belong to another type.
     #[inline]
-    pub(crate) const fn of(&self, head: u32) -> &Row {
-        &self.rows[Self::place(head, self.factor)]
+    pub(crate) const fn entry(&self, head: u32) -> &MemberEntry {
+        &self.entries[Self::place(head, self.factor)]
     }
 }
 
@@ -378,11 +391,11 @@ impl Group {
         ie: Option<IeType>,
         table: &'static str,
         members: &'static [Member],
-        again: fn(Part<'_>, &mut Writer<'_>) -> Result<(), Error>,
+        reencode: fn(Part<'_>, &mut Writer<'_>) -> Result<(), Error>,
     ) -> Self {
         assert!(members.len() <= 64, "a group has more than 64 members");
         let mut required = [0u64; 5];
-        let home = home(members, Release::R19);
+        let used_on = used_on(members, Release::R19);
         let mut slot = 0;
         while slot < members.len() {
             let member = &members[slot];
@@ -392,7 +405,7 @@ impl Group {
             );
             let mut interface = 0;
             while interface < 5 {
-                if member.required_in(home, Release::R19).0 >> interface & 1 == 1 {
+                if member.required_in(used_on, Release::R19).0 >> interface & 1 == 1 {
                     required[interface] |= 1 << slot;
                 }
                 interface += 1;
@@ -404,15 +417,15 @@ impl Group {
             table,
             members,
             required,
-            home,
-            wanted: required[0] | required[1] | required[2] | required[3] | required[4],
+            used_on,
+            required_anywhere: required[0] | required[1] | required[2] | required[3] | required[4],
             conditions: Conditions::of(ie, members),
-            rows: Rows::new(members),
-            again,
+            member_index: MemberIndex::new(members),
+            reencode,
         }
     }
 
-    /// Returns the slots that have to be filled on any of the interfaces, a bit each.
+    /// Returns the slots that must be filled on any of the interfaces, one bit each.
     pub(crate) fn required_by(&self, on: Interfaces) -> u64 {
         let mut slots = 0;
         for (interface, required) in self.required.iter().enumerate() {
@@ -423,10 +436,18 @@ impl Group {
         slots
     }
 
-    /// Returns the interfaces on which a slot has to be filled that is none of those given, a bit
-    /// each.
+    /// Returns the interfaces on which a required slot is not among those that are filled. `filled`
+    /// has one bit per slot.
     #[inline]
     pub(crate) const fn lacking(&self, filled: u64) -> Interfaces {
+        if self.required_anywhere & !filled == 0 {
+            Interfaces::NONE
+        } else {
+            self.lacking_on(filled)
+        }
+    }
+
+    const fn lacking_on(&self, filled: u64) -> Interfaces {
         let [a, b, c, d, e] = self.required;
         Interfaces(
             (a & !filled != 0) as u8
@@ -437,21 +458,21 @@ impl Group {
         )
     }
 
-    /// Returns the interfaces on which a release has anything mandatory in the group.
+    /// Returns the interfaces on which the group has a mandatory member in a release.
     #[inline]
-    pub(crate) fn home_in(&self, release: Release) -> Interfaces {
+    pub(crate) fn used_in(&self, release: Release) -> Interfaces {
         match release {
-            Release::R19 => self.home,
-            Release::R17 => home(self.members, release),
+            Release::R19 => self.used_on,
+            Release::R17 => used_on(self.members, release),
         }
     }
 
-    /// Returns the interfaces on which a release asks for a member.
+    /// Returns the interfaces on which a member is required in a release.
     pub(crate) fn requiring(&self, member: &Member, release: Release) -> Interfaces {
-        member.required_in(self.home, release)
+        member.required_in(self.used_on, release)
     }
 
-    /// Returns the slot and the row of a type that the table has.
+    /// Returns the slot and the row of a type, which the table must have.
     pub(crate) const fn row(&'static self, ie: IeType) -> (u8, &'static Member) {
         match self.find(ie) {
             Some(row) => row,
@@ -468,7 +489,20 @@ impl Group {
         }
     }
 
-    /// Returns what fills a slot.
+    /// Returns the slot and the row of the element with this header. The hash table finds nearly
+    /// all of them, and the member list the others.
+    #[inline]
+    pub(crate) fn find_by_header(&self, head: u32) -> Option<(u8, &'static Member)> {
+        let [high, low, ..] = head.to_be_bytes();
+        let ie = IeType(u16::from_be_bytes([high, low]));
+        let slot = self.member_index.entry(head).slot();
+        match self.members.get(usize::from(slot)) {
+            Some(member) if member.ie == ie => Some((slot, member)),
+            _ => self.find(ie),
+        }
+    }
+
+    /// Returns the description of the member with this slot.
     #[inline]
     pub(crate) fn what(&self, slot: u8) -> Option<Descriptor> {
         self.members
@@ -476,27 +510,27 @@ impl Group {
             .map(|member| member.what)
     }
 
-    /// Returns the member of a type.
+    /// Returns the member with this type.
     #[must_use]
     pub fn member(&self, ie: IeType) -> Option<&'static Member> {
         self.find(ie).map(|(_, member)| member)
     }
 }
 
-/// Returns the interfaces on which any member is mandatory in a release.
-const fn home(members: &[Member], release: Release) -> Interfaces {
-    let (mut home, mut slot) = (Interfaces::NONE, 0);
+/// Returns the interfaces on which at least one member is mandatory in a release.
+const fn used_on(members: &[Member], release: Release) -> Interfaces {
+    let (mut used_on, mut slot) = (Interfaces::NONE, 0);
     while slot < members.len() {
         let member = &members[slot];
         if matches!(member.presence, Presence::Mandatory) {
-            home = home.with(member.on_in(release));
+            used_on = used_on.with(member.on_in(release));
         }
         slot += 1;
     }
-    home
+    used_on
 }
 
-/// Returns the place of a type in a table.
+/// Returns the index of a type in a table.
 pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {
     let mut slot = 0;
     while slot < members.len() {
@@ -508,35 +542,35 @@ pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {
     None
 }
 
-/// One row of a [`Group`].
+/// A row of a [`Group`].
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// The type.
     pub ie: IeType,
-    /// The name that the table gives it, where that is not the name of the type.
+    /// The name in the table, if it differs from the name of the type.
     pub role: Option<&'static str>,
-    /// Whether it has to be there.
+    /// The presence requirement of the member.
     pub presence: Presence,
-    /// Whether there may be several.
+    /// `true` if the member may occur several times.
     pub many: bool,
-    /// The interfaces on which it may occur.
+    /// The interfaces on which the member may occur.
     pub on: Interfaces,
-    /// Those of release 17: none where that does not have the member.
+    /// The interfaces in release 17, or none if that release does not have the member.
     pub on_r17: Interfaces,
-    /// What it consists of.
+    /// The description of the element.
     pub what: Descriptor,
 }
 
 impl Member {
-    /// Returns the interfaces on which a group at home on some has to have the member. A group on
-    /// an interface that does not have it is read as what it is elsewhere, and is nothing without
-    /// what it has to have there.
-    const fn required_in(&self, home: Interfaces, release: Release) -> Interfaces {
+    /// Returns the interfaces on which the member is required in a group that is used on the
+    /// interfaces `used_on`. On any other interface the group is interpreted as on those, so the
+    /// members that are mandatory there are required.
+    const fn required_in(&self, used_on: Interfaces, release: Release) -> Interfaces {
         let on = self.on_in(release);
         if !matches!(self.presence, Presence::Mandatory) || on.is_empty() {
             return Interfaces::NONE;
         }
-        on.with(Interfaces::ALL.without(home))
+        on.with(Interfaces::ALL.without(used_on))
     }
 
     /// Returns the interfaces on which the member may occur in a release.
@@ -549,13 +583,13 @@ impl Member {
     }
 }
 
-/// Whether a member has to be there.
+/// The presence requirement of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// Always.
+    /// The member must be present.
     Mandatory,
-    /// Under conditions of the specification.
+    /// The member must be present under conditions that the specification states.
     Conditional,
-    /// As the sender likes.
+    /// The sender decides about the presence of the member.
     Optional,
 }

@@ -1,37 +1,37 @@
 use super::descriptor::{Descriptor, Group};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{IeType, Rest};
-use crate::wire::{Below, Index, Node, Part, Tree, Writer};
+use crate::wire::{Index, Node, Part, Tree, UnreadElements, Writer};
 
-/// A typed element: a row of the tables.
+/// A typed information element: a row of the tables.
 ///
-/// Each row gives an owned value (the implementor), a borrowed view and a descriptor.
+/// Each row defines an owned value (the implementor), a borrowed view and a descriptor.
 pub trait Ie: Sized {
     /// The type on the wire.
     const TYPE: IeType;
-    /// What the specification says about it.
+    /// The description of the element in the specification.
     const DESCRIPTOR: Descriptor;
-    /// The borrowed face.
+    /// The borrowed view of the element.
     type View<'a>;
 
-    /// Reads the borrowed face of a checked part.
+    /// Returns the view of a checked part.
     fn view(part: Part<'_>) -> Option<Self::View<'_>>;
 
-    /// Reads the owned value of a checked part.
+    /// Decodes the owned value of a checked part.
     ///
     /// # Errors
-    /// [`ErrorKind::Missing`](crate::ErrorKind::Missing) when a mandatory member is not there.
+    /// Returns [`ErrorKind::Missing`](crate::ErrorKind::Missing) if a mandatory member is absent.
     fn from_part(part: Part<'_>) -> Result<Self, Error>;
 
     /// Appends the value, without type and length.
     fn write(&self, out: &mut Writer<'_>);
 
-    /// Reads the value of an element, without type and length.
+    /// Decodes the value of an element, without type and length.
     ///
-    /// Spare bits and further octets of a single leaf are not kept; those inside of groups are.
+    /// Spare bits and trailing bytes of a single leaf are dropped; those inside of groups are kept.
     ///
     /// # Errors
-    /// When the octets are not such a value; the path starts at the element.
+    /// Returns an error if the bytes are not a valid value. The path starts at the element.
     fn decode(value: &[u8]) -> Result<Self, Error> {
         let mut index = Index::new();
         let part = match Self::DESCRIPTOR {
@@ -45,7 +45,8 @@ pub trait Ie: Sized {
     /// Appends type, length and value.
     ///
     /// # Errors
-    /// When the value exceeds 65535 octets or does not fit its fields; nothing is appended then.
+    /// Returns an error if the value exceeds 65535 bytes or does not fit its fields. Nothing is
+    /// appended in that case.
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         let mut writer = Writer::new(out);
@@ -58,13 +59,13 @@ pub trait Ie: Sized {
     }
 }
 
-/// How an owned value is made, in its place, from nothing to what a checked element says; and how
-/// it becomes a whole element.
+/// The construction of an owned value in place, from a blank value to the content of a checked
+/// element, and its encoding as an element.
 pub(crate) trait Owned: Sized {
-    /// Makes a value in which nothing is set.
+    /// Creates a value in which nothing is set.
     fn blank() -> Self;
 
-    /// Sets what a checked element says in a blank value.
+    /// Sets a blank value to the content of a checked element.
     fn fill(&mut self, tree: &Tree<'_>, node: Node) -> Result<(), Error>;
 
     /// Appends type, length and value.
@@ -77,12 +78,12 @@ pub(crate) trait Owned: Sized {
     }
 }
 
-/// Fills a member of a group and those after it that are of the same row.
+/// Decodes a member of a group, together with the directly following elements of the same row.
 pub(crate) fn fill_run<T: Owned>(
     values: &mut Vec<T>,
     tree: &Tree<'_>,
     first: Node,
-    more: &mut Below<'_>,
+    more: &mut UnreadElements<'_>,
 ) -> Result<(), Error> {
     let (known, run) = (values.len(), 1 + more.run(first.slot()));
     if known == 0 {
@@ -101,13 +102,13 @@ pub(crate) fn fill_run<T: Owned>(
     Ok(())
 }
 
-/// A group without a table: each element may be in it, and none is known.
+/// A group without a table. It may contain any element, and all of them are unknown.
 pub(crate) static UNLISTED: Group = Group::new(None, "", &[], |part, out| {
     Rest::of(part).arrange(out, out.out.len(), &UNLISTED);
     Ok(())
 });
 
-/// Says which of the members is missing first.
+/// Returns the error for the first of the missing members.
 #[cold]
 pub(crate) fn lacking(group: &Group, slots: u64, node: Node) -> Error {
     let member = group.members.get(slots.trailing_zeros() as usize);

@@ -3,9 +3,9 @@ use std::ops::{Deref, DerefMut};
 use std::slice;
 use std::vec;
 
-/// Members of which there are seldom any: a list that is one pointer wide.
+/// A list of members that is usually empty, and one pointer wide.
 ///
-/// It reads and changes as a slice, and grows as a vector does.
+/// It dereferences to a slice, and grows like a vector.
 ///
 /// ```
 /// use strowger_pfcp::ie::{Pdi, Qfi, SourceInterface};
@@ -19,23 +19,23 @@ use std::vec;
 pub struct Few<T>(Option<Box<Vec<T>>>);
 
 impl<T> Few<T> {
-    /// Makes an empty list.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// Adds a value at the end.
+    /// Appends a value.
     pub fn push(&mut self, value: T) {
         self.list().push(value);
     }
 
-    /// Takes all values out.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// Returns the list that grows.
+    /// Returns the underlying vector.
     pub(crate) fn list(&mut self) -> &mut Vec<T> {
         self.0.get_or_insert_default()
     }

@@ -1,15 +1,15 @@
-//! The kinds of fields: how each is typed, read, written and described.
+//! The kinds of fields: their types, decoding, encoding and description.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::error::ErrorKind;
 
-/// Reads the value of one leaf from front to back.
+/// A reader of the value of a leaf, from front to back.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     octets: &'a [u8],
     at: usize,
-    /// Whether bits were seen that no field keeps.
+    /// `true` once bits were read that no field keeps.
     pub(crate) spare: bool,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
         self.at == self.octets.len()
     }
 
-    /// Says that the fields tell all about the octets.
+    /// Returns `true` if the fields describe the value completely.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.is_empty() && !self.spare
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         Ok(array)
     }
 
-    /// Reads a head of so many octets, lowest first.
+    /// Reads a head of `N` bytes, in little-endian order.
     #[inline]
     pub(crate) fn bits<const N: usize>(&mut self) -> Result<u64, ErrorKind> {
         const { assert!(N <= 8, "a head has 8 octets at most") };
@@ -64,13 +64,13 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(head))
     }
 
-    /// Takes up to `most` octets, of which `least` have to be there.
+    /// Takes up to `most` bytes, of which `least` must be present.
     #[inline]
     pub(crate) fn flags(&mut self, least: usize, most: usize) -> Result<&'a [u8], ErrorKind> {
         self.take((self.octets.len() - self.at).min(most).max(least))
     }
 
-    /// Reads a number of up to eight octets of which the lowest `width` bits count.
+    /// Reads a number of up to eight bytes, of which the lowest `width` bits are used.
     #[inline]
     pub(crate) fn number(&mut self, octets: usize, width: u32) -> Result<u64, ErrorKind> {
         let mut value = 0;
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         Ok(counted)
     }
 
-    /// Reads the head: up to `most` octets, of which `least` have to be there, lowest first.
+    /// Reads a head of up to `most` bytes in little-endian order, of which `least` must be present.
     #[inline]
     pub(crate) fn head(&mut self, least: usize, most: usize) -> Result<u128, ErrorKind> {
         let have = (self.octets.len() - self.at).min(most);
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         self.take(usize::from(length))
     }
 
-    /// Reads an IP address after its version and length.
+    /// Reads an IP address preceded by its version and length.
     #[inline]
     pub(crate) fn address(&mut self) -> Result<&'a [u8], ErrorKind> {
         let [length] = self.array()?;
@@ -113,11 +113,21 @@ impl<'a> Reader<'a> {
         Ok(address)
     }
 
-    /// Reads MAC addresses after their count.
+    /// Reads MAC addresses preceded by their number.
     #[inline]
     pub(crate) fn mac_addresses(&mut self) -> Result<&'a [u8], ErrorKind> {
         let [count] = self.array()?;
         self.take(6 * usize::from(count))
+    }
+
+    /// Reads items preceded by their number. Each item has a length of two bytes.
+    pub(crate) fn counted16(&mut self) -> Result<&'a [u8], ErrorKind> {
+        let [count] = self.array()?;
+        let (start, mut octets) = (self.at, 0);
+        for _ in 0..count {
+            octets += 2 + self.prefixed16()?.len();
+        }
+        Ok(&self.octets[start..start + octets])
     }
 
     #[inline]
@@ -143,14 +153,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends a number of up to eight octets.
+/// Appends a number of up to eight bytes.
 #[inline]
 pub(crate) fn put_number(value: u64, octets: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes()[8 - octets..]);
 }
 
-/// Appends octets after their length; returns whether that can say it. What it cannot say is left
-/// out.
+/// Appends bytes preceded by their length. Returns `false` if they are too long for the length
+/// field, and cuts them.
 #[inline]
 pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) -> bool {
     let most = if octets == 1 { 0xff } else { 0xffff };
@@ -160,15 +170,15 @@ pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) -> bo
     fitting.len() == value.len()
 }
 
-/// The octet before an IP address: its version, 0 for IPv4 and 1 for IPv6, and its length.
+/// Returns the byte before an IP address: its version, 0 for IPv4 and 1 for IPv6, and its length.
 #[inline]
 fn address_length(address: &[u8]) -> u8 {
     let version = u8::from(address.len() == 16);
     version << 6 | u8::try_from(address.len()).map_or(0x3f, |octets| octets & 0x3f)
 }
 
-/// Appends an IP address after its version and length; returns whether that can say it. Octets
-/// beyond 63 are left out.
+/// Appends an IP address preceded by its version and length. Returns `false` if it is too long, and
+/// cuts it to 63 bytes.
 #[inline]
 pub(crate) fn put_address(address: &[u8], out: &mut Vec<u8>) -> bool {
     let fitting = &address[..address.len().min(0x3f)];
@@ -177,8 +187,8 @@ pub(crate) fn put_address(address: &[u8], out: &mut Vec<u8>) -> bool {
     fitting.len() == address.len()
 }
 
-/// Appends MAC addresses after their count; returns whether that can say them all. Octets that are
-/// no whole address, and addresses beyond 255, are left out.
+/// Appends MAC addresses preceded by their number. Returns `false` if not all can be encoded:
+/// incomplete addresses, and addresses beyond 255, are left out.
 #[inline]
 pub(crate) fn put_mac_addresses(addresses: &[u8], out: &mut Vec<u8>) -> bool {
     let count = u8::try_from(addresses.len() / 6).unwrap_or(u8::MAX);
@@ -188,7 +198,20 @@ pub(crate) fn put_mac_addresses(addresses: &[u8], out: &mut Vec<u8>) -> bool {
     fitting.len() == addresses.len()
 }
 
-/// The Rust type of a kind; `T` is the storage of octets.
+/// Appends items with a length of two bytes each, preceded by their number. Returns `false` if not
+/// all can be encoded: items beyond 255, and incomplete items, are left out.
+pub(crate) fn put_counted16(listed: &[u8], out: &mut Vec<u8>) -> bool {
+    let (mut reader, mut count, mut end) = (Reader::new(listed), 0, 0);
+    while count < u8::MAX && !reader.is_empty() && reader.prefixed16().is_ok() {
+        (count, end) = (count + 1, reader.at);
+    }
+    let fitting = &listed[..end];
+    out.push(count);
+    out.extend_from_slice(fitting);
+    fitting.len() == listed.len()
+}
+
+/// The Rust type of a kind. `T` is the storage of bytes.
 macro_rules! field_type {
     (low3) => { u8 };
     (low4) => { u8 };
@@ -213,12 +236,13 @@ macro_rules! field_type {
     ((list u16 $($span:tt)*)) => { $crate::ie::List<u16, T> };
     ((list mac $($span:tt)*)) => { $crate::ie::List<[u8; 6], T> };
     ((list text $($span:tt)*)) => { $crate::ie::List<[u8], T> };
+    ((list octets $($span:tt)*)) => { $crate::ie::List<[u8], T> };
     (($code:ident $kind:ident)) => { $code };
     ($text:ident) => { T };
     ($kind:tt [$($when:tt)*]) => { Option<$crate::ie::field::field_type!($kind)> };
 }
 
-/// Octets and width of the kinds that are numbers.
+/// The number of bytes and the width of the kinds that are numbers.
 macro_rules! number_size {
     (low3) => {
         (1, 3)
@@ -264,7 +288,7 @@ macro_rules! number_size {
     };
 }
 
-/// The bits of a number as they stand on the wire: a negative one is its two's complement.
+/// The bits of a number on the wire. A negative number is in two's complement.
 macro_rules! number_bits {
     (i32 $value:expr) => {
         u64::from($value.cast_unsigned())
@@ -277,7 +301,7 @@ macro_rules! number_bits {
     };
 }
 
-/// Reads a field.
+/// Decodes a field.
 macro_rules! read_field {
     ($r:ident $head:ident $kind:tt [more]) => {
         if $r.is_empty() {
@@ -310,6 +334,7 @@ macro_rules! read_field {
         $crate::ie::List::read($r.prefixed16()?)?
     };
     ($r:ident $head:ident (list mac counted)) => { $crate::ie::List::read($r.mac_addresses()?)? };
+    ($r:ident $head:ident (list octets counted)) => { $crate::ie::List::read($r.counted16()?)? };
     ($r:ident $head:ident (list u16 counted $count:ident)) => {
         $crate::ie::List::read($r.take(2 * usize::from($count))?)?
     };
@@ -343,7 +368,7 @@ macro_rules! read_field {
     }};
 }
 
-/// Writes a field and says whether its value fits.
+/// Encodes a field. Evaluates to `true` if its value fits.
 macro_rules! write_field {
     ($value:expr, $out:ident ipv4) => {
         $crate::ie::field::put_octets(&$value.octets(), $out)
@@ -371,6 +396,9 @@ macro_rules! write_field {
     };
     ($value:expr, $out:ident (list mac counted)) => {
         $crate::ie::field::put_mac_addresses($value.as_octets(), $out)
+    };
+    ($value:expr, $out:ident (list octets counted)) => {
+        $crate::ie::field::put_counted16($value.as_octets(), $out)
     };
     ($value:expr, $out:ident (list $each:ident $($span:ident)*)) => {
         $crate::ie::field::put_octets($value.as_octets(), $out)
@@ -420,14 +448,15 @@ macro_rules! write_field {
     }};
 }
 
-/// Appends octets, which always fit.
+/// Appends bytes, which always fit.
 #[inline]
 pub(crate) fn put_octets(octets: &[u8], out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(octets);
     true
 }
 
-/// Writes a field under its condition, or returns why it cannot be written.
+/// Encodes a field if its condition holds, or returns an error if the field contradicts the
+/// condition.
 macro_rules! write_when {
     ($gap:ident, $name:expr, $value:expr, $out:ident (list u16 counted $count:ident)) => {
         if $value.as_octets().len() != 2 * usize::from($count) {
@@ -451,7 +480,7 @@ macro_rules! write_when {
     };
     ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt [more]) => {
         match &$value {
-            // What is missing would be taken for what follows it.
+            // The field would be decoded as the missing field before it.
             Some(_) if $gap => {
                 return Err($crate::error::ErrorKind::Contradiction { field: $name });
             }
@@ -468,7 +497,7 @@ macro_rules! write_when {
     };
 }
 
-/// The value of a field that nobody set.
+/// The default value of a field.
 macro_rules! field_default {
     (ipv4) => {
         std::net::Ipv4Addr::UNSPECIFIED
@@ -484,7 +513,7 @@ macro_rules! field_default {
     };
 }
 
-/// Describes a field's kind.
+/// The description of the kind of a field.
 macro_rules! field_kind {
     (time) => { $crate::ie::descriptor::Kind::Time };
     (ipv4) => { $crate::ie::descriptor::Kind::Ipv4 };
@@ -497,6 +526,7 @@ macro_rules! field_kind {
     ((list $each:ident length8)) => { $crate::ie::field::list_kind!($each, Length8) };
     ((list $each:ident length16)) => { $crate::ie::field::list_kind!($each, Length16) };
     ((list mac counted)) => { $crate::ie::field::list_kind!(mac, MacAddresses) };
+    ((list octets counted)) => { $crate::ie::field::list_kind!(octets, Several) };
     ((list u16 counted $count:ident)) => { $crate::ie::field::list_kind!(u16, Counted) };
     (text) => { $crate::ie::field::field_kind!(Text Rest) };
     (octets) => { $crate::ie::field::field_kind!(Octets Rest) };
@@ -536,7 +566,7 @@ macro_rules! field_kind {
     };
 }
 
-/// Describes a list.
+/// The description of a list.
 macro_rules! list_kind {
     (u8, $span:ident) => {
         $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Number(1), $span)
@@ -550,12 +580,15 @@ macro_rules! list_kind {
     (text, $span:ident) => {
         $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Text, $span)
     };
+    (octets, $span:ident) => {
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Octets, $span)
+    };
     (@ $each:expr, $span:ident) => {
         $crate::ie::descriptor::Kind::List($each, $crate::ie::descriptor::Span::$span)
     };
 }
 
-/// Counts the bits below a bit that the specification calls `octet/bit`.
+/// Returns the number of bits below the bit that the specification calls `octet/bit`.
 pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
     (octet - 5) * 8 + bit - 1
 }

@@ -1,4 +1,4 @@
-//! Elements that consist of elements, by what they do.
+//! Grouped information elements, by purpose.
 
 mod access;
 mod bridge;

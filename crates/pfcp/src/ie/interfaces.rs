@@ -1,46 +1,46 @@
-//! The reference points that elements and messages belong to.
+//! The interfaces that elements and messages are used on.
 
 use super::Release;
 
-/// A set of reference points.
+/// A set of interfaces (reference points).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Interfaces(pub(crate) u8);
 
 impl Interfaces {
     /// No interface.
     pub const NONE: Self = Self(0);
-    /// Between the control and user planes of a serving gateway.
+    /// The interface between the control and user planes of a serving gateway.
     pub const SXA: Self = Self(1);
-    /// Between the control and user planes of a packet gateway.
+    /// The interface between the control and user planes of a packet gateway.
     pub const SXB: Self = Self(2);
-    /// Between the control and user planes of a traffic detection function.
+    /// The interface between the control and user planes of a traffic detection function.
     pub const SXC: Self = Self(4);
-    /// Between SMF and UPF.
+    /// The interface between SMF and UPF.
     pub const N4: Self = Self(8);
-    /// Between MB-SMF and MB-UPF.
+    /// The interface between MB-SMF and MB-UPF.
     pub const N4MB: Self = Self(16);
-    /// Every interface.
+    /// All interfaces.
     pub const ALL: Self = Self(31);
 
-    /// Adds the interfaces of another set.
+    /// Returns the union of the two sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Keeps what both sets have.
+    /// Returns the intersection of the two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Keeps what the other set does not have.
+    /// Returns the interfaces that are not in the other set.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Keeps the interfaces if release 17 has what is as old as this.
+    /// Returns the interfaces if release 17 has an element introduced in `since`, or none.
     pub(crate) const fn before(self, since: Release) -> Self {
         match since {
             Release::R17 => self,
@@ -48,19 +48,19 @@ impl Interfaces {
         }
     }
 
-    /// Says that every interface of the other set is in this one.
+    /// Returns `true` if the set contains all interfaces of `other`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Says that no interface is left.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Walks the interfaces one at a time.
+    /// Returns an iterator over the interfaces of the set, one at a time.
     pub fn iter(self) -> impl Iterator<Item = Self> {
         (0..5)
             .map(|bit| Self(1 << bit))

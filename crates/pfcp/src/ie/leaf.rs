@@ -66,7 +66,7 @@ macro_rules! leaf_ie {
     };
 }
 
-/// Shows the fields of a leaf.
+/// Implements `Display` for a leaf.
 macro_rules! leaf_display {
     ($owned:ty) => {
         impl std::fmt::Display for $owned {
@@ -83,8 +83,8 @@ macro_rules! leaf_display {
     };
 }
 
-/// The two functions of a leaf's descriptor that need its type. No closures: each would be compiled
-/// twice.
+/// The two functions in the descriptor of a leaf that depend on its type. Closures would each be
+/// compiled twice.
 macro_rules! leaf_checks {
     (check $owned:ty) => {{
         fn check(value: &[u8]) -> Result<bool, $crate::error::ErrorKind> {
@@ -93,18 +93,18 @@ macro_rules! leaf_checks {
         }
         check
     }};
-    (again $owned:ty) => {{
-        fn again(value: &[u8], out: &mut Vec<u8>) {
+    (reencode $owned:ty) => {{
+        fn reencode(value: &[u8], out: &mut Vec<u8>) {
             if let Ok(value) = <$owned>::read(&mut $crate::ie::field::Reader::new(value)) {
-                // What was read can be written.
+                // A value that was decoded can be encoded.
                 let _ = value.put(out);
             }
         }
-        again
+        reencode
     }};
 }
 
-/// Rows of one number: `Type: kind = NUMBER field;`.
+/// Defines rows of a single number: `Type: kind = NUMBER field;`.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident;)*) => { $(
         $(#[$doc])*
@@ -120,16 +120,17 @@ macro_rules! numbers {
         }
 
         $crate::ie::leaf::number_leaf!($name, $kind, ($kind), $ie, $field, {
-            $crate::ie::descriptor::Quick::number($crate::ie::field::number_size!($kind))
+            $crate::ie::descriptor::FastCheck::number($crate::ie::field::number_size!($kind))
         });
         $crate::ie::leaf::leaf_display!($name);
     )* };
 }
 
-/// Rows of one number with names: `Type: kind = NUMBER field { value CONSTANT "name"; };`.
+/// Defines rows of a single number with names: `Type: kind = NUMBER field { value CONSTANT "name";
+/// };`.
 ///
-/// `R19` at the end of the row of a value, a flag, a bit or a field says since when it is there;
-/// without it, since the element is.
+/// `R19` at the end of the row of a value, flag, bit or field is the release that introduced it.
+/// Without it, the row is as old as the element.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident {
         $($value:literal $constant:ident $text:literal $($since:ident)?;)*
@@ -141,9 +142,9 @@ macro_rules! codes {
         }
         $crate::ie::leaf::number_leaf!($name, $kind, (($name $kind)), $ie, $field, {
             if $crate::validate::is_closed($crate::ie::IeType::$ie) {
-                $crate::ie::descriptor::Quick::named(&[$($value),*])
+                $crate::ie::descriptor::FastCheck::named(&[$($value),*])
             } else {
-                $crate::ie::descriptor::Quick::number($crate::ie::field::number_size!($kind))
+                $crate::ie::descriptor::FastCheck::number($crate::ie::field::number_size!($kind))
                     .within($crate::validate::firsts($crate::ie::IeType::$ie))
             }
         });
@@ -152,7 +153,7 @@ macro_rules! codes {
 
 /// Implements a leaf for a number in a tuple struct.
 macro_rules! number_leaf {
-    ($name:ident, $kind:ident, ($described:tt), $ie:ident, $field:ident, $quick:expr) => {
+    ($name:ident, $kind:ident, ($described:tt), $ie:ident, $field:ident, $fast_check:expr) => {
         impl $name {
             #[inline]
             fn read(
@@ -189,8 +190,8 @@ macro_rules! number_leaf {
                         values: $crate::ie::release::values_since!($described),
                     }],
                     check: $crate::ie::leaf::leaf_checks!(check $name),
-                    again: $crate::ie::leaf::leaf_checks!(again $name),
-                    quick: $quick,
+                    reencode: $crate::ie::leaf::leaf_checks!(reencode $name),
+                    fast_check: $fast_check,
                 }
             },
             $crate::ie::IeType::$ie,
@@ -229,7 +230,7 @@ macro_rules! number_leaf {
     };
 }
 
-/// Rows of octets to the end of the element: `Type: kind = NUMBER field;`.
+/// Defines rows of bytes up to the end of the element: `Type: kind = NUMBER field;`.
 macro_rules! strings {
     ($($(#[$doc:meta])* $name:ident: $kind:ident = $ie:ident $field:ident;)*) => { $(
         $(#[$doc])*
@@ -257,13 +258,13 @@ macro_rules! strings {
                 Ok(())
             }
 
-            /// Returns the octets.
+            /// Returns the bytes.
             #[must_use]
             pub fn as_octets(&self) -> &[u8] {
                 self.0.as_ref()
             }
 
-            /// Returns the octets as text where they are UTF-8.
+            /// Returns the bytes as text if they are valid UTF-8.
             #[must_use]
             pub fn as_text(&self) -> Option<&str> {
                 std::str::from_utf8(self.0.as_ref()).ok()
@@ -298,8 +299,8 @@ macro_rules! strings {
                     values: None,
                 }],
                 check: $crate::ie::check::are_octets,
-                again: $crate::ie::check::octets_again,
-                quick: $crate::ie::descriptor::Quick::NONE,
+                reencode: $crate::ie::check::reencode_octets,
+                fast_check: $crate::ie::descriptor::FastCheck::NONE,
             },
             $crate::ie::IeType::$ie
         );
@@ -307,7 +308,7 @@ macro_rules! strings {
     )* };
 }
 
-/// The octets of a text: a domain name becomes labels.
+/// The encoded bytes of a text. A domain name is encoded as labels.
 macro_rules! octets_of {
     (labels $text:ident) => {
         $crate::ie::name::to_labels($text).into()
@@ -317,9 +318,9 @@ macro_rules! octets_of {
     };
 }
 
-/// Rows of flags: `Type: uN, least..most = NUMBER { NAME octet/bit; }`.
+/// Defines rows of flags: `Type: uN, least..most = NUMBER { NAME octet/bit; }`.
 ///
-/// Octets after the first `least` may be missing and are written when a flag of theirs is set.
+/// Bytes after the first `least` may be missing, and are written if one of their flags is set.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident: $repr:ident, $least:literal..$most:literal = $ie:ident {
         $($flag:ident $octet:literal / $bit:literal $($since:ident)?;)*
@@ -342,25 +343,25 @@ macro_rules! flags {
 
             const KNOWN: $repr = 0 $(| Self::$flag.0)*;
 
-            /// Says that all flags of the other value are set.
+            /// Returns `true` if all flags of `other` are set.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Adds the flags of another value.
+            /// Returns the flags of both values.
             #[must_use]
             pub const fn with(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// Takes the flags of another value away.
+            /// Returns the flags without those of `other`.
             #[must_use]
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Says that no flag is set.
+            /// Returns `true` if no flag is set.
             #[must_use]
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
@@ -383,7 +384,7 @@ macro_rules! flags {
             fn put(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
                 let used = (<$repr>::BITS - self.0.leading_zeros()).div_ceil(8) as usize;
                 let end = out.len() + used.max($least);
-                // So many that the compiler knows the number, less what is too much.
+                // The compiler knows this number of bytes; the excess is cut off.
                 out.extend_from_slice(&self.0.to_le_bytes());
                 out.truncate(end);
                 Ok(())
@@ -421,8 +422,9 @@ macro_rules! flags {
                     let known = &$name::KNOWN.to_le_bytes()[..$most];
                     $crate::ie::check::are_flags(value, $least, known)
                 },
-                again: $crate::ie::leaf::leaf_checks!(again $name),
-                quick: $crate::ie::descriptor::Quick::flags($least, $name::KNOWN.to_le_bytes()[0])
+                reencode: $crate::ie::leaf::leaf_checks!(reencode $name),
+                fast_check: $crate::ie::descriptor::FastCheck::flags(
+                    $least, $name::KNOWN.to_le_bytes()[0])
                     .within($crate::validate::firsts($crate::ie::IeType::$ie)),
             },
             $crate::ie::IeType::$ie
@@ -431,12 +433,12 @@ macro_rules! flags {
     )* };
 }
 
-/// A row of a head with bits and of fields that come by them.
+/// Defines a row of a head with bits, and of fields that depend on them.
 ///
-/// `Type = NUMBER, head OCTETS { bit: kind octet/bit; } { field: kind [condition]; }`; a condition
-/// is `[if NAME octet/bit]` (a flag that only says that the field is there), `[if (expression)]`
-/// (over the bits of the first braces) or `[more]` (octets are left). With `T` after the name the
-/// type is generic over the storage of its octets.
+/// `Type = NUMBER, head OCTETS { bit: kind octet/bit; } { field: kind [condition]; }`. A condition
+/// is `[if NAME octet/bit]` (a flag that only announces the field), `[if (expression)]` (over the
+/// bits in the first braces) or `[more]` (bytes are left). With `T` after the name, the type is
+/// generic over the storage of its bytes.
 macro_rules! record {
     (
         $(#[$doc:meta])* $name:ident T = $ie:ident, head $head:literal $bits:tt $fields:tt
@@ -458,7 +460,8 @@ macro_rules! record {
     };
 }
 
-/// The traits of a generic row; `derive` does not see through macros in types there.
+/// Implements the traits of a generic row. `derive` cannot be used there, because it does not
+/// expand macros in types.
 macro_rules! record_traits {
     (
         $name:ident
@@ -581,8 +584,8 @@ macro_rules! record_row {
                     },)*
                 ],
                 check: $crate::ie::leaf::leaf_checks!(check $name),
-                again: $crate::ie::leaf::leaf_checks!(again $name),
-                quick: $crate::ie::descriptor::Quick::NONE,
+                reencode: $crate::ie::leaf::leaf_checks!(reencode $name),
+                fast_check: $crate::ie::descriptor::FastCheck::NONE,
             },
             $crate::ie::IeType::$ie
         );

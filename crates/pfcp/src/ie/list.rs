@@ -1,11 +1,11 @@
-//! Lists in a value: numbers, addresses or texts, one after another.
+//! Lists in a field: consecutive numbers, addresses or texts.
 
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
 use crate::error::ErrorKind;
 
-/// Several things of a kind in one field, kept as the octets that they have on the wire.
+/// Several items of one kind in a field, stored in their wire format.
 ///
 /// ```
 /// use strowger_pfcp::ie::{FqCsid, PfdContents};
@@ -22,28 +22,30 @@ pub struct List<E: ?Sized, T = Box<[u8]>> {
     each: PhantomData<fn(&E)>,
 }
 
-/// What a [`List`] consists of: numbers of one or two octets, MAC addresses, texts.
+/// The item type of a [`List`]: numbers of one or two bytes, MAC addresses, texts, or bytes.
 pub trait Each {
-    /// One of them; a text is its octets, which need not be UTF-8.
+    /// The value of an item. A text is returned as bytes, which need not be UTF-8.
     type Value<'a>: Debug;
 
-    /// Takes the first of them from octets; says how many octets it needs where those are fewer.
+    /// Splits the first item off. Fails if the bytes are too few for it.
     ///
     /// # Errors
-    /// The octets that are needed.
+    /// Returns the number of bytes that the item needs.
     fn first(octets: &[u8]) -> Result<(Self::Value<'_>, &[u8]), usize>;
 }
 
-/// What a [list](crate::ie::descriptor::Kind::List) consists of, as data.
+/// The item type of a [list](crate::ie::descriptor::Kind::List), as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Listed {
-    /// Unsigned numbers of so many octets, one or two, big endian.
+    /// Unsigned big-endian numbers of one or two bytes each.
     Number(usize),
     /// MAC addresses.
     Mac,
-    /// Texts, each after its length of two octets.
+    /// Texts, each after a length of two bytes.
     Text,
+    /// Bytes, each item after a length of two bytes.
+    Octets,
 }
 
 impl Each for u8 {
@@ -74,7 +76,7 @@ impl Each for [u8; 6] {
     }
 }
 
-/// Texts, each after its length of two octets.
+/// Texts or bytes, each item after a length of two bytes.
 impl Each for [u8] {
     type Value<'a> = &'a [u8];
 
@@ -86,7 +88,7 @@ impl Each for [u8] {
 }
 
 impl<E: Each + ?Sized, T> List<E, T> {
-    /// Reads octets that have to be whole things.
+    /// Decodes bytes, which must consist of complete items.
     #[inline]
     pub(crate) fn read<'a>(octets: &'a [u8]) -> Result<Self, ErrorKind>
     where
@@ -109,7 +111,7 @@ impl<E: ?Sized, T> List<E, T> {
 }
 
 impl<E: Each + ?Sized, T: AsRef<[u8]>> List<E, T> {
-    /// Walks what the list has.
+    /// Returns an iterator over the items.
     pub fn iter(&self) -> impl Iterator<Item = E::Value<'_>> {
         let mut rest = self.octets.as_ref();
         std::iter::from_fn(move || {
@@ -119,7 +121,7 @@ impl<E: Each + ?Sized, T: AsRef<[u8]>> List<E, T> {
         })
     }
 
-    /// Returns the octets as they are on the wire, without the length or count before them.
+    /// Returns the bytes in wire format, without the length or count before them.
     #[must_use]
     pub fn as_octets(&self) -> &[u8] {
         self.octets.as_ref()
@@ -144,7 +146,8 @@ impl FromIterator<[u8; 6]> for List<[u8; 6]> {
     }
 }
 
-/// A text of more than 65535 octets makes a list that no element can have: encoding refuses it.
+/// A text of more than 65535 bytes results in a list that no element can hold, so encoding it
+/// fails.
 impl<A: AsRef<[u8]>> FromIterator<A> for List<[u8]> {
     fn from_iter<I: IntoIterator<Item = A>>(texts: I) -> Self {
         let mut octets = Vec::new();

@@ -1,11 +1,13 @@
 //! The macros behind the rows of elements and messages that consist of elements.
 
-/// A table of members: `Type View = NUMBER "table" { field: Type presence kind [interfaces]; }`.
+/// Defines a table of members: `Type View = NUMBER "table" { field: Type presence kind
+/// [interfaces]; }`.
 ///
-/// Presence is `M`, `C` or `O`. Kind is `one` (always there), `opt`, `rare` (boxed), `many` or
-/// `few` (a list that is seldom there). A text at the end is the name that the table gives the
-/// member. `= message` makes the body of a message. Where release 17 has a member on other
-/// interfaces, they stand after `; R17`.
+/// The presence is `M`, `C` or `O`. The kind is `one` (always present), `opt`, `rare` (boxed),
+/// `many` or `few` (a list that is usually empty). A text at the end of a row is the name of the
+/// member in the table. `= message` defines the body of a message. If release 17 has a member on
+/// other interfaces, they follow after `; R17`.
+/// interfaces, they follow after `; R17`.
 macro_rules! group {
     (
         $(#[$doc:meta])* $name:ident $view:ident = message $table:literal { $($row:tt)* }
@@ -76,7 +78,8 @@ macro_rules! group_struct {
                     "Holds the member `", stringify!($type), "` (", stringify!($presence), ").")]
                 pub $field: $crate::ie::members::member_type!($kind $type),
             )*
-            /// Holds what the members do not say: their order, unknown elements, spare bits.
+            /// Holds the content that the members do not express: order, unknown elements and spare
+            /// bits.
             pub rest: $crate::ie::Rest,
         }
 
@@ -144,16 +147,16 @@ macro_rules! group_struct {
                         })*
                         _ => Ok(()),
                     };
-                    // An error alone asks which of them it was.
+                    // The path is only determined if an error occurs.
                     if let Err(error) = filled {
-                        return Err(tree.blame(error, (node, Self::GROUP), below.left()));
+                        return Err(tree.locate(error, (node, Self::GROUP), below.left()));
                     }
                 }
                 if lacking != 0 {
                     return Err($crate::ie::element::lacking(Self::GROUP, lacking, node));
                 }
-                if let Some(odd) = tree.odd(node, Self::GROUP) {
-                    self.rest = $crate::ie::Rest::of(odd);
+                if let Some(group) = tree.irregular_group(node, Self::GROUP) {
+                    self.rest = $crate::ie::Rest::of(group);
                 }
                 Ok(())
             }
@@ -175,12 +178,12 @@ macro_rules! group_struct {
     };
 }
 
-/// The constructor: it takes the members that are always there.
+/// Defines the constructor, whose arguments are the members that are always present.
 macro_rules! group_new {
     (
         [$($argument:ident: $argument_type:ty,)*] [$($field:ident = $value:expr,)*]
     ) => {
-        /// Makes a value of the members that are always there; the others are absent.
+        /// Creates a value from the members that are always present. The others are absent.
         #[must_use]
         #[expect(
             clippy::allow_attributes,
@@ -237,8 +240,8 @@ macro_rules! member_presence {
     };
 }
 
-/// The interfaces of release 17: those of the row, unless it says otherwise or the element is
-/// newer.
+/// The interfaces in release 17: those of the row, unless the row specifies others or the element
+/// is newer.
 macro_rules! member_before {
     ($type:ty, [$($on:ident)*]) => {
         $crate::ie::Interfaces::NONE
@@ -354,8 +357,8 @@ macro_rules! member_always {
     };
 }
 
-/// The slot of a member. Without a name of its own: for each constant that is called like a field
-/// the compiler's lint of names reads the whole crate.
+/// The slot of a member, as an unnamed constant: for each constant with the name of a field, the
+/// compiler's naming lint would read the whole crate.
 macro_rules! member_slot {
     ($name:ident $type:ty) => {
         const { $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE).0 }

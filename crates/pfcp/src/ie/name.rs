@@ -1,7 +1,7 @@
-//! Domain names as labels, digits as half octets.
+//! Encoding of domain names as labels, and of digits as half bytes.
 
-/// Writes a dotted name as labels, without the empty one at the end; longer labels are cut at
-/// 63 octets.
+/// Encodes a dotted name as labels, without the empty label at the end. Longer labels are cut to 63
+/// bytes.
 pub(crate) fn to_labels(name: &str) -> Vec<u8> {
     let mut octets = Vec::with_capacity(name.len() + 1);
     for label in name.split('.').filter(|label| !label.is_empty()) {
@@ -12,7 +12,8 @@ pub(crate) fn to_labels(name: &str) -> Vec<u8> {
     octets
 }
 
-/// Reads labels as a dotted name; `None` where writing that name gives other octets.
+/// Decodes labels as a dotted name. Returns `None` if encoding that name does not give the same
+/// bytes.
 pub(crate) fn from_labels(mut octets: &[u8]) -> Option<String> {
     let mut name = String::with_capacity(octets.len());
     while let Some((&length, rest)) = octets.split_first() {
@@ -30,7 +31,8 @@ pub(crate) fn from_labels(mut octets: &[u8]) -> Option<String> {
     Some(name)
 }
 
-/// Writes decimal digits two in an octet, low half first, an odd one with a filler.
+/// Encodes decimal digits, two per byte and low half first. An odd number of digits is padded with
+/// a filler.
 #[cfg(feature = "serde")]
 pub(crate) fn to_digits(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
@@ -41,7 +43,7 @@ pub(crate) fn to_digits(text: &str) -> Option<Vec<u8>> {
     Some(digits?.chunks(2).map(octet).collect())
 }
 
-/// Reads digits; `None` where writing them gives other octets.
+/// Decodes digits. Returns `None` if encoding them does not give the same bytes.
 pub(crate) fn from_digits(octets: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(2 * octets.len());
     for (position, octet) in octets.iter().enumerate() {

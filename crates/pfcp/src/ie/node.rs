@@ -1,21 +1,21 @@
-//! What nodes tell each other: features, causes, times, load.
+//! Node-related elements: features, causes, times and load.
 
 use super::IeType;
 use super::leaf::{codes, flags, numbers, record, strings};
 
 numbers! {
-    /// When a node started, in seconds since 1900, TS 29.244 §8.2.65.
+    /// The time at which a node started, in seconds since 1900, TS 29.244 §8.2.65.
     RecoveryTimeStamp: time = RECOVERY_TIME_STAMP recovery_time_stamp;
-    /// The number of load or overload information, TS 29.244 §8.2.33.
+    /// The sequence number of load or overload information, TS 29.244 §8.2.33.
     SequenceNumber: u32 = SEQUENCE_NUMBER sequence_number;
-    /// Load or the wanted reduction, in percent, TS 29.244 §8.2.34.
+    /// The load, or the requested reduction of load, in percent, TS 29.244 §8.2.34.
     Metric: u8 = METRIC metric;
-    /// The type of the element at fault, TS 29.244 §8.2.22.
+    /// The type of the information element at fault, TS 29.244 §8.2.22.
     OffendingIe: u16 = OFFENDING_IE type_of_the_offending_ie;
 }
 
 impl OffendingIe {
-    /// Returns the type.
+    /// Returns the type of the element.
     #[must_use]
     pub const fn ie(self) -> IeType {
         IeType(self.0)
@@ -29,7 +29,7 @@ impl From<IeType> for OffendingIe {
 }
 
 flags! {
-    /// What a UP function can do, TS 29.244 §8.2.25.
+    /// The features of a UP function, TS 29.244 §8.2.25.
     UpFunctionFeatures: u128, 2..12 = UP_FUNCTION_FEATURES {
         BUCP 5/1;
         DDND 5/2;
@@ -119,7 +119,7 @@ flags! {
         QMABR 15/6 R19;
         PAPFD 15/7 R19;
     }
-    /// What a CP function can do, TS 29.244 §8.2.58.
+    /// The features of a CP function, TS 29.244 §8.2.58.
     CpFunctionFeatures: u32, 1..3 = CP_FUNCTION_FEATURES {
         LOAD 5/1;
         OVRL 5/2;
@@ -133,7 +133,7 @@ flags! {
         RPGUR 6/2;
         PAPFD 6/3 R19;
     }
-    /// Wishes of a session modification, TS 29.244 §8.2.31.
+    /// Flags of a Session Modification Request, TS 29.244 §8.2.31.
     PfcpsmreqFlags: u8, 1..1 = PFCPSMREQ_FLAGS {
         DROBU 5/1;
         SNDEM 5/2;
@@ -143,41 +143,41 @@ flags! {
         DETEID 5/6;
         HRSBOM 5/7 R19;
     }
-    /// Wishes of a session report response, TS 29.244 §8.2.32.
+    /// Flags of a Session Report Response, TS 29.244 §8.2.32.
     PfcpsrrspFlags: u8, 1..1 = PFCPSRRSP_FLAGS {
         DROBU 5/1;
     }
-    /// Facts of a session report, TS 29.244 §8.2.119.
+    /// Flags of a Session Report Request, TS 29.244 §8.2.119.
     PfcpsrreqFlags: u8, 1..1 = PFCPSRREQ_FLAGS {
         PSDBU 5/1;
         PPPCP 5/2 R19;
     }
-    /// Facts of an association update, TS 29.244 §8.2.120.
+    /// Flags of an Association Update Request, TS 29.244 §8.2.120.
     PfcpaureqFlags: u8, 1..1 = PFCPAUREQ_FLAGS {
         PARPS 5/1;
     }
-    /// Facts of an association setup, TS 29.244 §8.2.178.
+    /// Flags of an Association Setup Request, TS 29.244 §8.2.178.
     PfcpasreqFlags: u8, 1..1 = PFCPASREQ_FLAGS {
         UUPSI 5/1;
     }
-    /// Facts of an association setup response, TS 29.244 §8.2.134.
+    /// Flags of an Association Setup Response, TS 29.244 §8.2.134.
     PfcpasrspFlags: u8, 1..1 = PFCPASRSP_FLAGS {
         PSREI 5/1;
         UUPSI 5/2;
     }
-    /// Facts of a session establishment, TS 29.244 §8.2.136.
+    /// Flags of a Session Establishment Request, TS 29.244 §8.2.136.
     PfcpsereqFlags: u8, 1..1 = PFCPSEREQ_FLAGS {
         RESTI 5/1;
         SUMPC 5/2;
         HRSBOM 5/3 R19;
         EPRI 5/4 R19;
     }
-    /// Whether the release of an association is wished or announced, TS 29.244 §8.2.77.
+    /// Flags that request or announce the release of an association, TS 29.244 §8.2.77.
     PfcpAssociationReleaseRequest: u8, 1..1 = PFCP_ASSOCIATION_RELEASE_REQUEST {
         SARR 5/1;
         URSS 5/2;
     }
-    /// What a node report is about, TS 29.244 §8.2.69.
+    /// The types of a node report, TS 29.244 §8.2.69.
     NodeReportType: u8, 1..1 = NODE_REPORT_TYPE {
         UPFR 5/1;
         UPRR 5/2;
@@ -187,11 +187,11 @@ flags! {
         VSR 5/6;
         N6DR 5/7 R19;
     }
-    /// What overload information is for, TS 29.244 §8.2.76.
+    /// The scope of overload information, TS 29.244 §8.2.76.
     OciFlags: u8, 1..1 = OCI_FLAGS {
         AOCI 5/1;
     }
-    /// What happened to data, TS 29.244 §8.2.179.
+    /// The status of downlink data, TS 29.244 §8.2.179.
     DataStatus: u8, 1..1 = DATA_STATUS {
         DROP 5/1;
         BUFF 5/2;
@@ -199,7 +199,7 @@ flags! {
 }
 
 super::open::open_enum! {
-    /// The unit of a time, TS 29.244 §8.2.35.
+    /// The unit of a timer, TS 29.244 §8.2.35.
     TimerUnit(u8)
     0 TWO_SECONDS "multiples of 2 seconds";
     1 MINUTE "multiples of 1 minute";
@@ -210,9 +210,9 @@ super::open::open_enum! {
 }
 
 record! {
-    /// How long something holds, TS 29.244 §8.2.35.
+    /// A period of validity, TS 29.244 §8.2.35.
     Timer = TIMER, head 1 {
-        /// How many units.
+        /// Number of units.
         timer_value: 5 5/1;
         /// The unit.
         timer_unit: (TimerUnit 3) 5/6;
@@ -220,9 +220,9 @@ record! {
 }
 
 record! {
-    /// How long packets are buffered, TS 29.244 §8.2.29.
+    /// The duration of buffering, TS 29.244 §8.2.29.
     DlBufferingDuration = DL_BUFFERING_DURATION, head 1 {
-        /// How many units.
+        /// Number of units.
         timer_value: 5 5/1;
         /// The unit.
         timer_unit: (TimerUnit 3) 5/6;
@@ -230,9 +230,9 @@ record! {
 }
 
 record! {
-    /// How long a release may take, TS 29.244 §8.2.78.
+    /// The time limit for a graceful release, TS 29.244 §8.2.78.
     GracefulReleasePeriod = GRACEFUL_RELEASE_PERIOD, head 1 {
-        /// How many units.
+        /// Number of units.
         timer_value: 5 5/1;
         /// The unit.
         timer_unit: (TimerUnit 3) 5/6;
@@ -240,7 +240,7 @@ record! {
 }
 
 super::open::open_enum! {
-    /// The kind of a rule, TS 29.244 §8.2.80.
+    /// The type of a rule, TS 29.244 §8.2.80.
     RuleType(u8)
     0 PDR "PDR";
     1 FAR "FAR";
@@ -252,20 +252,20 @@ super::open::open_enum! {
 }
 
 record! {
-    /// The rule at fault, TS 29.244 §8.2.80.
+    /// The identifier of the rule at fault, TS 29.244 §8.2.80.
     FailedRuleId T = FAILED_RULE_ID, head 1 {
-        /// The kind of the rule.
+        /// The type of the rule.
         rule_id_type: (RuleType 5) 5/1;
     } {
         /// The identifier of a packet detection rule.
         pdr_id: u16 [if (rule_id_type.0 == 0)];
-        /// The identifier of a forwarding, QoS or usage rule.
+        /// The identifier of a forwarding action, QoS enforcement or usage reporting rule.
         rule_id: u32 [if (matches!(rule_id_type.0, 1..=3))];
-        /// The identifier of a buffering or session reporting rule.
+        /// The identifier of a buffering action or session reporting rule.
         short_id: u8 [if (matches!(rule_id_type.0, 4 | 6))];
         /// The identifier of a multi-access rule.
         mar_id: u16 [if (rule_id_type.0 == 5)];
-        /// The identifier of another rule.
+        /// The identifier of a rule of another type.
         other: octets [if (rule_id_type.0 > 6)];
     }
 }
@@ -280,7 +280,7 @@ impl FailedRuleId {
         other: None,
     };
 
-    /// Names a packet detection rule.
+    /// Creates the identifier of a packet detection rule.
     #[must_use]
     pub const fn pdr(id: super::PdrId) -> Self {
         let mut value = Self::EMPTY;
@@ -302,25 +302,25 @@ impl FailedRuleId {
         value
     }
 
-    /// Names a forwarding action rule.
+    /// Creates the identifier of a forwarding action rule.
     #[must_use]
     pub const fn far(id: super::FarId) -> Self {
         Self::long(RuleType::FAR, id.0)
     }
 
-    /// Names a QoS enforcement rule.
+    /// Creates the identifier of a QoS enforcement rule.
     #[must_use]
     pub const fn qer(id: super::QerId) -> Self {
         Self::long(RuleType::QER, id.0)
     }
 
-    /// Names a usage reporting rule.
+    /// Creates the identifier of a usage reporting rule.
     #[must_use]
     pub const fn urr(id: super::UrrId) -> Self {
         Self::long(RuleType::URR, id.0)
     }
 
-    /// Names a buffering action rule.
+    /// Creates the identifier of a buffering action rule.
     #[must_use]
     pub const fn bar(id: super::BarId) -> Self {
         Self::short(RuleType::BAR, id.0)
@@ -328,7 +328,7 @@ impl FailedRuleId {
 }
 
 codes! {
-    /// What a PDN connection or PDU session carries, TS 29.244 §8.2.79.
+    /// The type of a PDN connection or PDU session, TS 29.244 §8.2.79.
     PdnType: low3 = PDN_TYPE pdn_type {
         1 IPV4 "IPv4";
         2 IPV6 "IPv6";
@@ -339,21 +339,21 @@ codes! {
 }
 
 record! {
-    /// A slice of a network, TS 29.244 §8.2.176.
+    /// A network slice (S-NSSAI), TS 29.244 §8.2.176.
     SNssai = S_NSSAI, head 0 {} {
-        /// The type of the slice.
+        /// The slice/service type.
         sst: u8;
-        /// The differentiator of the slice; all bits set where there is none.
+        /// The slice differentiator. All bits are set if there is none.
         sd: u24;
     }
 }
 
 record! {
-    /// A slice of the home network, TS 29.244 §8.2.232.
+    /// A network slice of the home network, TS 29.244 §8.2.232.
     HplmnSNssai = HPLMN_S_NSSAI, head 0 {} {
-        /// The type of the slice.
+        /// The slice/service type.
         sst: u8;
-        /// The differentiator of the slice; all bits set where there is none.
+        /// The slice differentiator. All bits are set if there is none.
         sd: u24;
     }
 }
@@ -366,25 +366,25 @@ strings! {
 record! {
     /// The identities of a user, TS 29.244 §8.2.101.
     UserId T = USER_ID, head 1 {} {
-        /// The subscription.
+        /// The international mobile subscriber identity.
         imsi: digits8 [if IMSIF 5/1];
-        /// The equipment.
+        /// The international mobile equipment identity.
         imei: digits8 [if IMEIF 5/2];
-        /// The number.
+        /// The subscriber number.
         msisdn: digits8 [if MSISDNF 5/3];
         /// The network access identifier.
         nai: text8 [if NAIF 5/4];
-        /// The permanent identifier of a subscription.
+        /// The subscription permanent identifier.
         supi: text8 [if SUPIF 5/5];
-        /// The public identifier of a subscription.
+        /// The generic public subscription identifier.
         gpsi: text8 [if GPSIF 5/6];
-        /// The permanent identifier of an equipment.
+        /// The permanent equipment identifier.
         pei: text8 [if PEIF 5/7];
     }
 }
 
 record! {
-    /// A pool of UE addresses, TS 29.244 §8.2.128.
+    /// The identity of a pool of UE IP addresses, TS 29.244 §8.2.128.
     UeIpAddressPoolIdentity T = UE_IP_ADDRESS_POOL_IDENTITY, head 0 {} {
         /// The name of the pool.
         ue_ip_address_pool_identity: text16;

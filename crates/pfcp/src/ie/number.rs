@@ -1,4 +1,4 @@
-//! Numbers, names and clauses of the information elements of TS 29.244 V19.5.0, one row each.
+//! The types, names and clauses of the information elements of TS 29.244 V19.5.0, one row each.
 
 use std::fmt;
 
@@ -60,9 +60,9 @@ ie_types! {
     52 SEQUENCE_NUMBER "Sequence Number" "8.2.33";
     53 METRIC "Metric" "8.2.34";
     54 OVERLOAD_CONTROL_INFORMATION "Overload Control Information" "7.5.3.4-1";
-    55 TIMER "Timer" "8.2";
-    56 PDR_ID "PDR ID" "8.2";
-    57 F_SEID "F-SEID" "8.2";
+    55 TIMER "Timer" "8.2.35";
+    56 PDR_ID "PDR ID" "8.2.36";
+    57 F_SEID "F-SEID" "8.2.37";
     58 APPLICATION_IDS_PFDS "Application ID's PFDs" "7.4.3.1-2";
     59 PFD_CONTEXT "PFD context" "7.4.3.1-3";
     60 NODE_ID "Node ID" "8.2.38";
@@ -346,7 +346,7 @@ ie_types! {
     296 EVENT_NOTIFICATION_URI "Event Notification URI" "8.2.202";
     297 NOTIFICATION_CORRELATION_ID "Notification Correlation ID" "8.2.203";
     298 REPORTING_FLAGS "Reporting Flags" "8.2.204";
-    299 PREDEFINED_RULES_NAME "Predefined Rules Name" "8.205";
+    299 PREDEFINED_RULES_NAME "Predefined Rules Name" "8.2.205";
     300 MBS_SESSION_N4MB_CONTROL_INFORMATION "MBS Session N4mb Control Information" "7.5.2.1-4";
     301 MBS_MULTICAST_PARAMETERS "MBS Multicast Parameters" "7.5.2.3-5";
     302 ADD_MBS_UNICAST_PARAMETERS "Add MBS Unicast Parameters" "7.5.2.3-6";
@@ -491,8 +491,8 @@ impl IeType {
             .filter(|clause| !clause.is_empty())
     }
 
-    /// Says whether the number is of the vendors' half, whose values begin with an enterprise
-    /// number.
+    /// Returns `true` if the type is vendor-specific. The value of such an element starts with an
+    /// enterprise number.
     #[must_use]
     pub const fn is_vendor(self) -> bool {
         self.0 & 0x8000 != 0

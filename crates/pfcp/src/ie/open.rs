@@ -1,6 +1,6 @@
-//! Enumerations that keep the numbers they do not know.
+//! Open enumerations, which keep unknown numbers.
 
-/// Writes a number with a constant and a name for each known value.
+/// Defines a number with a constant and a name for each known value.
 macro_rules! open_enum {
     (
         $(#[$doc:meta])* $name:ident($repr:ty)
@@ -18,7 +18,7 @@ macro_rules! open_enum {
                 pub const $constant: Self = Self($value);
             )*
 
-            /// Returns the name that the specification gives the number.
+            /// Returns the name that the specification gives the value.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -27,8 +27,8 @@ macro_rules! open_enum {
                 }
             }
 
-            /// Returns the release since which the number has its meaning; one without a meaning
-            /// is as old as its element.
+            /// Returns the release that introduced the value. Unknown values count as being as old
+            /// as the element.
             #[must_use]
             pub const fn since(self) -> $crate::ie::Release {
                 match self.0 {

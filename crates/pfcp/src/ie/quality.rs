@@ -1,39 +1,39 @@
-//! Delays, rates and how they are measured: TS 29.244 §8.2.162 to §8.2.171, §8.2.220 to §8.2.224
-//! and others.
+//! Delays, rates and their measurement: TS 29.244 §8.2.162 to §8.2.171, §8.2.220 to §8.2.224 and
+//! others.
 
 use super::leaf::{codes, flags, numbers, record, strings};
 
 numbers! {
-    /// Milliseconds, TS 29.244 §8.2.162.
+    /// The average packet delay, in milliseconds, TS 29.244 §8.2.162.
     AveragePacketDelay: u32 = AVERAGE_PACKET_DELAY delay;
-    /// Milliseconds, TS 29.244 §8.2.163.
+    /// The minimum packet delay, in milliseconds, TS 29.244 §8.2.163.
     MinimumPacketDelay: u32 = MINIMUM_PACKET_DELAY delay;
-    /// Milliseconds, TS 29.244 §8.2.164.
+    /// The maximum packet delay, in milliseconds, TS 29.244 §8.2.164.
     MaximumPacketDelay: u32 = MAXIMUM_PACKET_DELAY delay;
-    /// Seconds between reports at least, TS 29.244 §8.2.170.
+    /// The minimum time between reports, in seconds, TS 29.244 §8.2.170.
     MinimumWaitTime: u32 = MINIMUM_WAIT_TIME minimum_wait_time;
-    /// The identifier of a measurement over N6, TS 29.244 §8.2.264.
+    /// The identifier of an N6 delay measurement, TS 29.244 §8.2.264.
     N6DelayMeasurementControlInformationId: u16
         = N6_DELAY_MEASUREMENT_CONTROL_INFORMATION_ID n6_delay_measurement_control_information_id;
-    /// The port of the other end of a measurement, TS 29.244 §8.2.265.
+    /// The port of the measurement endpoint, TS 29.244 §8.2.265.
     MeasurementEndpointPortNumber: u16 = MEASUREMENT_ENDPOINT_PORT_NUMBER port_number;
-    /// The mode of RFC 4656 and RFC 5357, TS 29.244 §8.2.275.
+    /// The security mode of RFC 4656 and RFC 5357, TS 29.244 §8.2.275.
     SecurityModeOwampTwamp: u32 = SECURITY_MODE_OWAMP_TWAMP mode;
 }
 
 flags! {
-    /// When delays of a path are reported, TS 29.244 §8.2.165.
+    /// The triggers of reports about the QoS of a path, TS 29.244 §8.2.165.
     QosReportTrigger: u8, 1..1 = QOS_REPORT_TRIGGER {
         PER 5/1;
         THR 5/2;
         IRE 5/3;
     }
-    /// The interfaces whose paths are measured, TS 29.244 §8.2.166.
+    /// The interfaces whose GTP-U paths are measured, TS 29.244 §8.2.166.
     GtpuPathInterfaceType: u8, 1..1 = GTPU_PATH_INTERFACE_TYPE {
         N9 5/1;
         N3 5/2;
     }
-    /// What is measured of a QoS flow, TS 29.244 §8.2.167.
+    /// The quantities of a QoS flow to measure, TS 29.244 §8.2.167.
     RequestedQosMonitoring: u16, 1..2 = REQUESTED_QOS_MONITORING {
         DLPD 5/1;
         ULPD 5/2;
@@ -46,20 +46,20 @@ flags! {
         DLAB 6/1 R19;
         ULAB 6/2 R19;
     }
-    /// When a QoS flow is reported, TS 29.244 §8.2.168.
+    /// The frequency of reports about a QoS flow, TS 29.244 §8.2.168.
     ReportingFrequency: u8, 1..1 = REPORTING_FREQUENCY {
         EVETT 5/1;
         PERIO 5/2;
     }
-    /// Whether rate control is reported, TS 29.244 §8.2.174.
+    /// The flag that requests reports of the rate control status, TS 29.244 §8.2.174.
     QerControlIndications: u8, 1..1 = QER_CONTROL_INDICATIONS {
         RCSR 5/1;
     }
-    /// Who gets a report, TS 29.244 §8.2.204.
+    /// The recipients of a report, TS 29.244 §8.2.204.
     ReportingFlags: u8, 1..1 = REPORTING_FLAGS {
         DUPL 5/1;
     }
-    /// Facts about a QoS rule, TS 29.244 §8.2.216.
+    /// Flags of a QoS enforcement rule, TS 29.244 §8.2.216.
     QerIndications: u8, 1..1 = QER_INDICATIONS {
         IQFISN 5/1;
         EDBMI 5/2 R19;
@@ -68,31 +68,31 @@ flags! {
         DBSMI 5/5 R19;
         TNBMI 5/6 R19;
     }
-    /// Which parameters of traffic are measured, TS 29.244 §8.2.223.
+    /// The traffic parameters to measure, TS 29.244 §8.2.223.
     TrafficParameterMeasurementIndication: u8, 1..1
         = TRAFFIC_PARAMETER_MEASUREMENT_INDICATION {
         ULPMI 5/1;
         DLPMI 5/2;
         N6JMI 5/3;
     }
-    /// How a QoS flow is measured, TS 29.244 §8.2.231.
+    /// Flags of the measurement of a QoS flow, TS 29.244 §8.2.231.
     MeasurementIndication: u8, 1..1 = MEASUREMENT_INDICATION {
         DQFI 5/1;
     }
-    /// The protocols that measure N6, TS 29.244 §8.2.246.
+    /// The protocols for N6 delay measurements, TS 29.244 §8.2.246.
     N6DelayMeasurementProtocols: u8, 1..1 = N6_DELAY_MEASUREMENT_PROTOCOLS {
         TWAMP 5/1;
         OWAMP 5/2;
         STAMP 5/3;
         OTHER 5/4;
     }
-    /// When a measurement over N6 is reported, TS 29.244 §8.2.262.
+    /// The triggers of reports about an N6 delay measurement, TS 29.244 §8.2.262.
     MeasurementReportingType: u8, 1..1 = MEASUREMENT_REPORTING_TYPE {
         PER 5/1;
         EVT 5/2;
         IRE 5/3;
     }
-    /// The important sets of PDUs, TS 29.244 §8.2.268.
+    /// The importance of PDU sets, TS 29.244 §8.2.268.
     PduSetImportance: u16, 2..2 = PDU_SET_IMPORTANCE {
         PSI0 5/1;
         PSI1 5/2;
@@ -111,27 +111,27 @@ flags! {
         PSI14 6/7;
         PSI15 6/8;
     }
-    /// What reports are for, TS 29.244 §8.2.272.
+    /// The purpose of reports, TS 29.244 §8.2.272.
     ReportingControlInformation: u8, 1..1 = REPORTING_CONTROL_INFORMATION {
         UELM 5/1;
     }
-    /// How STAMP is protected, TS 29.244 §8.2.273.
+    /// The security mode of STAMP, TS 29.244 §8.2.273.
     SecurityModeStamp: u8, 1..1 = SECURITY_MODE_STAMP {
         INTP 5/1;
         CONP 5/2;
     }
-    /// How a STAMP reflector works, TS 29.244 §8.2.279.
+    /// The mode of a STAMP session reflector, TS 29.244 §8.2.279.
     SessionReflectorModeStamp: u8, 1..1 = SESSION_REFLECTOR_MODE_STAMP {
         SRM 5/1;
     }
-    /// How markings of sets of PDUs are applied, TS 29.244 §8.2.280.
+    /// Flags for the transport level marking of PDU sets, TS 29.244 §8.2.280.
     TransportLevelMarkingIndications: u8, 1..1 = TRANSPORT_LEVEL_MARKING_INDICATIONS {
         TLMIP 5/1;
     }
 }
 
 codes! {
-    /// Why a measurement over N6 failed, TS 29.244 §8.2.263.
+    /// The reason why an N6 delay measurement failed, TS 29.244 §8.2.263.
     N6DelayMeasurementFailureInformation: u8
         = N6_DELAY_MEASUREMENT_FAILURE_INFORMATION failure_cause {
         0 UNSPECIFIED "Unspecified";
@@ -139,7 +139,7 @@ codes! {
         2 CONNECTION_LOST "Connection Lost";
         3 AUTHENTICATION_FAILURE "Authentication Failure";
     }
-    /// What becomes of data not yet reported, TS 29.244 §8.2.277.
+    /// The treatment of data that has not been reported yet, TS 29.244 §8.2.277.
     RemainingDataReportingIndication: low4
         = REMAINING_DATA_REPORTING_INDICATION remaining_data_reporting_indication {
         0 DISCARD "Discard the collected data";
@@ -148,19 +148,19 @@ codes! {
 }
 
 strings! {
-    /// The key of STAMP's HMAC, TS 29.244 §8.2.274.
+    /// The HMAC key of STAMP, TS 29.244 §8.2.274.
     HmacKeyStamp: octets = HMAC_KEY_STAMP hmac_key;
 }
 
 super::open::open_enum! {
-    /// How urgent a report is, TS 29.244 §8.2.229.
+    /// The urgency of a report, TS 29.244 §8.2.229.
     ReportingUrgency(u8)
     0 DELAY_TOLERANT "Delay tolerant";
     1 NON_DELAY_TOLERANT "Non delay tolerant";
 }
 
 super::open::open_enum! {
-    /// What a job does, TS 29.244 §8.2.245.
+    /// The type of a measurement job, TS 29.244 §8.2.245.
     JobType(u8)
     0 RESERVED "Reserved";
     1 MEASUREMENTS "5GC UE Level Measurements only";
@@ -168,130 +168,131 @@ super::open::open_enum! {
 }
 
 record! {
-    /// Packets that rate control still allows, TS 29.244 §8.2.139.
+    /// The numbers of packets that rate control still allows, TS 29.244 §8.2.139.
     PacketRateStatus = PACKET_RATE_STATUS, head 1 {
-        /// Uplink packets are told.
+        /// The numbers of uplink packets are present.
         ul: flag 5/1;
-        /// Downlink packets are told.
+        /// The numbers of downlink packets are present.
         dl: flag 5/2;
-        /// Additional packets are told.
+        /// The numbers of additional packets are present.
         apr: flag 5/3;
     } {
-        /// Packets from the UE.
+        /// Number of remaining uplink packets.
         remaining_uplink_packets: u16 [if (ul)];
-        /// Additional packets from the UE.
+        /// Number of remaining additional uplink packets.
         remaining_additional_uplink_packets: u16 [if (ul && apr)];
-        /// Packets to the UE.
+        /// Number of remaining downlink packets.
         remaining_downlink_packets: u16 [if (dl)];
-        /// Additional packets to the UE.
+        /// Number of remaining additional downlink packets.
         remaining_additional_downlink_packets: u16 [if (dl && apr)];
-        /// Until when the numbers hold, as an NTP time stamp.
+        /// The end of the validity of these numbers, as an NTP time stamp.
         rate_control_status_validity_time: u64 [more];
     }
 }
 
 record! {
-    /// The delays that are reported, in milliseconds, TS 29.244 §8.2.169.
+    /// The packet delays beyond which a report is due, in milliseconds, TS 29.244 §8.2.169.
     PacketDelayThresholds = PACKET_DELAY_THRESHOLDS, head 1 {} {
-        /// To the UE.
+        /// The downlink delay.
         downlink: u32 [if DL 5/1];
-        /// From the UE.
+        /// The uplink delay.
         uplink: u32 [if UL 5/2];
-        /// Both ways.
+        /// The round trip delay.
         round_trip: u32 [if RP 5/3];
     }
 }
 
 record! {
-    /// What was measured of a QoS flow, TS 29.244 §8.2.171.
+    /// The measurements of a QoS flow, TS 29.244 §8.2.171.
     QosMonitoringMeasurement = QOS_MONITORING_MEASUREMENT, head 1 {
-        /// Delays could not be measured.
+        /// The measurement of delays failed.
         plmf: flag 5/4;
     } {
-        /// Milliseconds to the UE.
+        /// The downlink delay, in milliseconds.
         downlink_packet_delay: u32 [if DLPD 5/1];
-        /// Milliseconds from the UE.
+        /// The uplink delay, in milliseconds.
         uplink_packet_delay: u32 [if ULPD 5/2];
-        /// Milliseconds both ways.
+        /// The round trip delay, in milliseconds.
         round_trip_packet_delay: u32 [if RPPD 5/3];
-        /// The share of marked packets.
+        /// The share of downlink packets marked for congestion.
         downlink_congestion_information: u16 [if DLCI 5/5] R19;
-        /// The share of marked packets.
+        /// The share of uplink packets marked for congestion.
         uplink_congestion_information: u16 [if ULCI 5/6] R19;
-        /// Kilobits in a second.
+        /// The average downlink data rate, in kilobits per second.
         average_downlink_data_rate: u40 [if DLDR 5/7] R19;
-        /// Kilobits in a second.
+        /// The average uplink data rate, in kilobits per second.
         average_uplink_data_rate: u40 [if ULDR 5/8] R19;
     }
 }
 
 record! {
-    /// The jitter over N6 that is reported, TS 29.244 §8.2.220.
+    /// The N6 jitter beyond which a report is due, TS 29.244 §8.2.220.
     TrafficParameterThreshold = TRAFFIC_PARAMETER_THRESHOLD, head 1 {} {
-        /// Jitter to the UE.
+        /// The downlink jitter.
         downlink_n6_jitter_threshold: u32 [if DL 5/1];
     }
 }
 
 record! {
-    /// The time between bursts to the UE, TS 29.244 §8.2.221.
+    /// The time between downlink bursts, TS 29.244 §8.2.221.
     DlPeriodicity = DL_PERIODICITY, head 1 {} {
-        /// Microseconds.
+        /// The time in microseconds.
         dl_periodicity: u32;
     }
 }
 
 record! {
-    /// The time between bursts from the UE, TS 29.244 §8.2.224.
+    /// The time between uplink bursts, TS 29.244 §8.2.224.
     UlPeriodicity = UL_PERIODICITY, head 1 {} {
-        /// Microseconds.
+        /// The time in microseconds.
         ul_periodicity: u32;
     }
 }
 
 record! {
-    /// The jitter that was measured over N6, TS 29.244 §8.2.222.
+    /// The measured N6 jitter, TS 29.244 §8.2.222.
     N6JitterMeasurement = N6_JITTER_MEASUREMENT, head 1 {} {
         /// The time between bursts.
         dl_periodicity: u32 [if DL 5/1];
-        /// How much earlier packets came.
-        lower_dl_jitter_measurement: u32 [if DL 5/1];
-        /// How much later packets came.
-        higher_dl_jitter_measurement: u32 [if DL 5/1];
+        /// The earliest arrival of a packet relative to its expected arrival. Negative if it was
+        /// early.
+        lower_dl_jitter_measurement: i32 [if DL 5/1];
+        /// The latest arrival of a packet relative to its expected arrival.
+        higher_dl_jitter_measurement: i32 [if DL 5/1];
     }
 }
 
 record! {
-    /// How reports may be gathered, TS 29.244 §8.2.229.
+    /// A suggestion for the collection of reports, TS 29.244 §8.2.229.
     ReportingSuggestionInfo = REPORTING_SUGGESTION_INFO, head 1 {
-        /// How urgent a report is.
+        /// The urgency of a report.
         reporting_urgency: (ReportingUrgency 4) 5/1;
     } {
-        /// Until when a report may wait.
+        /// The time until which a report may be delayed.
         reporting_time_info: u32 [more];
     }
 }
 
 record! {
-    /// The congestion and rates that are reported, TS 29.244 §8.2.240.
+    /// The congestion and data rates beyond which a report is due, TS 29.244 §8.2.240.
     ReportingThresholds = REPORTING_THRESHOLDS, head 1 {} {
-        /// The share of marked packets to the UE.
+        /// The share of downlink packets marked for congestion.
         dl_congestion_information: u16 [if DLCI 5/1];
-        /// The share of marked packets from the UE.
+        /// The share of uplink packets marked for congestion.
         ul_congestion_information: u16 [if ULCI 5/2];
-        /// Kilobits in a second to the UE.
+        /// The downlink data rate, in kilobits per second.
         dl_data_rate: u40 [if DLDR 5/3];
-        /// Kilobits in a second from the UE.
+        /// The uplink data rate, in kilobits per second.
         ul_data_rate: u40 [if ULDR 5/4];
     }
 }
 
 record! {
-    /// What is measured of a UE, TS 29.244 §8.2.245.
+    /// The configuration of UE level measurements, TS 29.244 §8.2.245.
     UeLevelMeasurementsConfiguration T = UE_LEVEL_MEASUREMENTS_CONFIGURATION, head 0 {} {
-        /// What the job does.
+        /// The type of the job.
         job_type: (JobType u8);
-        /// What is measured: see table 8.2.245-2.
+        /// The quantities to measure: see table 8.2.245-2.
         measurement_types: (list u8 length8);
         /// The time between reports.
         time_period: u24 [more];
@@ -299,33 +300,33 @@ record! {
 }
 
 record! {
-    /// The delays that were measured over N6, TS 29.244 §8.2.247.
+    /// The measured N6 delays, TS 29.244 §8.2.247.
     N6DelayMeasurementInformation = N6_DELAY_MEASUREMENT_INFORMATION, head 1 {} {
-        /// Milliseconds.
+        /// The average delay, in milliseconds.
         average_packet_delay: u32;
-        /// Milliseconds.
+        /// The minimum delay, in milliseconds.
         minimum_packet_delay: u32 [if MIND 5/1];
-        /// Milliseconds.
+        /// The maximum delay, in milliseconds.
         maximum_packet_delay: u32 [if MAXD 5/2];
     }
 }
 
 record! {
-    /// The other end of a measurement, TS 29.244 §8.2.248.
+    /// The address of the measurement endpoint, TS 29.244 §8.2.248.
     MeasurementEndpointAddress = MEASUREMENT_ENDPOINT_ADDRESS, head 1 {} {
-        /// The address.
+        /// The IPv4 address.
         ipv4: ipv4 [if V4 5/1];
-        /// The address.
+        /// The IPv6 address.
         ipv6: ipv6 [if V6 5/2];
     }
 }
 
 record! {
-    /// The secret of OWAMP or TWAMP, TS 29.244 §8.2.276.
+    /// The key ID and shared secret of OWAMP or TWAMP, TS 29.244 §8.2.276.
     KeyIdAndSharedSecret T = KEY_ID_AND_SHARED_SECRET, head 0 {} {
         /// The identifier of the key.
         key_id: octets8;
-        /// The secret.
+        /// The shared secret.
         shared_secret: octets8;
     }
 }

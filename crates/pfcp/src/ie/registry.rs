@@ -1,9 +1,9 @@
 //! The macro behind the rows of [`IeType`](super::number::IeType).
 
-/// Writes [`IeType`] with a constant, a name and a clause for each row.
+/// Defines [`IeType`] with a constant, a name and a clause for each row.
 macro_rules! ie_types {
     ($($number:literal $constant:ident $name:literal $clause:literal $($since:ident)?;)*) => {
-        /// The type of an information element; unknown and vendor numbers are kept.
+        /// The type of an information element. Unknown and vendor-specific numbers are kept.
         ///
         /// ```
         /// use strowger_pfcp::IeType;
@@ -21,7 +21,7 @@ macro_rules! ie_types {
                 pub const $constant: Self = Self($number);
             )*
 
-            /// Returns the release that brought the type; unknown ones count as old.
+            /// Returns the release that introduced the type. Unknown types count as old.
             #[must_use]
             pub const fn since(self) -> $crate::ie::Release {
                 match self.0 {
@@ -30,11 +30,11 @@ macro_rules! ie_types {
                 }
             }
 
-            /// Lists every type that TS 29.244 names, in the order of the numbers.
+            /// All types that TS 29.244 names, ordered by number.
             pub const ALL: &'static [Self] = &[$(Self($number)),*];
         }
 
-        /// Name and clause of each number; both empty where the specification has none.
+        /// The name and clause of each number. Both are empty if the specification has none.
         static ROWS: [(&str, &str); LAST + 1] = {
             let mut rows = [("", ""); LAST + 1];
             $(

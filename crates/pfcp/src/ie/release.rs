@@ -1,4 +1,4 @@
-//! Releases of the specification, and since which one a row holds.
+//! Releases of the specification, and the releases that introduced rows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,9 +15,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Release {
-    /// Release 17: V17.7.1 and what is older.
+    /// Release 17: V17.7.1 and earlier.
     R17,
-    /// Release 19: V19.5.0, with what came in release 18.
+    /// Release 19: V19.5.0, including the additions of release 18.
     #[default]
     R19,
 }
@@ -31,7 +31,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// A text that names no release: `R17` and `R19` are known.
+/// The error returned for a text that is not a known release. `R17` and `R19` are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a release: give R17 or R19")]
 pub struct UnknownRelease;
@@ -48,7 +48,8 @@ impl FromStr for Release {
     }
 }
 
-/// Reads the word at the end of a row: none for what is as old as the element, if one is named.
+/// Returns the release at the end of a row. Without one, the row is as old as the element, if one
+/// is given.
 macro_rules! since {
     () => {
         $crate::ie::Release::R17
@@ -64,7 +65,8 @@ macro_rules! since {
     };
 }
 
-/// Says how to look up since when a value of a field holds, for fields with named values.
+/// Returns the function that returns the release of a value of a field, for fields with named
+/// values.
 macro_rules! values_since {
     (($code:ident $kind:tt)) => {
         Some(|value| {

@@ -2,86 +2,88 @@ use super::descriptor::{Descriptor, Group, NO_SLOT};
 use crate::ie::IeType;
 use crate::wire::{Part, Tlvs, Writer};
 
-/// What a group has beside its members: their order, elements that it does not know, spare bits.
+/// The content of a group that its members do not express: the order of the elements, unknown
+/// elements, and spare bits.
 ///
-/// Empty when the members stand in the order of the table and say everything.
+/// It is empty if the members are in table order and express everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rest(Option<Box<Inner>>);
+pub struct Rest(Option<Box<RestInner>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Inner {
-    /// The slot of each element, `NO_SLOT` for the next of `others`.
+struct RestInner {
+    /// The slot of each element, or `NO_SLOT` for the next of `others`.
     order: Vec<u8>,
-    others: Vec<Other>,
+    others: Vec<UnknownElement>,
     residues: Vec<Residue>,
 }
 
-/// An element that the group does not know.
+/// An unknown element of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Other {
+struct UnknownElement {
     ie: IeType,
-    /// Everything after the length.
+    /// Everything after the length field.
     raw: Box<[u8]>,
 }
 
-/// What the fields of an element do not say.
+/// The content of an element that its fields do not express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Residue {
-    /// The place of the element in `order`.
+    /// The position of the element in `order`.
     position: usize,
-    /// Bits to flip from the start of the value on.
+    /// Bits to flip, from the start of the value.
     flip: Box<[u8]>,
-    /// Octets after the fields.
+    /// Bytes after the fields.
     tail: Box<[u8]>,
 }
 
 impl Rest {
-    /// Says that there is nothing.
+    /// Returns `true` if there is no such content.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Walks the unknown elements: type and everything after the length, which in a vendor's
-    /// element begins with the enterprise number.
+    /// Returns an iterator over the unknown elements: their type, and everything after the length
+    /// field. In a vendor-specific element this starts with the enterprise number.
     pub fn unknown(&self) -> impl Iterator<Item = (IeType, &[u8])> {
         self.0
             .iter()
             .flat_map(|inner| inner.others.iter().map(|other| (other.ie, &*other.raw)))
     }
 
-    /// Adds an element that the group does not know, after all others.
+    /// Appends an unknown element after all others.
     pub fn push(&mut self, ie: IeType, raw: impl Into<Box<[u8]>>) {
         let inner = self.0.get_or_insert_default();
-        inner.others.push(Other {
+        inner.others.push(UnknownElement {
             ie,
             raw: raw.into(),
         });
     }
 
-    /// Forgets order, unknown elements and spare bits.
+    /// Drops the order, the unknown elements and the spare bits.
     pub fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// Collects what the rows do not say about a group.
+    /// Collects the content of a group that the tables do not describe.
     #[inline]
     pub(crate) fn of(part: Part<'_>) -> Self {
         if part.is_plain() {
             Self(None)
         } else {
-            Self(Some(Box::new(Inner::of(part))))
+            Self(Some(Box::new(RestInner::of(part))))
         }
     }
 
-    /// Puts the members that were written from `start` on, in the order of the table, into the
-    /// order in which they stood, together with what the group does not know.
+    /// Reorders the members written from `start` on, which are in table order, to their original
+    /// order, and inserts the unknown elements.
     pub(crate) fn arrange(&self, out: &mut Writer<'_>, start: usize, group: &Group) {
         let Some(inner) = &self.0 else { return };
         if out.has_fault() {
             return;
         }
         let members = out.out.split_off(start);
+        // The members of a slot are adjacent, and fill this range.
         let mut runs = [const { 0..0 }; 64];
         for tlv in Tlvs::new(&members).map_while(Result::ok) {
             if let Some((slot, _)) = group.find(tlv.ie) {
@@ -110,6 +112,7 @@ impl Rest {
                 out.element(other.ie, |out| out.out.extend_from_slice(&other.raw));
             }
         }
+        // Members and unknown elements that were added after decoding.
         for run in runs {
             out.out.extend_from_slice(&members[run]);
         }
@@ -119,23 +122,23 @@ impl Rest {
     }
 }
 
-impl Inner {
+impl RestInner {
     fn of(part: Part<'_>) -> Self {
         let mut inner = Self::default();
-        let mut again = Vec::new();
+        let mut reencoded = Vec::new();
         for (position, part) in part.parts().enumerate() {
             inner.order.push(part.slot());
             if part.slot() == NO_SLOT {
-                inner.others.push(Other {
+                inner.others.push(UnknownElement {
                     ie: part.ie(),
                     raw: part.raw().into(),
                 });
             } else if let Some(Descriptor::Leaf(leaf)) = part.descriptor() {
-                again.clear();
-                (leaf.again)(part.raw(), &mut again);
+                reencoded.clear();
+                (leaf.reencode)(part.raw(), &mut reencoded);
                 inner
                     .residues
-                    .extend(Residue::between(part.raw(), &again, position));
+                    .extend(Residue::between(part.raw(), &reencoded, position));
             }
         }
         inner
@@ -143,16 +146,16 @@ impl Inner {
 }
 
 impl Residue {
-    fn between(value: &[u8], again: &[u8], position: usize) -> Option<Self> {
-        if value == again {
+    fn between(value: &[u8], reencoded: &[u8], position: usize) -> Option<Self> {
+        if value == reencoded {
             return None;
         }
-        let flip: Vec<u8> = value.iter().zip(again).map(|(a, b)| a ^ b).collect();
+        let flip: Vec<u8> = value.iter().zip(reencoded).map(|(a, b)| a ^ b).collect();
         let used = flip
             .iter()
             .rposition(|&bits| bits != 0)
             .map_or(0, |last| last + 1);
-        let tail = value.get(again.len()..).unwrap_or_default();
+        let tail = value.get(reencoded.len()..).unwrap_or_default();
         Some(Self {
             position,
             flip: flip[..used].into(),

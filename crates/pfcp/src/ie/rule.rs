@@ -1,12 +1,13 @@
-//! Identifiers of rules, and what rules detect and do: TS 29.244 §8.2.2 to §8.2.12 and others.
+//! Identifiers of rules, and the parameters of detection and actions: TS 29.244 §8.2.2 to §8.2.12
+//! and others.
 
 use super::leaf::{codes, flags, numbers, record, strings};
 
 numbers! {
     /// The identifier of a packet detection rule, TS 29.244 §8.2.36.
     PdrId: u16 = PDR_ID rule_id;
-    /// The identifier of a forwarding action rule; the highest bit says that it is predefined in
-    /// the UP function, TS 29.244 §8.2.74.
+    /// The identifier of a forwarding action rule, TS 29.244 §8.2.74. The highest bit marks a rule
+    /// that is predefined in the UP function.
     FarId: u32 = FAR_ID far_id;
     /// The identifier of a QoS enforcement rule, TS 29.244 §8.2.75.
     QerId: u32 = QER_ID qer_id;
@@ -20,32 +21,33 @@ numbers! {
     BarId: u8 = BAR_ID bar_id;
     /// The identifier of a traffic endpoint, TS 29.244 §8.2.92.
     TrafficEndpointId: u8 = TRAFFIC_ENDPOINT_ID traffic_endpoint_id;
-    /// The order of rules: the lowest number is looked at first, TS 29.244 §8.2.11.
+    /// The precedence of a rule, where the lowest value is evaluated first, TS 29.244 §8.2.11.
     Precedence: u32 = PRECEDENCE precedence;
-    /// The number that correlates rules of several sessions, TS 29.244 §8.2.10.
+    /// The identifier that correlates QoS enforcement rules of several sessions, TS 29.244 §8.2.10.
     QerCorrelationId: u32 = QER_CORRELATION_ID qer_correlation_id;
     /// The ToS or traffic class and its mask, TS 29.244 §8.2.12.
     TransportLevelMarking: u16 = TRANSPORT_LEVEL_MARKING tos_traffic_class;
-    /// The delay of a notification, in units of 50 ms, TS 29.244 §8.2.28.
+    /// The delay of a downlink data notification, in units of 50 ms, TS 29.244 §8.2.28.
     DownlinkDataNotificationDelay: u8 = DOWNLINK_DATA_NOTIFICATION_DELAY delay;
-    /// How many packets to buffer, TS 29.244 §8.2.100.
+    /// Suggested number of packets to buffer, TS 29.244 §8.2.100.
     SuggestedBufferingPacketsCount: u8 = SUGGESTED_BUFFERING_PACKETS_COUNT packet_count;
     /// The identifier of a QoS flow, TS 29.244 §8.2.89.
     Qfi: low6 = QFI qfi;
-    /// The indicator of a paging policy, TS 29.244 §8.2.116.
+    /// The paging policy indicator, TS 29.244 §8.2.116.
     PagingPolicyIndicator: low3 = PAGING_POLICY_INDICATOR ppi;
-    /// The window for averaging, in milliseconds, TS 29.244 §8.2.115.
+    /// The averaging window, in milliseconds, TS 29.244 §8.2.115.
     AveragingWindow: u32 = AVERAGING_WINDOW averaging_window;
     /// The type of an Ethernet frame, TS 29.244 §8.2.96.
     Ethertype: u16 = ETHERTYPE ethertype;
-    /// Whether routes are told with a routing protocol, TS 29.244 §8.2.110.
+    /// The routing method of a UE, which tells if a routing protocol announces its routes, TS
+    /// 29.244 §8.2.110.
     FramedRouting: u32 = FRAMED_ROUTING framed_routing;
     /// The identifier of an Ethernet filter, TS 29.244 §8.2.98.
     EthernetFilterId: u32 = ETHERNET_FILTER_ID ethernet_filter_id;
 }
 
 codes! {
-    /// Where packets come from, TS 29.244 §8.2.2.
+    /// The interface that packets come from, TS 29.244 §8.2.2.
     SourceInterface: low4 = SOURCE_INTERFACE interface {
         0 ACCESS "Access";
         1 CORE "Core";
@@ -53,7 +55,7 @@ codes! {
         3 CP_FUNCTION "CP-function";
         4 VN_INTERNAL "5G VN Internal";
     }
-    /// Where packets go, TS 29.244 §8.2.24.
+    /// The interface that packets are sent to, TS 29.244 §8.2.24.
     DestinationInterface: low4 = DESTINATION_INTERFACE interface {
         0 ACCESS "Access";
         1 CORE "Core";
@@ -62,7 +64,7 @@ codes! {
         4 LI_FUNCTION "LI Function";
         5 VN_INTERNAL "5G VN Internal";
     }
-    /// The reference point of an interface, TS 29.244 §8.2.118.
+    /// The 3GPP reference point of an interface, TS 29.244 §8.2.118.
     TgppInterfaceType: low6 = TGPP_INTERFACE_TYPE interface_type {
         0 S1_U "S1-U";
         1 S5_S8_U "S5/S8-U";
@@ -100,7 +102,7 @@ codes! {
 }
 
 super::open::open_enum! {
-    /// Which headers to remove, TS 29.244 §8.2.64.
+    /// The outer headers to remove, TS 29.244 §8.2.64.
     HeaderRemoval(u8)
     0 GTPU_UDP_IPV4 "GTP-U/UDP/IPv4";
     1 GTPU_UDP_IPV6 "GTP-U/UDP/IPv6";
@@ -114,14 +116,14 @@ super::open::open_enum! {
 }
 
 super::open::open_enum! {
-    /// Whether packets pass, TS 29.244 §8.2.7.
+    /// The state of a gate, TS 29.244 §8.2.7.
     Gate(u8)
     0 OPEN "OPEN";
     1 CLOSED "CLOSED";
 }
 
 super::open::open_enum! {
-    /// The form of a redirect address, TS 29.244 §8.2.20.
+    /// The type of a redirect address, TS 29.244 §8.2.20.
     RedirectAddressType(u8)
     0 IPV4 "IPv4 address";
     1 IPV6 "IPv6 address";
@@ -144,7 +146,7 @@ super::open::open_enum! {
 }
 
 flags! {
-    /// What to do with packets, TS 29.244 §8.2.26.
+    /// The actions to apply to packets, TS 29.244 §8.2.26.
     ApplyAction: u16, 1..2 = APPLY_ACTION {
         DROP 5/1;
         FORW 5/2;
@@ -160,76 +162,77 @@ flags! {
         FSSM 6/4;
         MBSU 6/5;
     }
-    /// Whether a reflective QoS indication is sent, TS 29.244 §8.2.88.
+    /// The flag that requests a reflective QoS indication, TS 29.244 §8.2.88.
     Rqi: u8, 1..1 = RQI {
         RQI 5/1;
     }
-    /// Which Ethernet or IP neighbour requests are answered, TS 29.244 §8.2.97.
+    /// The ARP and IPv6 neighbour requests that the UP function answers, TS 29.244 §8.2.97.
     Proxying: u8, 1..1 = PROXYING {
         ARP 5/1;
         INS 5/2;
     }
-    /// Whether an Ethernet filter works both ways, TS 29.244 §8.2.99.
+    /// The flag that makes an Ethernet filter bidirectional, TS 29.244 §8.2.99.
     EthernetFilterProperties: u8, 1..1 = ETHERNET_FILTER_PROPERTIES {
         BIDE 5/1;
     }
-    /// Whether a session is of Ethernet, TS 29.244 §8.2.102.
+    /// The flag for an Ethernet PDU session, TS 29.244 §8.2.102.
     EthernetPduSessionInformation: u8, 1..1 = ETHERNET_PDU_SESSION_INFORMATION {
         ETHI 5/1;
     }
 }
 
 strings! {
-    /// The name of a network, TS 29.244 §8.2.4.
+    /// The network instance: the name of a network, TS 29.244 §8.2.4.
     NetworkInstance: text = NETWORK_INSTANCE network_instance;
-    /// The name of an application, TS 29.244 §8.2.6.
+    /// The identifier of an application, TS 29.244 §8.2.6.
     ApplicationId: text = APPLICATION_ID application_identifier;
-    /// The name of a rule, or of rules, known to the UP function, TS 29.244 §8.2.72.
+    /// The name of a rule or of several rules that are predefined in the UP function, TS 29.244
+    /// §8.2.72.
     ActivatePredefinedRules: text = ACTIVATE_PREDEFINED_RULES predefined_rules_name;
-    /// The name of an instance of an application, TS 29.244 §8.2.60.
+    /// The identifier of an application instance, TS 29.244 §8.2.60.
     ApplicationInstanceId: text = APPLICATION_INSTANCE_ID application_instance_identifier;
-    /// A route to a network behind the UE, TS 29.244 §8.2.109.
+    /// An IPv4 route to a network behind the UE, TS 29.244 §8.2.109.
     FramedRoute: text = FRAMED_ROUTE framed_route;
-    /// A route to a network behind the UE, TS 29.244 §8.2.111.
+    /// An IPv6 route to a network behind the UE, TS 29.244 §8.2.111.
     FramedIpv6Route: text = FRAMED_IPV6_ROUTE framed_ipv6_route;
-    /// The name of a rule, or of rules, to end, TS 29.244 §8.2.73.
+    /// The name of a predefined rule or of several rules to deactivate, TS 29.244 §8.2.73.
     DeactivatePredefinedRules: text = DEACTIVATE_PREDEFINED_RULES predefined_rules_name;
 }
 
 record! {
-    /// Which packets of a service a rule detects, TS 29.244 §8.2.5.
+    /// A filter for the packets of a service data flow, TS 29.244 §8.2.5.
     SdfFilter T = SDF_FILTER, head 2 {} {
         /// An IPFilterRule of RFC 6733.
         flow_description: text16 [if FD 5/1];
         /// The ToS or traffic class and its mask.
         tos_traffic_class: u16 [if TTC 5/2];
-        /// The index of a security association.
+        /// The security parameter index (SPI) of a security association.
         security_parameter_index: u32 [if SPI 5/3];
         /// The flow label of IPv6.
         flow_label: u24 [if FL 5/4];
-        /// The filter that another one of both directions refers to.
+        /// The identifier by which another filter refers to this bidirectional filter.
         sdf_filter_id: u32 [if BID 5/5];
-        /// Media identification: a count, then what it counts.
-        multiplexed_media: octets [if SMMII 5/6] R19;
+        /// Identifications of multiplexed media, each encoded as the clause specifies.
+        multiplexed_media: (list octets counted) [if SMMII 5/6] R19;
     }
 }
 
 record! {
-    /// Whether a gate is open, each way, TS 29.244 §8.2.7.
+    /// The states of the gates in both directions, TS 29.244 §8.2.7.
     GateStatus = GATE_STATUS, head 1 {
-        /// From the network to the UE.
+        /// The downlink gate.
         dl_gate: (Gate 2) 5/1;
-        /// From the UE to the network.
+        /// The uplink gate.
         ul_gate: (Gate 2) 5/3;
     } {}
 }
 
 record! {
-    /// The highest bit rate, in kbit/s, TS 29.244 §8.2.8.
+    /// The maximum bit rate, in kbit/s, TS 29.244 §8.2.8.
     Mbr = MBR, head 0 {} {
-        /// From the UE to the network.
+        /// The uplink rate.
         ul_mbr: u40;
-        /// From the network to the UE.
+        /// The downlink rate.
         dl_mbr: u40;
     }
 }
@@ -237,47 +240,47 @@ record! {
 record! {
     /// The guaranteed bit rate, in kbit/s, TS 29.244 §8.2.9.
     Gbr = GBR, head 0 {} {
-        /// From the UE to the network.
+        /// The uplink rate.
         ul_gbr: u40;
-        /// From the network to the UE.
+        /// The downlink rate.
         dl_gbr: u40;
     }
 }
 
 record! {
-    /// The highest rate of packets, TS 29.244 §8.2.63.
+    /// The maximum packet rate, TS 29.244 §8.2.63.
     PacketRate = PACKET_RATE, head 1 {} {
-        /// The unit of the uplink rate.
+        /// The time unit of the uplink rate.
         uplink_time_unit: low3 [if ULPR 5/1];
-        /// Packets in a unit.
+        /// Number of packets per time unit.
         maximum_uplink_packet_rate: u16 [if ULPR 5/1];
-        /// The unit of the downlink rate.
+        /// The time unit of the downlink rate.
         downlink_time_unit: low3 [if DLPR 5/2];
-        /// Packets in a unit.
+        /// Number of packets per time unit.
         maximum_downlink_packet_rate: u16 [if DLPR 5/2];
-        /// The unit and the rate of further packets, both ways as above.
+        /// The time unit of the rate of additional uplink packets.
         additional_uplink_time_unit: low3 [if APRC 5/3];
-        /// Packets in a unit.
+        /// Number of packets per time unit.
         additional_maximum_uplink_packet_rate: u16 [if APRC 5/3];
-        /// The unit of the further downlink rate.
+        /// The time unit of the rate of additional downlink packets.
         additional_downlink_time_unit: low3 [if APRC 5/3];
-        /// Packets in a unit.
+        /// Number of packets per time unit.
         additional_maximum_downlink_packet_rate: u16 [if APRC 5/3];
     }
 }
 
 record! {
-    /// Which headers to take away, TS 29.244 §8.2.64.
+    /// The outer headers to remove, TS 29.244 §8.2.64.
     OuterHeaderRemoval = OUTER_HEADER_REMOVAL, head 0 {} {
         /// The headers.
         description: (HeaderRemoval u8);
-        /// Which extension headers of GTP-U go too.
+        /// The GTP-U extension headers to remove as well.
         gtpu_extension_header_deletion: u8 [more];
     }
 }
 
 record! {
-    /// Which headers to put on, TS 29.244 §8.2.56.
+    /// The outer headers to create, TS 29.244 §8.2.56.
     OuterHeaderCreation = OUTER_HEADER_CREATION, head 2 {
         /// GTP-U over UDP over IPv4.
         gtpu_udp_ipv4: flag 5/1;
@@ -291,45 +294,45 @@ record! {
         only_ipv4: flag 5/5;
         /// IPv6.
         only_ipv6: flag 5/6;
-        /// The packets go over N19.
+        /// The packets are sent over N19.
         n19_indication: flag 6/1;
-        /// The packets go over N6.
+        /// The packets are sent over N6.
         n6_indication: flag 6/2;
-        /// Multicast towards access nodes.
+        /// Low layer source-specific multicast towards access nodes.
         low_layer_ssm: flag 6/3;
     } {
-        /// The tunnel at the receiver.
+        /// The TEID at the receiver.
         teid: u32 [if (gtpu_udp_ipv4 || gtpu_udp_ipv6 || low_layer_ssm)];
-        /// The address of the receiver.
+        /// The IPv4 address of the receiver.
         ipv4: ipv4 [if (gtpu_udp_ipv4 || udp_ipv4 || only_ipv4)];
-        /// The address of the receiver.
+        /// The IPv6 address of the receiver.
         ipv6: ipv6 [if (gtpu_udp_ipv6 || udp_ipv6 || only_ipv6)];
-        /// The port of the receiver.
+        /// The UDP port of the receiver.
         port: u16 [if (udp_ipv4 || udp_ipv6)];
-        /// The customer's VLAN tag.
+        /// The customer VLAN tag.
         c_tag: u24 [if CTAG 5/7];
-        /// The provider's VLAN tag.
+        /// The service VLAN tag.
         s_tag: u24 [if STAG 5/8];
     }
 }
 
 record! {
-    /// How the UP function forwards, by the name of a policy, TS 29.244 §8.2.23.
+    /// A forwarding policy of the UP function, by name, TS 29.244 §8.2.23.
     ForwardingPolicy T = FORWARDING_POLICY, head 0 {} {
-        /// The name.
+        /// The name of the policy.
         forwarding_policy_identifier: text8;
     }
 }
 
 record! {
-    /// Where packets are redirected, TS 29.244 §8.2.20.
+    /// The destination of redirected packets, TS 29.244 §8.2.20.
     RedirectInformation T = REDIRECT_INFORMATION, head 1 {
-        /// The form of the address.
+        /// The type of the address.
         redirect_address_type: (RedirectAddressType 4) 5/1;
     } {
         /// The address.
         redirect_server_address: text16 [if (redirect_address_type.0 != 5)];
-        /// The second address, of IPv6 where the first is of IPv4.
+        /// The second address: an IPv6 address if the first is an IPv4 address.
         other_redirect_server_address: text16 [if (matches!(redirect_address_type.0, 4 | 8))];
         /// The port.
         redirect_port: u16 [if (matches!(redirect_address_type.0, 5..=8))];
@@ -350,7 +353,7 @@ record! {
 }
 
 record! {
-    /// What the packets of an application look like, TS 29.244 §8.2.39.
+    /// A description of the packets of an application, TS 29.244 §8.2.39.
     PfdContents T = PFD_CONTENTS, head 2 {} {
         /// An IPFilterRule of RFC 6733.
         flow_description: text16 [if FD 5/1];
@@ -358,25 +361,25 @@ record! {
         url: text16 [if URL 5/2];
         /// A domain name or a pattern of one.
         domain_name: text16 [if DN 5/3];
-        /// What the operator agreed on.
+        /// Custom content of the operator.
         custom_pfd_content: octets16 [if CP 5/4];
-        /// The protocol in which the domain name is looked for.
+        /// The protocol in which the domain name is matched.
         domain_name_protocol: text16 [if DNP 5/5];
-        /// Further flow descriptions.
+        /// Additional flow descriptions.
         additional_flow_description: (list text length16) [if AFD 5/6];
-        /// Further URLs.
+        /// Additional URLs.
         additional_url: (list text length16) [if AURL 5/7];
-        /// Further domain names, each with its protocol after it.
+        /// Additional domain names, each followed by its protocol.
         additional_domain_name_and_protocol: (list text length16) [if ADNP 5/8];
     }
 }
 
 record! {
-    /// How packets to the UE are marked, TS 29.244 §8.2.66.
+    /// The marking of downlink packets, TS 29.244 §8.2.66.
     DlFlowLevelMarking = DL_FLOW_LEVEL_MARKING, head 1 {} {
         /// The ToS or traffic class and its mask.
         tos_traffic_class: u16 [if TTC 5/1];
-        /// The class of the service.
+        /// The service class indicator.
         service_class_indicator: u16 [if SCI 5/2];
     }
 }
@@ -384,7 +387,7 @@ record! {
 record! {
     /// The flow of a detected application, TS 29.244 §8.2.61.
     FlowInformation T = FLOW_INFORMATION, head 1 {
-        /// The direction.
+        /// The direction of the flow.
         flow_direction: (FlowDirection 3) 5/1;
     } {
         /// An IPFilterRule of RFC 6733.
@@ -393,7 +396,7 @@ record! {
 }
 
 record! {
-    /// What waits for a UE, TS 29.244 §8.2.27.
+    /// Information about the downlink data that waits for a UE, TS 29.244 §8.2.27.
     DownlinkDataServiceInformation = DOWNLINK_DATA_SERVICE_INFORMATION, head 1 {} {
         /// The paging policy.
         paging_policy_indication: low6 [if PPI 5/1];
@@ -405,11 +408,11 @@ record! {
 }
 
 record! {
-    /// The addresses of an Ethernet frame, TS 29.244 §8.2.93.
+    /// The addresses of Ethernet frames to match, TS 29.244 §8.2.93.
     MacAddress = MAC_ADDRESS, head 1 {} {
-        /// The source, or the lowest of a range.
+        /// The source, or the lowest source of a range.
         source: mac [if SOUR 5/1];
-        /// The destination, or the lowest of a range.
+        /// The destination, or the lowest destination of a range.
         destination: mac [if DEST 5/2];
         /// The highest source of a range.
         upper_source: mac [if USOU 5/3];
@@ -419,37 +422,37 @@ record! {
 }
 
 record! {
-    /// The customer's VLAN tag, TS 29.244 §8.2.94.
+    /// The customer VLAN tag, TS 29.244 §8.2.94.
     CTag = C_TAG, head 3 {
-        /// The priority counts.
+        /// The priority is valid.
         has_pcp: flag 5/1;
-        /// The drop eligibility counts.
+        /// The drop eligibility is valid.
         has_dei: flag 5/2;
-        /// The identifier counts.
+        /// The VLAN identifier is valid.
         has_vid: flag 5/3;
-        /// The priority.
+        /// The priority code point.
         pcp: 3 6/1;
-        /// The drop eligibility.
+        /// The drop eligibility indicator.
         dei: flag 6/4;
-        /// The identifier.
+        /// The VLAN identifier.
         vid: 12 6/5;
     } {}
 }
 
 record! {
-    /// The provider's VLAN tag, TS 29.244 §8.2.95.
+    /// The service VLAN tag, TS 29.244 §8.2.95.
     STag = S_TAG, head 3 {
-        /// The priority counts.
+        /// The priority is valid.
         has_pcp: flag 5/1;
-        /// The drop eligibility counts.
+        /// The drop eligibility is valid.
         has_dei: flag 5/2;
-        /// The identifier counts.
+        /// The VLAN identifier is valid.
         has_vid: flag 5/3;
-        /// The priority.
+        /// The priority code point.
         pcp: 3 6/1;
-        /// The drop eligibility.
+        /// The drop eligibility indicator.
         dei: flag 6/4;
-        /// The identifier.
+        /// The VLAN identifier.
         vid: 12 6/5;
     } {}
 }

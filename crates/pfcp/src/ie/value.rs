@@ -1,4 +1,4 @@
-//! The fields of a leaf as data: read by the rows of its descriptor alone.
+//! The fields of a leaf as data, decoded with its descriptor.
 
 use std::iter;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,13 +8,13 @@ use super::descriptor::{Field, Kind, Leaf, Listed, Span, When};
 use super::field::Reader;
 use super::name;
 
-/// The value of one field.
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value<'a> {
     /// A flag.
     Flag(bool),
-    /// A number.
+    /// An unsigned number.
     Number(u64),
     /// A signed number.
     Signed(i64),
@@ -26,13 +26,13 @@ pub enum Value<'a> {
     Ipv6(Ipv6Addr),
     /// A MAC address.
     Mac([u8; 6]),
-    /// Octets of a [`Kind`] that says how they read.
+    /// Bytes, to be interpreted according to the [`Kind`].
     Octets(&'a [u8]),
 }
 
 impl Leaf {
-    /// Walks the fields of a checked value: name, kind, value. Flags that only say that a field
-    /// is there come before it.
+    /// Returns an iterator over the fields of a checked value: name, kind, value. A flag that only
+    /// announces a field comes before that field.
     #[must_use]
     pub fn read<'a>(&'static self, octets: &'a [u8]) -> Values<'a> {
         let mut reader = Reader::new(octets);
@@ -41,19 +41,19 @@ impl Leaf {
             fields: self.fields,
             reader,
             head,
-            told: None,
+            last_flag: None,
         }
     }
 }
 
-/// The fields of a value; see [`Leaf::read`].
+/// An iterator over the fields of a value; see [`Leaf::read`].
 #[derive(Debug)]
 pub struct Values<'a> {
     fields: &'static [Field],
     reader: Reader<'a>,
     head: u128,
     /// The flag that was returned last.
-    told: Option<u8>,
+    last_flag: Option<u8>,
 }
 
 impl<'a> Values<'a> {
@@ -81,7 +81,7 @@ impl<'a> Values<'a> {
 }
 
 impl Kind {
-    /// Reads a value that is none of the head; `None` where there are not enough octets.
+    /// Decodes a value outside the head. Returns `None` if there are not enough bytes.
     pub(crate) fn read<'a>(self, reader: &mut Reader<'a>, head: u128) -> Option<Value<'a>> {
         Some(match self {
             Self::Bits { .. } => return None,
@@ -103,6 +103,7 @@ impl Kind {
                 Span::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
                 Span::Address => reader.address().ok()?,
                 Span::MacAddresses => reader.mac_addresses().ok()?,
+                Span::Several => reader.counted16().ok()?,
                 Span::Counted => reader.take(counted(head)).ok()?,
             }),
         })
@@ -110,7 +111,7 @@ impl Kind {
 }
 
 impl Listed {
-    /// Returns how one of them stands on the wire.
+    /// Returns the encoding of an item.
     #[must_use]
     pub const fn kind(self) -> Kind {
         match self {
@@ -122,17 +123,18 @@ impl Listed {
             },
             Self::Mac => Kind::Mac,
             Self::Text => Kind::Text(Span::Length16),
+            Self::Octets => Kind::Octets(Span::Length16),
         }
     }
 
-    /// Walks the values in the octets of a list.
+    /// Returns an iterator over the items of an encoded list.
     pub fn values(self, octets: &[u8]) -> impl Iterator<Item = Value<'_>> {
         let mut reader = Reader::new(octets);
         iter::from_fn(move || (!reader.is_empty()).then(|| self.kind().read(&mut reader, 0))?)
     }
 }
 
-/// Reads a number in two's complement, whose first bit is its sign.
+/// Decodes a number in two's complement, whose first bit is its sign.
 fn signed(octets: &[u8]) -> i64 {
     let sign = match octets.first() {
         Some(first) if first & 0x80 != 0 => -1,
@@ -143,7 +145,7 @@ fn signed(octets: &[u8]) -> i64 {
         .fold(sign, |number, octet| number << 8 | i64::from(*octet))
 }
 
-/// The octets of a list that the head counts: [`Span::Counted`].
+/// Returns the length in bytes of a list whose count is in the head: [`Span::Counted`].
 pub(crate) fn counted(head: u128) -> usize {
     2 * usize::from(bits::get8(bits::low(head), 0, 4))
 }
@@ -155,9 +157,9 @@ impl<'a> Iterator for Values<'a> {
         loop {
             let (field, rest) = self.fields.split_first()?;
             if let When::Flag { name, shift } = field.when
-                && self.told != Some(shift)
+                && self.last_flag != Some(shift)
             {
-                self.told = Some(shift);
+                self.last_flag = Some(shift);
                 let kind = Kind::Bits {
                     shift,
                     width: 1,
@@ -173,7 +175,7 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-/// Returns octets as text where the text gives the same octets again.
+/// Returns the bytes as text, if encoding the text gives the same bytes.
 pub(crate) fn text_of(kind: Kind, octets: &[u8]) -> Option<String> {
     match kind {
         Kind::Text(_) => std::str::from_utf8(octets).ok().map(str::to_owned),

@@ -1,13 +1,13 @@
-//! The elements of vendors that a dictionary has rows for.
+//! JSON form of the vendor-specific elements that a dictionary describes.
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{JsonError, element, given, hex, leaf_value, missing, parts, plain};
+use super::{JsonError, element, field_input, hex, leaf_value, missing, parts, plain};
 use crate::ie::{Descriptor, Value, describe};
 use crate::vendor::{Dictionary, Row, members};
 use crate::wire::{DEPTH, Index, Part};
 
-/// Writes an element after its type.
+/// Adds everything but the type of an element to its JSON object.
 pub(super) fn write(
     part: Part<'_>,
     row: &Row,
@@ -38,7 +38,7 @@ pub(super) fn write(
     object.insert("value".into(), json!({ "hex": hex(part.value()) }));
 }
 
-/// Writes a member of a vendor's group, which may have any.
+/// Converts a member of a vendor-specific group to JSON. Such a group may contain any element.
 fn member(part: Part<'_>, depth: usize, vendors: &Dictionary) -> Json {
     let mut object = Map::new();
     object.insert("type".into(), part.ie().0.into());
@@ -64,7 +64,8 @@ fn member(part: Part<'_>, depth: usize, vendors: &Dictionary) -> Json {
     Json::Object(object)
 }
 
-/// Returns the fields of an element and what follows them, if they give the same octets again.
+/// Returns the fields of an element and the bytes after them, if encoding the fields restores the
+/// value.
 fn known<'a>(part: Part<'a>, vendors: &Dictionary) -> Option<(Json, &'a [u8])> {
     let element = vendors.element(part)?;
     let mut object = Map::new();
@@ -78,17 +79,17 @@ fn known<'a>(part: Part<'a>, vendors: &Dictionary) -> Option<(Json, &'a [u8])> {
     }
     let value = Json::Object(object);
     let tail = element.tail();
-    let again = fields(element.row(), &value).ok()?;
-    let same = part.value().strip_prefix(&*again) == Some(tail);
+    let reencoded = fields(element.row(), &value).ok()?;
+    let same = part.value().strip_prefix(&*reencoded) == Some(tail);
     same.then_some((value, tail))
 }
 
-/// Returns the octets of fields.
+/// Encodes fields from JSON.
 pub(super) fn fields(row: &Row, value: &Json) -> Result<Vec<u8>, JsonError> {
     let object = value.as_object().ok_or_else(|| missing("value"))?;
     let mut out = Vec::new();
     row.write(
-        |field| given(object.get(field.name())?, field.kind()),
+        |field| field_input(object.get(field.name())?, field.kind()),
         &mut out,
     )
     .map_err(|name| missing(&name))?;

@@ -26,10 +26,10 @@ use crate::ie::element::{Owned, UNLISTED};
 use crate::ie::{Group, Rest};
 use crate::wire::{Part, Writer};
 
-/// Writes [`Body`] and [`BodyView`] with a variant for each message.
+/// Defines [`Body`] and [`BodyView`] with a variant for each message.
 macro_rules! bodies {
     ($($name:ident $view:ident $constant:ident;)*) => {
-        /// The elements of a message.
+        /// The information elements of a message.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Body {
@@ -37,11 +37,11 @@ macro_rules! bodies {
                 #[doc = concat!("Holds a [`", stringify!($name), "`].")]
                 $name(Box<$name>),
             )*
-            /// Holds the elements of a message without a table.
+            /// Holds the elements of a message that has no table.
             Other(MessageType, Rest),
         }
 
-        /// The borrowed elements of a message.
+        /// The borrowed information elements of a message.
         #[derive(Clone, Copy, Debug)]
         #[non_exhaustive]
         pub enum BodyView<'a> {
@@ -49,7 +49,7 @@ macro_rules! bodies {
                 #[doc = concat!("Borrows a [`", stringify!($name), "`].")]
                 $name($view<'a>),
             )*
-            /// Borrows the elements of a message without a table.
+            /// Borrows the elements of a message that has no table.
             Other(Part<'a>),
         }
 

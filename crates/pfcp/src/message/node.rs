@@ -1,4 +1,4 @@
-//! Messages between nodes.
+//! Node-related messages.
 
 use crate::ie::members::group;
 use crate::ie::{
@@ -16,7 +16,7 @@ use crate::ie::{
 };
 
 group! {
-    /// Asks whether a node is there.
+    /// Checks that the peer is alive.
     HeartbeatRequest HeartbeatRequestView = message "7.4.2.1-1" {
         recovery_time_stamp: RecoveryTimeStamp, M one [ALL];
         source_ip_address: SourceIpAddress, O opt [ALL];
@@ -24,14 +24,14 @@ group! {
 }
 
 group! {
-    /// Says that a node is there.
+    /// Answers a heartbeat.
     HeartbeatResponse HeartbeatResponseView = message "7.4.2.2-1" {
         recovery_time_stamp: RecoveryTimeStamp, M one [ALL];
     }
 }
 
 group! {
-    /// Asks to work together.
+    /// Requests an association.
     AssociationSetupRequest AssociationSetupRequestView = message "7.4.4.1-1" {
         node_id: NodeId, M one [ALL];
         recovery_time_stamp: RecoveryTimeStamp, M one [ALL];
@@ -55,7 +55,7 @@ group! {
 }
 
 group! {
-    /// Answers an association setup.
+    /// Answers an association setup request.
     AssociationSetupResponse AssociationSetupResponseView = message "7.4.4.2-1" {
         node_id: NodeId, M one [ALL];
         cause: Cause, M one [ALL];
@@ -79,7 +79,7 @@ group! {
 }
 
 group! {
-    /// Tells a change of an association.
+    /// Announces a change to an association.
     AssociationUpdateRequest AssociationUpdateRequestView = message "7.4.4.3-1" {
         node_id: NodeId, M one [ALL];
         up_function_features: UpFunctionFeatures, O opt [ALL];
@@ -103,7 +103,7 @@ group! {
 }
 
 group! {
-    /// Answers an association update.
+    /// Answers an association update request.
     AssociationUpdateResponse AssociationUpdateResponseView = message "7.4.4.4-1" {
         node_id: NodeId, M one [ALL];
         cause: Cause, M one [ALL];
@@ -117,14 +117,14 @@ group! {
 }
 
 group! {
-    /// Asks to end an association.
+    /// Requests the release of an association.
     AssociationReleaseRequest AssociationReleaseRequestView = message "7.4.4.5-1" {
         node_id: NodeId, M one [ALL];
     }
 }
 
 group! {
-    /// Answers an association release.
+    /// Answers an association release request.
     AssociationReleaseResponse AssociationReleaseResponseView = message "7.4.4.6-1" {
         node_id: NodeId, M one [ALL];
         cause: Cause, M one [ALL];
@@ -132,13 +132,13 @@ group! {
 }
 
 group! {
-    /// Says that the version of a request is not supported.
+    /// Reports that the protocol version of a request is not supported.
     VersionNotSupportedResponse VersionNotSupportedResponseView = message "7.4.4.7" {
     }
 }
 
 group! {
-    /// Sets what packets of applications look like.
+    /// Provisions packet flow descriptions (PFDs) of applications.
     PfdManagementRequest PfdManagementRequestView = message "7.4.3.1-1" {
         application_id_s_pfds: ApplicationIdsPfds, C many [SXB SXC N4];
         node_id: NodeId, O opt [SXB SXC N4];
@@ -146,7 +146,7 @@ group! {
 }
 
 group! {
-    /// Answers a PFD management.
+    /// Answers a PFD management request.
     PfdManagementResponse PfdManagementResponseView = message "7.4.3.2-1" {
         cause: Cause, M one [SXB SXC N4];
         offending_ie: OffendingIe, C opt [SXB SXC N4];
@@ -156,7 +156,7 @@ group! {
 }
 
 group! {
-    /// Reports what a UP function saw beyond sessions.
+    /// Reports user plane events that do not belong to one session.
     NodeReportRequest NodeReportRequestView = message "7.4.5.1.1-1" {
         node_id: NodeId, M one [ALL];
         node_report_type: NodeReportType, M one [ALL];
@@ -172,7 +172,7 @@ group! {
 }
 
 group! {
-    /// Answers a node report.
+    /// Answers a node report request.
     NodeReportResponse NodeReportResponseView = message "7.4.5.2.1-1" {
         node_id: NodeId, M one [ALL];
         cause: Cause, M one [ALL];
@@ -181,7 +181,7 @@ group! {
 }
 
 group! {
-    /// Asks to end the sessions of sets of connections.
+    /// Requests the deletion of all sessions of the given sets of connections (FQ-CSIDs).
     SessionSetDeletionRequest SessionSetDeletionRequestView = message "7.4.6.1-1" {
         node_id: NodeId, M one [SXA SXB N4];
         fq_csids: FqCsid, C many [SXA SXB N4];
@@ -189,7 +189,7 @@ group! {
 }
 
 group! {
-    /// Answers a session set deletion.
+    /// Answers a session set deletion request.
     SessionSetDeletionResponse SessionSetDeletionResponseView = message "7.4.6.2-1" {
         node_id: NodeId, M one [SXA SXB N4];
         cause: Cause, M one [SXA SXB N4];
@@ -198,7 +198,7 @@ group! {
 }
 
 group! {
-    /// Asks to move sessions to another CP function.
+    /// Requests that sessions are moved to another CP function.
     SessionSetModificationRequest SessionSetModificationRequestView = message "7.4.7.1-1" {
         node_id: NodeId, M one [SXB N4];
         pfcp_session_change_infos: PfcpSessionChangeInfo, M many [SXB N4];
@@ -206,7 +206,7 @@ group! {
 }
 
 group! {
-    /// Answers a session set modification.
+    /// Answers a session set modification request.
     SessionSetModificationResponse SessionSetModificationResponseView = message "7.4.7.2-1" {
         node_id: NodeId, M one [SXB N4];
         cause: Cause, M one [SXB N4];

@@ -2,10 +2,10 @@ use std::fmt;
 
 use crate::ie::{Group, Interfaces, Release};
 
-/// Writes [`MessageType`] with a constant and a name for each row.
+/// Defines [`MessageType`] with a constant and a name for each row.
 macro_rules! message_types {
     ($($number:literal $constant:ident $name:literal;)*) => {
-        /// The type of a message; unknown numbers are kept.
+        /// The type of a message. Unknown numbers are kept.
         ///
         /// ```
         /// use strowger_pfcp::MessageType;
@@ -22,7 +22,7 @@ macro_rules! message_types {
                 pub const $constant: Self = Self($number);
             )*
 
-            /// Lists every type that TS 29.244 names, in the order of the numbers.
+            /// All types that TS 29.244 names, ordered by number.
             pub const ALL: &'static [Self] = &[$(Self($number)),*];
 
             /// Returns the name that TS 29.244 gives the type, without "PFCP".
@@ -67,33 +67,33 @@ message_types! {
 }
 
 impl MessageType {
-    /// Says that the message belongs to a session: its header carries a SEID.
+    /// Returns `true` if the message is session-related, so that its header carries a SEID.
     #[must_use]
     pub const fn is_session(self) -> bool {
         matches!(self.0, 50..=99)
     }
 
-    /// Says that the message is a request (unknown types are not).
+    /// Returns `true` if the message is a request. Unknown types are not.
     #[must_use]
     pub const fn is_request(self) -> bool {
         matches!(self.0, 1 | 3 | 5 | 7 | 9 | 12 | 14 | 16 | 50 | 52 | 54 | 56)
     }
 
-    /// Says that the message is a response (unknown types are not).
+    /// Returns `true` if the message is a response. Unknown types are not.
     #[must_use]
     pub const fn is_response(self) -> bool {
         self.name().is_some() && !self.is_request()
     }
 
-    /// Returns the table of the message, `None` where the specification has none.
+    /// Returns the table of the message, or `None` if the specification has none.
     #[must_use]
     pub fn table(self) -> Option<&'static Group> {
         Some(super::table(self)).filter(|table| !table.table.is_empty())
     }
 
-    /// Returns the interfaces that have the message: those on which it has to have an element, or
-    /// on which its response has to where it may be empty. A message that nothing is asked of is
-    /// one of every interface.
+    /// Returns the interfaces that the message is used on: those on which the message must have an
+    /// element or, if it may be empty, those on which its response must have one. A message for
+    /// which neither is required belongs to every interface.
     ///
     /// ```
     /// use strowger_pfcp::{Interfaces, MessageType};
@@ -108,14 +108,26 @@ impl MessageType {
         self.interfaces_in(Release::R19)
     }
 
-    /// Returns the interfaces that have the message in a release.
+    /// Returns the interfaces that the message is used on in a release.
     #[inline]
     pub(crate) fn interfaces_in(self, release: Release) -> Interfaces {
-        let of = |message| super::table(message).home_in(release);
-        let own = of(self);
-        if !own.is_empty() {
-            return own;
+        self.interfaces_of(super::table(self), release)
+    }
+
+    /// Returns the interfaces that a message with this table is used on in a release.
+    #[inline]
+    pub(crate) fn interfaces_of(self, table: &Group, release: Release) -> Interfaces {
+        let own = table.used_in(release);
+        if own.is_empty() {
+            self.answered_on(release)
+        } else {
+            own
         }
+    }
+
+    /// Returns the interfaces that the response is used on, for a message that may be empty.
+    fn answered_on(self, release: Release) -> Interfaces {
+        let of = |message| super::table(message).used_in(release);
         let answered = self.response().map_or(Interfaces::NONE, of);
         if answered.is_empty() {
             Interfaces::ALL

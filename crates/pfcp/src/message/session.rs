@@ -1,4 +1,4 @@
-//! Messages of a session.
+//! Session-related messages.
 
 use crate::ie::members::group;
 use crate::ie::{
@@ -25,7 +25,7 @@ use crate::ie::{
 };
 
 group! {
-    /// Asks for a session.
+    /// Requests a session.
     SessionEstablishmentRequest SessionEstablishmentRequestView = message "7.5.2.1-1" {
         node_id: NodeId, M one [ALL];
         cp_f_seid: FSeid, M one [ALL] "CP F-SEID";
@@ -66,7 +66,7 @@ group! {
 }
 
 group! {
-    /// Answers a session establishment.
+    /// Answers a session establishment request.
     SessionEstablishmentResponse SessionEstablishmentResponseView = message "7.5.3.1-1" {
         node_id: NodeId, M one [ALL];
         cause: Cause, M one [ALL];
@@ -91,7 +91,7 @@ group! {
 }
 
 group! {
-    /// Asks to change a session.
+    /// Requests a change to a session.
     SessionModificationRequest SessionModificationRequestView = message "7.5.4.1-1" {
         cp_f_seid: FSeid, C opt [ALL] "CP F-SEID";
         remove_pdrs: RemovePdr, C many [ALL];
@@ -147,7 +147,7 @@ group! {
 }
 
 group! {
-    /// Answers a session modification.
+    /// Answers a session modification request.
     SessionModificationResponse SessionModificationResponseView = message "7.5.5.1-1" {
         cause: Cause, M one [ALL];
         offending_ie: OffendingIe, C opt [ALL];
@@ -173,7 +173,7 @@ group! {
 }
 
 group! {
-    /// Asks to end a session.
+    /// Requests the deletion of a session.
     SessionDeletionRequest SessionDeletionRequestView = message "7.5.6-1" {
         tl_containers: TlContainer, C many [N4];
         node_id: NodeId, C opt [N4 N4MB; R17];
@@ -182,7 +182,7 @@ group! {
 }
 
 group! {
-    /// Answers a session deletion.
+    /// Answers a session deletion request.
     SessionDeletionResponse SessionDeletionResponseView = message "7.5.7.1-1" {
         cause: Cause, M one [ALL];
         offending_ie: OffendingIe, C opt [ALL];
@@ -200,7 +200,7 @@ group! {
 }
 
 group! {
-    /// Reports what happened in a session.
+    /// Reports events of a session.
     SessionReportRequest SessionReportRequestView = message "7.5.8.1-1" {
         report_type: ReportType, M one [ALL];
         downlink_data_report: DownlinkDataReport, C rare [SXA N4 N4MB];
@@ -222,7 +222,7 @@ group! {
 }
 
 group! {
-    /// Answers a session report.
+    /// Answers a session report request.
     SessionReportResponse SessionReportResponseView = message "7.5.9.1-1" {
         cause: Cause, M one [ALL];
         offending_ie: OffendingIe, C opt [ALL];

@@ -2,11 +2,11 @@ use std::fmt;
 
 use super::{Body, BodyView, Message, MessageType, table};
 use crate::error::{Error, ErrorKind};
-use crate::ie::Interfaces;
+use crate::ie::{Interfaces, Release};
 use crate::validate;
 use crate::wire::{Frame, Header, Index, Part};
 
-/// A message that borrows its octets; every length at every depth was checked.
+/// A message that borrows its bytes. Every length at every depth has been checked.
 ///
 /// ```
 /// use strowger_pfcp::message::BodyView;
@@ -23,24 +23,24 @@ use crate::wire::{Frame, Header, Index, Part};
 pub struct MessageView<'a> {
     header: Header,
     root: Part<'a>,
-    fit: Interfaces,
+    valid_on: Interfaces,
 }
 
 impl<'a> MessageView<'a> {
-    /// Reads the only message of `octets`.
+    /// Decodes `octets`, which must hold exactly one message.
     ///
     /// # Errors
-    /// When the octets are not one well-formed message. That nothing mandatory is missing is
-    /// a matter of validation.
+    /// Returns an error if the bytes are not one well-formed message. Missing mandatory elements
+    /// are reported by validation instead.
     #[inline]
     pub fn decode(octets: &'a [u8], index: &'a mut Index) -> Result<Self, Error> {
         Self::of(&Frame::decode(octets)?, index)
     }
 
-    /// Reads a message of a datagram; offsets in errors count from the start of the message.
+    /// Decodes a message of a datagram. Offsets in errors count from the start of the message.
     ///
     /// # Errors
-    /// When the elements are not well-formed.
+    /// Returns an error if the elements are not well-formed.
     #[inline]
     pub fn of(frame: &Frame<'a>, index: &'a mut Index) -> Result<Self, Error> {
         let header = frame.header;
@@ -49,19 +49,23 @@ impl<'a> MessageView<'a> {
             return Err(Error::new(0, ErrorKind::SeidFlag).in_message(message_type));
         }
         let table = table(message_type);
-        let mut fit = index
+        let mut valid_on = index
             .check(frame.octets, header.octets(), table)
             .map_err(|error| error.in_message(message_type))?;
-        fit = fit.and(message_type.interfaces());
+        valid_on = valid_on.and(message_type.interfaces_of(table, Release::R19));
         let root = index.root(frame.octets, table);
-        validate::of_message(root, message_type, |_, _| fit = Interfaces::NONE);
-        Ok(Self { header, root, fit })
+        validate::of_message(root, message_type, |_, _| valid_on = Interfaces::NONE);
+        Ok(Self {
+            header,
+            root,
+            valid_on,
+        })
     }
 
-    /// Returns the interfaces for which nothing is missing or wrong.
+    /// Returns the interfaces on which the message has no missing or invalid element.
     #[inline]
-    pub(crate) const fn fit(&self) -> Interfaces {
-        self.fit
+    pub(crate) const fn valid_on(&self) -> Interfaces {
+        self.valid_on
     }
 
     /// Returns the header.
@@ -76,23 +80,23 @@ impl<'a> MessageView<'a> {
         self.header.message_type
     }
 
-    /// Returns the typed elements.
+    /// Returns the elements as typed values.
     #[must_use]
     #[inline]
     pub const fn body(&self) -> BodyView<'a> {
         BodyView::new(self.header.message_type, self.root)
     }
 
-    /// Returns the untyped elements.
+    /// Returns the elements as an untyped tree.
     #[must_use]
     pub const fn root(&self) -> Part<'a> {
         self.root
     }
 
-    /// Makes the owned value.
+    /// Converts the view into an owned message.
     ///
     /// # Errors
-    /// [`ErrorKind::Missing`] when a mandatory element is not there.
+    /// Returns [`ErrorKind::Missing`] if a mandatory element is absent.
     pub fn to_message(&self) -> Result<Message, Error> {
         let body = Body::from_parts(self.header.message_type, self.root)
             .map_err(|error| error.in_message(self.header.message_type))?;

@@ -1,22 +1,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as Place;
+use std::collections::btree_map::Entry;
 
 use super::RuleSet;
-use super::kind::{Deed, RuleId, RuleKind};
+use super::kind::{RuleId, RuleKind, RuleOperation};
 use super::merge::merged;
 use super::refusal::Refusal;
 use crate::ie::{Cause, IeType};
 use crate::wire::{Frame, Tlv, Tlvs};
 
-/// A rule set that is being changed. What does not change is borrowed.
+/// A rule set that is being changed. The unchanged parts are borrowed.
 pub(super) struct Draft<'a> {
-    /// What is said about the session itself.
+    /// The session parameters.
     session: Vec<(IeType, &'a [u8])>,
     /// The values of the rules.
     pub(super) rules: BTreeMap<RuleId, Cow<'a, [u8]>>,
-    /// The rules that this message created or updated.
-    pub(super) touched: Vec<RuleId>,
+    /// The rules that the message created or updated.
+    pub(super) changed: Vec<RuleId>,
 }
 
 impl<'a> Draft<'a> {
@@ -31,20 +31,24 @@ impl<'a> Draft<'a> {
                 .iter()
                 .map(|rule| (rule.id, Cow::Borrowed(rule.value)))
                 .collect(),
-            touched: Vec::new(),
+            changed: Vec::new(),
         }
     }
 
-    /// Does what a message says: removals, creations, updates.
+    /// Applies a message: removals, creations, then updates.
     pub(super) fn apply(&mut self, frame: &Frame<'a>) -> Result<(), Refusal> {
         let unknown = self.unknown_queries(frame)?;
-        for deed in [Deed::Remove, Deed::Create, Deed::Update] {
+        for operation in [
+            RuleOperation::Remove,
+            RuleOperation::Create,
+            RuleOperation::Update,
+        ] {
             for tlv in Tlvs::new(frame.body) {
                 let tlv = tlv.map_err(|error| Refusal::of(&error, &[]))?;
                 if let Some((kind, found)) = RuleKind::of(tlv.ie)
-                    && found == deed
+                    && found == operation
                 {
-                    self.rule(kind, deed, tlv.value)?;
+                    self.rule(kind, operation, tlv.value)?;
                 }
             }
         }
@@ -52,12 +56,12 @@ impl<'a> Draft<'a> {
             return Err(Refusal::new(Cause::RULE_FAILURE).rule(*id));
         }
         self.session_elements(frame.body);
-        self.touched.sort_unstable();
-        self.touched.dedup();
+        self.changed.sort_unstable();
+        self.changed.dedup();
         Ok(())
     }
 
-    /// The rules whose usage is asked for and that there are not yet.
+    /// Returns the queried URRs that did not exist before the message.
     fn unknown_queries(&self, frame: &Frame<'a>) -> Result<Vec<RuleId>, Refusal> {
         let elements = Tlvs::new(frame.body).map_while(Result::ok);
         let queries = elements.filter(|tlv| tlv.ie == IeType::QUERY_URR);
@@ -66,33 +70,41 @@ impl<'a> Draft<'a> {
             .collect()
     }
 
-    fn rule(&mut self, kind: RuleKind, deed: Deed, value: &'a [u8]) -> Result<(), Refusal> {
+    fn rule(
+        &mut self,
+        kind: RuleKind,
+        operation: RuleOperation,
+        value: &'a [u8],
+    ) -> Result<(), Refusal> {
         let id = kind.find_id(value)?;
         let failed = Refusal::new(Cause::RULE_FAILURE).rule(id);
-        match (deed, self.rules.entry(id)) {
-            (Deed::Create, Place::Vacant(place)) => {
-                place.insert(Cow::Borrowed(value));
-                self.touched.push(id);
+        match (operation, self.rules.entry(id)) {
+            (RuleOperation::Create, Entry::Vacant(entry)) => {
+                entry.insert(Cow::Borrowed(value));
+                self.changed.push(id);
             }
-            (Deed::Update, Place::Occupied(mut place)) => {
-                let after = merged(kind, place.get(), value).map_err(|refusal| refusal.rule(id))?;
+            (RuleOperation::Update, Entry::Occupied(mut entry)) => {
+                let after = merged(kind, entry.get(), value).map_err(|refusal| refusal.rule(id))?;
                 kind.check(&after).map_err(|refusal| refusal.rule(id))?;
-                place.insert(Cow::Owned(after));
-                self.touched.push(id);
+                entry.insert(Cow::Owned(after));
+                self.changed.push(id);
             }
-            (Deed::Remove, Place::Occupied(place)) => {
-                place.remove();
+            (RuleOperation::Remove, Entry::Occupied(entry)) => {
+                entry.remove();
             }
-            (Deed::Create, Place::Occupied(_)) | (_, Place::Vacant(_)) => return Err(failed),
+            (RuleOperation::Create, Entry::Occupied(_)) | (_, Entry::Vacant(_)) => {
+                return Err(failed);
+            }
         }
         Ok(())
     }
 
-    /// Takes over what is said about the session itself; it replaces what was said before.
+    /// Stores the session parameters of a message, which replace the previous elements of the same
+    /// types.
     fn session_elements(&mut self, body: &'a [u8]) {
         let new: Vec<_> = Tlvs::new(body)
             .map_while(Result::ok)
-            .filter(|tlv| RuleKind::of(tlv.ie).is_none() && !PASSING.contains(&tlv.ie))
+            .filter(|tlv| RuleKind::of(tlv.ie).is_none() && !TRANSIENT.contains(&tlv.ie))
             .map(|tlv| (tlv.ie, raw(body, &tlv)))
             .collect();
         let mut types: Vec<IeType> = new.iter().map(|(ie, _)| *ie).collect();
@@ -103,13 +115,13 @@ impl<'a> Draft<'a> {
         self.session.sort_by_key(|(ie, _)| *ie);
     }
 
-    /// Writes the rules down.
+    /// Encodes the rule set.
     pub(super) fn finish(&self) -> Result<RuleSet, Refusal> {
         let session: usize = self.session.iter().map(|(_, octets)| octets.len()).sum();
         let rules: usize = self.rules.values().map(|value| 4 + value.len()).sum();
         let too_much = || Refusal::new(Cause::NO_RESOURCES_AVAILABLE);
-        let whole = u32::try_from(session + rules).map_err(|_| too_much())?;
-        let mut octets = Vec::with_capacity(whole as usize);
+        let length = u32::try_from(session + rules).map_err(|_| too_much())?;
+        let mut octets = Vec::with_capacity(length as usize);
         for (_, element) in &self.session {
             octets.extend_from_slice(element);
         }
@@ -122,8 +134,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What a message says for once, and nobody keeps.
-const PASSING: [IeType; 9] = [
+/// Elements that take effect once and are not stored.
+const TRANSIENT: [IeType; 9] = [
     IeType::PFCPSMREQ_FLAGS,
     IeType::PFCPSEREQ_FLAGS,
     IeType::QUERY_URR,
@@ -135,12 +147,12 @@ const PASSING: [IeType; 9] = [
     IeType::ACCESS_AVAILABILITY_INFORMATION,
 ];
 
-/// Returns the octets of a whole element, given those that it was found in.
+/// Returns the bytes of a complete element. `octets` are the bytes that it was found in.
 pub(super) fn raw<'a>(octets: &'a [u8], tlv: &Tlv<'_>) -> &'a [u8] {
     &octets[tlv.offset..tlv.value_offset() + tlv.value.len()]
 }
 
-/// Appends an element, if its length can be said.
+/// Appends an element, if its length fits the length field.
 pub(super) fn put(out: &mut Vec<u8>, ie: IeType, value: &[u8]) -> Result<(), Refusal> {
     let length = u16::try_from(value.len())
         .map_err(|_| Refusal::new(Cause::NO_RESOURCES_AVAILABLE).at(ie))?;

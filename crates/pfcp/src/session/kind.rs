@@ -8,34 +8,34 @@ use crate::wire::Tlvs;
 /// The kinds of rules of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleKind {
-    /// Packet detection.
+    /// Packet detection rules.
     Pdr,
-    /// Forwarding.
+    /// Forwarding action rules.
     Far,
-    /// Usage reporting.
+    /// Usage reporting rules.
     Urr,
-    /// Quality of service.
+    /// QoS enforcement rules.
     Qer,
-    /// Buffering.
+    /// Buffering action rules.
     Bar,
-    /// Multiple accesses.
+    /// Multi-access rules.
     Mar,
-    /// Session reporting.
+    /// Session reporting rules.
     Srr,
     /// Traffic endpoints, which PDRs share.
     TrafficEndpoint,
 }
 
-/// What an element of a request does to a rule.
+/// The effect of an element of a request on a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum RuleOperation {
     Create,
     Update,
     Remove,
 }
 
 /// The elements of one kind of rules.
-struct Row {
+struct RuleElements {
     kind: RuleKind,
     name: &'static str,
     create: IeType,
@@ -51,8 +51,8 @@ const fn row(
     [create, update, remove]: [IeType; 3],
     id: IeType,
     id_octets: usize,
-) -> Row {
-    Row {
+) -> RuleElements {
+    RuleElements {
         kind,
         name,
         create,
@@ -63,8 +63,8 @@ const fn row(
     }
 }
 
-/// In the order of [`RuleKind`].
-const ROWS: [Row; 8] = {
+/// The rows, in the order of [`RuleKind`].
+const RULE_ELEMENTS: [RuleElements; 8] = {
     use IeType as I;
     use RuleKind as R;
     [
@@ -132,7 +132,7 @@ const ROWS: [Row; 8] = {
 };
 
 impl RuleKind {
-    /// Lists the kinds.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Pdr,
         Self::Far,
@@ -144,8 +144,8 @@ impl RuleKind {
         Self::TrafficEndpoint,
     ];
 
-    const fn row(self) -> &'static Row {
-        &ROWS[self as usize]
+    const fn row(self) -> &'static RuleElements {
+        &RULE_ELEMENTS[self as usize]
     }
 
     /// Returns the element that creates a rule of this kind.
@@ -154,7 +154,7 @@ impl RuleKind {
         self.row().create
     }
 
-    /// Returns the element that changes a rule of this kind.
+    /// Returns the element that updates a rule of this kind.
     #[must_use]
     pub const fn update(self) -> IeType {
         self.row().update
@@ -166,13 +166,13 @@ impl RuleKind {
         self.row().remove
     }
 
-    /// Returns the element that names a rule of this kind.
+    /// Returns the element that identifies a rule of this kind.
     #[must_use]
     pub const fn id(self) -> IeType {
         self.row().id
     }
 
-    /// Checks that the value of a rule has what such rules have on every interface.
+    /// Checks that the value of a rule has the members that are mandatory on every interface.
     pub(crate) fn check(self, value: &[u8]) -> Result<(), Refusal> {
         match describe(self.create()) {
             Some(Descriptor::Group(group)) => check_present(value, group),
@@ -184,7 +184,7 @@ impl RuleKind {
         self.row().id_octets
     }
 
-    /// Reads the value of a rule's name; `None` where it is too short.
+    /// Parses the value of a rule identifier. Returns `None` if it is too short.
     pub(crate) fn read_id(self, value: &[u8]) -> Option<u32> {
         let value = value.get(..self.id_octets())?;
         Some(
@@ -194,7 +194,7 @@ impl RuleKind {
         )
     }
 
-    /// Finds the name in the value of a rule's element.
+    /// Finds the identifier in the value of a rule's element.
     pub(crate) fn find_id(self, value: &[u8]) -> Result<RuleId, Refusal> {
         let ie = self.id();
         let found = Tlvs::new(value)
@@ -208,20 +208,20 @@ impl RuleKind {
 
     /// Returns the kind of the rules that an element creates.
     pub(crate) fn created_by(ie: IeType) -> Option<Self> {
-        let row = ROWS.iter().find(|row| row.create == ie)?;
+        let row = RULE_ELEMENTS.iter().find(|row| row.create == ie)?;
         Some(row.kind)
     }
 
-    /// Says what an element does, and to which kind of rules.
-    pub(crate) fn of(ie: IeType) -> Option<(Self, Deed)> {
-        ROWS.iter().find_map(|row| {
-            let deed = match ie {
-                _ if ie == row.create => Deed::Create,
-                _ if ie == row.update => Deed::Update,
-                _ if ie == row.remove => Deed::Remove,
+    /// Returns the kind of rules that an element affects, and its effect.
+    pub(crate) fn of(ie: IeType) -> Option<(Self, RuleOperation)> {
+        RULE_ELEMENTS.iter().find_map(|row| {
+            let operation = match ie {
+                _ if ie == row.create => RuleOperation::Create,
+                _ if ie == row.update => RuleOperation::Update,
+                _ if ie == row.remove => RuleOperation::Remove,
                 _ => return None,
             };
-            Some((row.kind, deed))
+            Some((row.kind, operation))
         })
     }
 }
@@ -232,23 +232,23 @@ impl fmt::Display for RuleKind {
     }
 }
 
-/// Names a rule within its session.
+/// The identifier of a rule within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId {
     /// The kind of the rule.
     pub kind: RuleKind,
-    /// Its number, unique among the rules of its kind.
+    /// The number of the rule, unique among the rules of its kind.
     pub id: u32,
 }
 
 impl RuleId {
-    /// Returns the octets of the number, as many as its element has.
+    /// Returns the number in the length of its element.
     pub(crate) fn octets(self) -> Vec<u8> {
         self.id.to_be_bytes()[4 - self.kind.id_octets()..].to_vec()
     }
 
-    /// Returns how an answer names the rule, TS 29.244 §8.2.80; it has no number for a traffic
-    /// endpoint.
+    /// Returns the identifier of the rule for an answer, TS 29.244 §8.2.80, or `None` for a traffic
+    /// endpoint, which has no rule type there.
     #[must_use]
     pub fn failed_rule_id(self) -> Option<FailedRuleId> {
         let kind = match self.kind {

@@ -1,4 +1,4 @@
-//! What an update makes of a rule.
+//! Merging of an update into a rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -11,14 +11,16 @@ use crate::wire::{Tlv, Tlvs};
 
 /// Merges the value of an update into that of a rule.
 ///
-/// An element of the update replaces all elements of its type, at the place of the first; one
-/// without a value removes them. Some elements do not follow this: those that are updated member
-/// by member, and those that are added and removed one by one.
+/// An element of the update replaces all elements of its type, at the position of the first; an
+/// empty element removes them. Two kinds of elements differ: groups that are updated member by
+/// member, and elements that are added and removed individually.
 pub(super) fn merged(kind: RuleKind, rule: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut out = Vec::with_capacity(rule.len() + 64);
     let mut olds = by_type(rule, |ie| ie)?;
     let mut news = by_type(update, written_as)?;
+    // The identifier selects the rule, and is not changed by the update.
     news.remove(&kind.id());
+    // First the types that the rule has, in its order, and then those that the update adds.
     for tlv in Tlvs::new(rule).map_while(Result::ok) {
         if let Some(old) = olds.remove(&tlv.ie) {
             let new = news.remove(&tlv.ie).unwrap_or_default();
@@ -45,7 +47,7 @@ fn by_type(octets: &[u8], as_type: impl Fn(IeType) -> IeType) -> Result<ByType<'
     Ok(found)
 }
 
-/// The element that an element of an update changes.
+/// Returns the element of a rule that an element of an update changes.
 const fn written_as(ie: IeType) -> IeType {
     match ie {
         IeType::UPDATE_FORWARDING_PARAMETERS => IeType::FORWARDING_PARAMETERS,
@@ -125,7 +127,7 @@ fn split<'a, 'b>(
     )
 }
 
-/// The identity in a group of parameters; empty where there is none.
+/// Returns the MBS Unicast Parameters ID of a group of parameters, or an empty slice.
 fn mbs_id<'a>(tlv: &Tlv<'a>) -> &'a [u8] {
     Tlvs::new(tlv.value)
         .map_while(Result::ok)
@@ -133,10 +135,10 @@ fn mbs_id<'a>(tlv: &Tlv<'a>) -> &'a [u8] {
         .map_or(&[], |one| one.value)
 }
 
-/// Merges the members of a group: each replaces all members of its type.
+/// Merges the members of a group. Each member of the update replaces all members of its type.
 fn members(old: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut news = by_type(update, |ie| ie)?;
-    // The flags of the message say what to do once: to send end markers.
+    // These flags request a one-time action, sending end markers, and are not stored.
     news.remove(&IeType::PFCPSMREQ_FLAGS);
     let mut out = Vec::with_capacity(old.len() + 32);
     for tlv in Tlvs::new(old).map_while(Result::ok) {
@@ -153,7 +155,7 @@ fn members(old: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
     Ok(out)
 }
 
-/// Writes elements as they are in an update; those without a value are gone.
+/// Writes the elements of an update. Empty elements are removals, and are not written.
 fn replace(out: &mut Vec<u8>, new: &[Tlv<'_>]) -> Result<(), Refusal> {
     new.iter()
         .filter(|tlv| !tlv.value.is_empty())

@@ -1,4 +1,4 @@
-//! Which rules name which.
+//! References between rules.
 
 use super::draft::Draft;
 use super::kind::{RuleId, RuleKind};
@@ -6,10 +6,10 @@ use super::refusal::Refusal;
 use crate::ie::{Cause, Group, IeType, Interfaces, Member, Presence};
 use crate::wire::Tlvs;
 
-/// An element of a rule that names another rule.
+/// An element of a rule that refers to another rule.
 struct Reference {
     of: RuleKind,
-    /// The group that the element stands in, where it does not stand in the rule itself.
+    /// The group that contains the element, if it is not a direct member of the rule.
     within: Option<IeType>,
     ie: IeType,
     to: RuleKind,
@@ -46,7 +46,7 @@ const REFERENCES: [Reference; 9] = {
 };
 
 impl Draft<'_> {
-    /// Checks that every rule that a rule names exists.
+    /// Checks that all rules that are referred to exist.
     pub(super) fn check_references(&self) -> Result<(), Refusal> {
         for (id, value) in &self.rules {
             for tlv in Tlvs::new(value).map_while(Result::ok) {
@@ -54,11 +54,11 @@ impl Draft<'_> {
                     if reference.within == Some(tlv.ie) {
                         for inner in Tlvs::new(tlv.value).map_while(Result::ok) {
                             if inner.ie == reference.ie {
-                                self.check_one(*id, reference, inner.value)?;
+                                self.check_reference(*id, reference, inner.value)?;
                             }
                         }
                     } else if reference.within.is_none() && reference.ie == tlv.ie {
-                        self.check_one(*id, reference, tlv.value)?;
+                        self.check_reference(*id, reference, tlv.value)?;
                     }
                 }
             }
@@ -66,7 +66,12 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn check_one(&self, id: RuleId, reference: &Reference, value: &[u8]) -> Result<(), Refusal> {
+    fn check_reference(
+        &self,
+        id: RuleId,
+        reference: &Reference,
+        value: &[u8],
+    ) -> Result<(), Refusal> {
         let named = reference.to.read_id(value).ok_or_else(|| {
             Refusal::new(Cause::INVALID_LENGTH)
                 .at(reference.ie)
@@ -84,7 +89,7 @@ impl Draft<'_> {
     }
 }
 
-/// Checks that the elements are there which a group has on every interface.
+/// Checks that a group has the members that are mandatory on every interface.
 pub(super) fn check_present(octets: &[u8], group: &Group) -> Result<(), Refusal> {
     let required = |member: &&Member| {
         member.presence == Presence::Mandatory && member.on.contains(Interfaces::ALL)
@@ -99,7 +104,7 @@ pub(super) fn check_present(octets: &[u8], group: &Group) -> Result<(), Refusal>
     }
 }
 
-/// Says that octets are a row of whole elements.
-pub(super) fn is_whole(octets: &[u8]) -> bool {
+/// Returns `true` if the bytes are a sequence of complete elements.
+pub(super) fn is_well_formed(octets: &[u8]) -> bool {
     Tlvs::new(octets).all(|tlv| tlv.is_ok())
 }

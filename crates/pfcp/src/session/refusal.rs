@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::ie::{Cause, FailedRuleId, IeType};
 use crate::validate::Rejection;
 
-/// Why a request is not accepted, as it is answered.
+/// The refusal of a request, as reported in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The cause.
@@ -17,7 +17,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Makes a refusal that names no element and no rule.
+    /// Creates a refusal that names no element and no rule.
     #[must_use]
     pub const fn new(cause: Cause) -> Self {
         Self {
@@ -27,19 +27,19 @@ impl Refusal {
         }
     }
 
-    /// The message is not one for a rule set.
+    /// Creates the refusal of a message that does not apply to a rule set.
     pub(crate) const fn unsupported() -> Self {
         Self::new(Cause::SERVICE_NOT_SUPPORTED)
     }
 
-    /// Names the element at fault.
+    /// Sets the element at fault.
     #[must_use]
     pub fn at(mut self, ie: IeType) -> Self {
         self.offending_ie = Some(ie);
         self
     }
 
-    /// Names the rule at fault.
+    /// Sets the rule at fault.
     #[must_use]
     pub fn rule(mut self, rule: RuleId) -> Self {
         self.failed_rule = rule.failed_rule_id();
@@ -48,7 +48,7 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// Says what octets that cannot be read are answered with.
+    /// Returns the refusal for bytes that cannot be decoded.
     pub(crate) fn of(error: &Error, octets: &[u8]) -> Self {
         Rejection::of(error, octets).map_or(Self::new(Cause::INVALID_LENGTH), Self::from)
     }

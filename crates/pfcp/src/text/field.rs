@@ -7,21 +7,21 @@ use crate::ie::name;
 use crate::ie::value::{Value, text_of};
 use crate::ie::{IeType, Kind};
 
-/// A name of a field as people write it: `gtpu_udp_ipv4` is GTP-U UDP IPv4.
+/// The name of a field as users write it: `gtpu_udp_ipv4` becomes GTP-U UDP IPv4.
 pub(super) struct Label<'a>(pub(super) &'a str);
 
 impl Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, word) in self.0.split('_').enumerate() {
             f.write_str(if place == 0 { "" } else { " " })?;
-            f.write_str(written(word))?;
+            f.write_str(spelled(word))?;
         }
         Ok(())
     }
 }
 
-/// Writes a word that is an abbreviation as the specification does.
-fn written(word: &str) -> &str {
+/// Returns an abbreviation in the spelling of the specification, and any other word as it is.
+fn spelled(word: &str) -> &str {
     match word {
         "arp" => "ARP",
         "bid" => "BID",
@@ -83,15 +83,15 @@ fn written(word: &str) -> &str {
     }
 }
 
-/// The value of a field.
-pub(super) struct Shown<'a> {
+/// The value of a field, for formatting.
+pub(super) struct FieldText<'a> {
     pub(super) ie: IeType,
     pub(super) name: &'a str,
     pub(super) kind: Kind,
     pub(super) value: Value<'a>,
 }
 
-impl Display for Shown<'_> {
+impl Display for FieldText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
             Value::Flag(flag) => flag.fmt(f),
@@ -111,13 +111,13 @@ impl Display for Shown<'_> {
     }
 }
 
-impl Shown<'_> {
+impl FieldText<'_> {
     fn octets(&self, f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
         if let Kind::List(each, _) = self.kind {
             return self.list(f, each, octets);
         }
         match text_of(self.kind, octets) {
-            // Many peers write names of networks as labels, which are no text.
+            // Many peers encode network names as labels, which are not readable as text.
             Some(text) if text.starts_with(|first: char| first.is_ascii_control()) => {
                 match name::from_labels(octets) {
                     Some(name) => write!(f, "{} (as labels)", name.escape_debug()),
@@ -130,17 +130,17 @@ impl Shown<'_> {
     }
 
     fn list(&self, f: &mut fmt::Formatter<'_>, each: Listed, octets: &[u8]) -> fmt::Result {
-        // Texts may have commas.
+        // Quotes, because a text may contain commas.
         let quote = if each == Listed::Text { "\"" } else { "" };
         f.write_str("[")?;
         for (place, value) in each.values(octets).enumerate() {
             f.write_str(if place == 0 { "" } else { ", " })?;
-            let shown = Shown {
+            let item = FieldText {
                 kind: each.kind(),
                 value,
                 ..*self
             };
-            write!(f, "{quote}{shown}{quote}")?;
+            write!(f, "{quote}{item}{quote}")?;
         }
         f.write_str("]")
     }
@@ -170,7 +170,7 @@ impl Shown<'_> {
     }
 }
 
-/// Says that people read the bits of a field rather than its number.
+/// Returns `true` if the field is better read in hexadecimal.
 fn is_hexadecimal(name: &str) -> bool {
     matches!(
         name,
@@ -187,9 +187,9 @@ enum Unit {
     None,
     Percent,
     Of(&'static str),
-    /// The number counts so many of the unit.
+    /// A multiple of a unit: the factor and the unit.
     Times(u64, &'static str),
-    /// The highest of 32 bits says that the UP function knows the rule already.
+    /// The most significant of the 32 bits marks a rule that is predefined in the UP function.
     Rule,
 }
 
@@ -230,7 +230,7 @@ fn unit(ie: IeType, name: &str) -> Unit {
     }
 }
 
-/// Octets as hexadecimal digits.
+/// Bytes as hexadecimal digits.
 pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
 impl Display for Hex<'_> {

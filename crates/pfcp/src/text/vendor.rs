@@ -1,4 +1,4 @@
-//! The elements of vendors that a dictionary has rows for.
+//! Formatting of the vendor-specific elements that a dictionary describes.
 
 use std::fmt::{self, Display};
 
@@ -6,10 +6,10 @@ use crate::ie::{Descriptor, Value, describe};
 use crate::vendor::{Dictionary, Field, Row, members};
 use crate::wire::{DEPTH, Index, Part};
 
-use super::field::{Hex, Label, Shown};
+use super::field::{FieldText, Hex, Label};
 use super::{fields, parts, raw};
 
-/// Writes an element with its name; what a group has stands below, further to the right.
+/// Formats an element with its name. The members of a group follow below it, indented further.
 pub(super) fn element(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
@@ -26,7 +26,7 @@ pub(super) fn element(
     value(f, part, row, depth, vendors)
 }
 
-/// Writes whose element it is, if it is a vendor's.
+/// Formats the enterprise of a vendor-specific element. Formats nothing for other elements.
 pub(super) fn owner(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
@@ -41,7 +41,7 @@ pub(super) fn owner(
     }
 }
 
-/// Writes the fields of an element on a line, or the members of a group on one each.
+/// Formats the fields of an element on one line, or each member of a group on its own line.
 pub(super) fn value(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
@@ -65,7 +65,7 @@ pub(super) fn value(
         if row.layout().len() > 1 {
             write!(f, "{} ", Label(field.name()))?;
         }
-        shown(f, part, field, value)?;
+        field_value(f, part, field, value)?;
         separator = ", ";
     }
     match element.tail() {
@@ -74,19 +74,19 @@ pub(super) fn value(
     }
 }
 
-fn shown(
+fn field_value(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
     field: &Field,
     value: Value<'_>,
 ) -> fmt::Result {
     match value {
-        // Units are those of the specification: a vendor's field of the same name may have others.
+        // Units are those of 3GPP fields: a vendor's field of the same name may have another unit.
         Value::Number(number) => match field.value_name(number) {
             Some(name) => write!(f, "{} ({number})", name.escape_debug()),
             None => number.fmt(f),
         },
-        value => Shown {
+        value => FieldText {
             ie: part.ie(),
             name: field.name(),
             kind: field.kind(),
@@ -98,18 +98,19 @@ fn shown(
 
 /// Returns the value of a field as text.
 pub(crate) fn field_text(part: Part<'_>, field: &Field, value: Value<'_>) -> String {
-    struct Text<'a>(Part<'a>, &'a Field, Value<'a>);
+    struct VendorFieldText<'a>(Part<'a>, &'a Field, Value<'a>);
 
-    impl Display for Text<'_> {
+    impl Display for VendorFieldText<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            shown(f, self.0, self.1, self.2)
+            field_value(f, self.0, self.1, self.2)
         }
     }
 
-    Text(part, field, value).to_string()
+    VendorFieldText(part, field, value).to_string()
 }
 
-/// Writes the members of a vendor's group, a line each: whatever they are, they belong there.
+/// Formats the members of a vendor-specific group, one per line. Such a group may contain any
+/// element.
 fn group(
     f: &mut fmt::Formatter<'_>,
     octets: &[u8],
@@ -138,7 +139,7 @@ fn group(
     Ok(())
 }
 
-/// Writes what a member of a vendor's group says that is not a vendor's itself.
+/// Formats the content of a member that is not vendor-specific.
 fn member(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,

@@ -1,4 +1,4 @@
-//! Requests that a peer sent, and the answers that it may ask for again.
+//! Requests of peers, and the answers kept for repetitions.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::message::MessageType;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 use crate::wire::{Frame, Header, Sequence};
 
-/// Identifies a request that a peer sent and that waits for our answer; never used twice.
+/// The identifier of a request that a peer sent and that waits for our answer. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransactionId(u64);
 
@@ -24,7 +24,7 @@ impl TransactionId {
         self.0
     }
 
-    /// Makes the identifier that [`TransactionId::get`] gave the number of.
+    /// Creates an identifier from the number returned by [`TransactionId::get`].
     #[must_use]
     pub const fn from_token(token: u64) -> Self {
         Self(token)
@@ -34,18 +34,19 @@ impl TransactionId {
 /// The bounds of [`Answers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLimits {
-    /// How long an answer is kept: as long as a peer may repeat its request.
+    /// The time for which an answer is kept: as long as a peer may repeat its request.
     pub hold: Duration,
-    /// How many requests are kept, answered or being worked on.
+    /// Maximum number of requests, answered or being processed.
     pub entries: usize,
-    /// How many octets the kept answers may have.
+    /// Maximum number of bytes of the kept answers.
     pub octets: usize,
-    /// How often work on a request may be abandoned before it counts as failed.
+    /// Number of times that the processing of a request may be abandoned before the request counts
+    /// as failed.
     pub attempts: u32,
 }
 
 impl Default for AnswerLimits {
-    /// Nine seconds, 65 536 requests, 64 MiB, three attempts.
+    /// Returns limits of nine seconds, 65 536 requests, 64 MiB and three attempts.
     fn default() -> Self {
         Self {
             hold: Duration::from_secs(9),
@@ -56,114 +57,116 @@ impl Default for AnswerLimits {
     }
 }
 
-/// What to do with a request.
+/// The decision about a received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is new: work on it, then call [`Answers::answer`] or [`Answers::abandon`].
+    /// The request is new. Process it, then call [`Answers::answer`] or [`Answers::abandon`].
     New(TransactionId),
-    /// It was answered before: send the same octets.
+    /// The request was answered before. Send the same bytes again.
     Again(Arc<[u8]>),
-    /// It is being worked on: nothing is to be done.
+    /// The request is being processed. Do nothing.
     Working,
-    /// As many requests are being worked on as may be.
+    /// The maximum number of requests is already being processed.
     Full,
 }
 
-/// What makes a repetition of a request known: who sent it, what its header says, and a digest of
-/// all of it.
+/// The key by which a repeated request is recognized: its sender, the fields of its header, and a
+/// digest of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AnswerKey {
-    /// Who sent it.
+    /// The sender.
     pub peer: SocketAddr,
-    /// Its sequence number.
+    /// The sequence number.
     pub sequence: Sequence,
-    /// Its type.
+    /// The message type.
     pub message_type: MessageType,
-    /// A digest of its octets, which starts at the seed of the table. The same build and the same
-    /// seed give the same digest.
+    /// A digest of the bytes, seeded with the seed of the table. The same build and seed give the
+    /// same digest.
     pub digest: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct AnswerEntry {
     id: TransactionId,
     header: Header,
     abandoned: u32,
-    state: State,
+    state: AnswerState,
 }
 
 #[derive(Debug)]
-enum State {
+enum AnswerState {
     Working,
     Abandoned,
     Answered(Arc<[u8]>),
 }
 
-/// The requests of peers, each with its answer once there is one.
+/// The requests of peers, each with its answer once it has one.
 ///
-/// A request is known by peer, sequence number, type and a digest of its octets: a sequence number
-/// that is used again for something else is a new request.
+/// A request is identified by peer, sequence number, type and a digest of its bytes: a sequence
+/// number that is reused for other content is a new request.
 #[derive(Debug)]
 pub struct Answers {
     limits: AnswerLimits,
-    /// Where digests start, unknown to peers: they cannot choose octets whose digests collide.
+    /// The seed of the digests. Peers do not know it, so they cannot construct colliding requests.
     seed: u64,
     next_id: u64,
-    kept: FxHashMap<AnswerKey, Kept>,
+    entries: FxHashMap<AnswerKey, AnswerEntry>,
     working: FxHashMap<TransactionId, AnswerKey>,
-    /// What may be forgotten, and when; in the order of time.
-    settled: VecDeque<(Instant, AnswerKey, TransactionId)>,
+    /// Entries that may be dropped and the time of their expiry, in order of that time.
+    expiring: VecDeque<(Instant, AnswerKey, TransactionId)>,
     octets: usize,
     repeated: u64,
     evicted: u64,
 }
 
 impl Answers {
-    /// Makes an empty table; `seed` is best kept from peers.
+    /// Creates an empty table. Keep `seed` secret from peers.
     #[must_use]
     pub fn new(limits: AnswerLimits, seed: u64) -> Self {
         Self {
             limits,
             seed,
             next_id: 0,
-            kept: FxHashMap::default(),
+            entries: FxHashMap::default(),
             working: FxHashMap::default(),
-            settled: VecDeque::new(),
+            expiring: VecDeque::new(),
             octets: 0,
             repeated: 0,
             evicted: 0,
         }
     }
 
-    /// Takes a request in.
+    /// Admits a request.
     pub fn admit(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>) -> Admission {
         self.expire(now);
         let key = AnswerKey::of(peer, frame, self.seed);
         let full = self.working.len() >= self.limits.entries;
         let id = TransactionId(self.next_id);
-        match self.kept.entry(key) {
+        match self.entries.entry(key) {
             Entry::Occupied(mut entry) => {
                 self.repeated += 1;
-                let kept = entry.get_mut();
-                match &kept.state {
-                    State::Working if !planted(Bug::WorkedOnTwice) => return Admission::Working,
-                    State::Answered(octets) => return Admission::Again(Arc::clone(octets)),
-                    State::Abandoned if full => return Admission::Full,
-                    State::Abandoned | State::Working => {}
+                let entry = entry.get_mut();
+                match &entry.state {
+                    AnswerState::Working if !seeded(Bug::WorkedOnTwice) => {
+                        return Admission::Working;
+                    }
+                    AnswerState::Answered(octets) => return Admission::Again(Arc::clone(octets)),
+                    AnswerState::Abandoned if full => return Admission::Full,
+                    AnswerState::Abandoned | AnswerState::Working => {}
                 }
-                kept.state = State::Working;
-                kept.id = id;
+                entry.state = AnswerState::Working;
+                entry.id = id;
                 self.next_id += 1;
                 self.working.insert(id, key);
                 Admission::New(id)
             }
             Entry::Vacant(_) if full => Admission::Full,
             Entry::Vacant(entry) => {
-                entry.insert(Kept {
+                entry.insert(AnswerEntry {
                     id,
                     header: frame.header,
                     abandoned: 0,
-                    state: State::Working,
+                    state: AnswerState::Working,
                 });
                 self.next_id += 1;
                 self.working.insert(id, key);
@@ -173,7 +176,8 @@ impl Answers {
         }
     }
 
-    /// Keeps the answer; returns to whom it goes. `None` when nobody waits for it.
+    /// Stores the answer to a request and returns its destination. Returns `None` if the request is
+    /// not being processed.
     pub fn answer(
         &mut self,
         now: Instant,
@@ -181,81 +185,81 @@ impl Answers {
         octets: Arc<[u8]>,
     ) -> Option<SocketAddr> {
         let key = self.working.remove(&id)?;
-        let kept = self.kept.get_mut(&key)?;
+        let entry = self.entries.get_mut(&key)?;
         self.octets += octets.len();
-        kept.state = State::Answered(octets);
-        let hold = match planted(Bug::AnswerForgotten) {
+        entry.state = AnswerState::Answered(octets);
+        let hold = match seeded(Bug::AnswerForgotten) {
             true => Duration::ZERO,
             false => self.limits.hold,
         };
-        self.settled.push_back((now + hold, key, id));
+        self.expiring.push_back((now + hold, key, id));
         self.shrink();
         Some(key.peer)
     }
 
-    /// Returns by what a request that is being worked on is known.
+    /// Returns the key of a request that is being processed.
     #[must_use]
     pub fn key(&self, id: TransactionId) -> Option<AnswerKey> {
         self.working.get(&id).copied()
     }
 
-    /// Puts back an answer that an earlier table with the same seed gave, for as long as it was
-    /// still to be kept. Answers are put back in the order in which they were given.
+    /// Restores an answer given by an earlier table with the same seed, for the remaining time for
+    /// which it was to be kept. Answers must be restored in the order in which they were given.
     pub fn restore(&mut self, now: Instant, left: Duration, key: AnswerKey, octets: Arc<[u8]>) {
-        let Entry::Vacant(entry) = self.kept.entry(key) else {
+        let Entry::Vacant(entry) = self.entries.entry(key) else {
             return;
         };
         let id = TransactionId(self.next_id);
         self.next_id += 1;
         self.octets += octets.len();
-        entry.insert(Kept {
+        entry.insert(AnswerEntry {
             id,
             header: Header::node(key.message_type, key.sequence),
             abandoned: 0,
-            state: State::Answered(octets),
+            state: AnswerState::Answered(octets),
         });
         let until = now + left.min(self.limits.hold);
-        self.settled.push_back((until, key, id));
+        self.expiring.push_back((until, key, id));
         self.shrink();
     }
 
-    /// Gives work on a request up: the next repetition is worked on afresh.
+    /// Abandons the processing of a request: its next repetition is processed afresh.
     ///
-    /// After as many times as the limits say, the request still waits, and its header is returned:
-    /// answer that the system failed. A peer may not repeat it once more.
+    /// Once the limit of attempts is reached, the request stays pending and its header is returned:
+    /// answer that the system failed, because the peer may not repeat the request again.
     pub fn abandon(&mut self, now: Instant, id: TransactionId) -> Option<Header> {
         let key = *self.working.get(&id)?;
-        let kept = self.kept.get_mut(&key)?;
-        kept.abandoned += 1;
-        if kept.abandoned >= self.limits.attempts {
-            return Some(kept.header);
+        let entry = self.entries.get_mut(&key)?;
+        entry.abandoned += 1;
+        if entry.abandoned >= self.limits.attempts {
+            return Some(entry.header);
         }
-        if planted(Bug::AbandonedForEver) {
+        if seeded(Bug::AbandonedForEver) {
             return None;
         }
-        kept.state = State::Abandoned;
+        entry.state = AnswerState::Abandoned;
         self.working.remove(&id);
-        self.settled.push_back((now + self.limits.hold, key, id));
+        self.expiring.push_back((now + self.limits.hold, key, id));
         None
     }
 
-    /// Forgets a request without an answer, as if it had not come.
+    /// Drops a request without an answer, as if it had not arrived.
     pub fn ignore(&mut self, id: TransactionId) {
         if let Some(key) = self.working.remove(&id) {
-            self.kept.remove(&key);
+            self.entries.remove(&key);
         }
     }
 
-    /// Returns who sent a request that is being worked on.
+    /// Returns the sender of a request that is being processed.
     #[must_use]
     pub fn peer(&self, id: TransactionId) -> Option<SocketAddr> {
         self.working.get(&id).map(|key| key.peer)
     }
 
-    /// Forgets what need not be kept any longer.
+    /// Drops expired entries.
     pub fn expire(&mut self, now: Instant) {
         while self
-            .settled
+            .expiring
             .front()
             .is_some_and(|(until, ..)| *until <= now)
         {
@@ -265,61 +269,61 @@ impl Answers {
 
     fn shrink(&mut self) {
         let over = |answers: &Self| {
-            answers.kept.len() > answers.limits.entries || answers.octets > answers.limits.octets
+            answers.entries.len() > answers.limits.entries || answers.octets > answers.limits.octets
         };
-        while over(self) && !self.settled.is_empty() {
+        while over(self) && !self.expiring.is_empty() {
             self.evicted += u64::from(self.forget_oldest());
         }
     }
 
     fn forget_oldest(&mut self) -> bool {
-        let Some((_, key, id)) = self.settled.pop_front() else {
+        let Some((_, key, id)) = self.expiring.pop_front() else {
             return false;
         };
-        // A request that was abandoned and came again has a newer entry in the queue.
-        let Entry::Occupied(entry) = self.kept.entry(key) else {
+        // A request that was abandoned and repeated has a newer entry in the queue.
+        let Entry::Occupied(entry) = self.entries.entry(key) else {
             return false;
         };
-        if entry.get().id != id || matches!(entry.get().state, State::Working) {
+        if entry.get().id != id || matches!(entry.get().state, AnswerState::Working) {
             return false;
         }
-        if let State::Answered(octets) = entry.remove().state {
+        if let AnswerState::Answered(octets) = entry.remove().state {
             self.octets -= octets.len();
         }
         true
     }
 
-    /// Returns how many requests are kept, answered or not.
+    /// Returns the number of requests in the table, answered or not.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kept.len()
+        self.entries.len()
     }
 
-    /// Returns how many requests are being worked on.
+    /// Returns the number of requests that are being processed.
     #[must_use]
     pub fn working(&self) -> usize {
         self.working.len()
     }
 
-    /// Says that no request is kept.
+    /// Returns `true` if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Returns how many octets the kept answers have.
+    /// Returns the number of bytes of the kept answers.
     #[must_use]
     pub fn octets(&self) -> usize {
         self.octets
     }
 
-    /// Returns how many requests were repetitions.
+    /// Returns the number of requests that were repetitions.
     #[must_use]
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// Returns how many answers were forgotten before their time, because of a limit.
+    /// Returns the number of answers that were dropped early because of a limit.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted
@@ -327,7 +331,7 @@ impl Answers {
 }
 
 impl AnswerKey {
-    /// Makes the key of a request; `seed` is that of the table.
+    /// Creates the key of a request. `seed` is the seed of the table.
     #[must_use]
     pub fn of(peer: SocketAddr, frame: &Frame<'_>, seed: u64) -> Self {
         let mut digest = DefaultHasher::new();

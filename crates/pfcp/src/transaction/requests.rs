@@ -1,4 +1,4 @@
-//! Requests that we sent and that wait for their answers.
+//! Our requests that are waiting for answers.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,24 +9,24 @@ use rustc_hash::FxHashMap;
 
 use crate::association::AssociationId;
 use crate::message::MessageType;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 use crate::wire::Sequence;
 
-/// Identifies a request that we sent; never used twice.
+/// The identifier of a request that we sent. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(u64);
 
-/// How often, and for how long, a request is sent again, TS 29.244 §6.4.
+/// The retransmission timer and count of requests, TS 29.244 §6.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// The time after which a request without an answer is sent again.
+    /// The time after which an unanswered request is sent again.
     pub t1: Duration,
-    /// How many times a request is sent in all; at least once.
+    /// Number of times that a request is sent in all; at least one.
     pub n1: u32,
 }
 
 impl Retransmission {
-    /// Returns how long a peer with the same settings may repeat a request.
+    /// Returns the time span in which a peer with the same settings may repeat a request.
     #[must_use]
     pub fn span(self) -> Duration {
         self.t1.saturating_mul(self.n1.max(1))
@@ -34,7 +34,7 @@ impl Retransmission {
 }
 
 impl Default for Retransmission {
-    /// Three seconds, three times.
+    /// Returns a timer of three seconds and a count of three.
     fn default() -> Self {
         Self {
             t1: Duration::from_secs(3),
@@ -43,75 +43,75 @@ impl Default for Retransmission {
     }
 }
 
-/// No more requests may wait for answers.
+/// The error returned when the maximum number of requests is already waiting for answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{limit} requests wait for answers already")]
 pub struct RequestsFull {
-    /// How many may wait.
+    /// Maximum number of waiting requests.
     pub limit: usize,
 }
 
-/// What is to be done with a request whose time is up.
+/// The action for a request whose timer has expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// It is to be sent again.
+    /// The request is to be sent again.
     Again {
         /// The request.
         request: RequestId,
-        /// Where to.
+        /// The destination.
         peer: SocketAddr,
-        /// The same octets as before.
+        /// The same bytes as before.
         octets: Arc<[u8]>,
     },
-    /// It was sent as often as it may be, and is forgotten.
+    /// The request was sent as often as allowed, and has been dropped.
     Failed {
         /// The request.
         request: RequestId,
-        /// To whom it was sent.
+        /// The destination.
         peer: SocketAddr,
     },
 }
 
-/// The requests that wait for answers.
+/// The table of requests that are waiting for answers.
 ///
-/// Every request is sent again after the same time, so the order of sending is the order of
-/// deadlines, and a queue is enough.
+/// All requests are retransmitted after the same time, so they expire in the order in which they
+/// were sent, and a queue is sufficient.
 ///
-/// A request that is withdrawn is not sent again and has no outcome. Its sequence number stays
-/// taken until its next deadline, so that the answer that may be on its way is neither taken for
-/// that of another request nor for one that nobody asked for.
+/// A withdrawn request is not sent again and has no outcome. Its sequence number stays reserved
+/// until its next deadline, so that a late answer is neither matched with another request nor
+/// counted as unsolicited.
 #[derive(Debug)]
 pub struct Requests {
     retransmission: Retransmission,
     limit: usize,
     next_id: u64,
     next_sequence: Sequence,
-    waiting: FxHashMap<(SocketAddr, Sequence), Waiting>,
-    /// Of those in `waiting`, the number of withdrawn ones.
+    waiting: FxHashMap<(SocketAddr, Sequence), PendingRequest>,
+    /// Number of withdrawn requests in `waiting`.
     withdrawn: usize,
     deadlines: VecDeque<Deadline>,
-    late: u64,
+    unmatched: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingRequest {
     request: RequestId,
-    /// The association that the request is about, if there is one.
+    /// The association that the request is about, if any.
     about: Option<AssociationId>,
     answer: MessageType,
-    /// `None` once it is withdrawn.
+    /// The encoded request, or `None` once it is withdrawn.
     octets: Option<Arc<[u8]>>,
     sent: u32,
 }
 
-/// A request that waits for its answer, and where it was sent.
+/// A request that is waiting for its answer, and its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
     /// The request.
     pub request: RequestId,
-    /// The address that it was sent to.
+    /// The address that the request was sent to.
     pub peer: SocketAddr,
-    /// Its sequence number.
+    /// The sequence number of the request.
     pub sequence: Sequence,
 }
 
@@ -123,7 +123,7 @@ struct Deadline {
 }
 
 impl Requests {
-    /// Makes an empty table for at most `limit` requests; numbering starts with `first`.
+    /// Creates an empty table for at most `limit` requests. Sequence numbers start with `first`.
     #[must_use]
     pub fn new(retransmission: Retransmission, limit: usize, first: Sequence) -> Self {
         Self {
@@ -134,16 +134,16 @@ impl Requests {
             waiting: FxHashMap::default(),
             withdrawn: 0,
             deadlines: VecDeque::new(),
-            late: 0,
+            unmatched: 0,
         }
     }
 
-    /// Reserves a sequence number that no request to `peer` uses at present.
+    /// Reserves a sequence number that no current request to `peer` uses.
     ///
     /// # Errors
-    /// [`RequestsFull`] when as many requests wait as may.
+    /// Returns [`RequestsFull`] if the maximum number of requests is already waiting.
     pub fn sequence(&mut self, peer: SocketAddr) -> Result<Sequence, RequestsFull> {
-        // The limit is below the number of sequence numbers, so that one is always free.
+        // The limit is below the number of sequence numbers, so a free one always exists.
         let limit = self.limit.min(Sequence::MAX.get() as usize);
         if self.waiting.len() >= limit {
             return Err(RequestsFull { limit });
@@ -152,7 +152,7 @@ impl Requests {
             let sequence = self.next_sequence;
             self.next_sequence = sequence.next();
             if !self.waiting.contains_key(&(peer, sequence)) {
-                if planted(Bug::NumberUsedTwice) && self.next_id % 4 == 3 {
+                if seeded(Bug::NumberUsedTwice) && self.next_id % 4 == 3 {
                     self.next_sequence = sequence;
                 }
                 return Ok(sequence);
@@ -160,8 +160,8 @@ impl Requests {
         }
     }
 
-    /// Notes that a request was sent, with a number from [`Requests::sequence`]. `about` is the
-    /// association with which it may be withdrawn.
+    /// Records that a request was sent with a sequence number from [`Requests::sequence`]. `about`
+    /// is the association whose end withdraws the request.
     pub fn sent(
         &mut self,
         now: Instant,
@@ -175,7 +175,7 @@ impl Requests {
         let key = (peer, sequence);
         self.waiting.insert(
             key,
-            Waiting {
+            PendingRequest {
                 request,
                 about,
                 answer,
@@ -191,23 +191,23 @@ impl Requests {
         request
     }
 
-    /// Matches an answer with its request. `None` for one that comes late, from another address,
-    /// twice, or that is of another type than the request asks for.
+    /// Matches an answer with its request. Returns `None` if the answer is late or repeated, comes
+    /// from another address, or has the wrong type for the request.
     ///
-    /// Version Not Supported Response answers any request.
+    /// A Version Not Supported Response answers any request.
     pub fn answered(
         &mut self,
         peer: SocketAddr,
         sequence: Sequence,
         answer: MessageType,
     ) -> Option<RequestId> {
-        let fits = |waiting: &Waiting| {
+        let fits = |waiting: &PendingRequest| {
             let is_of_it = waiting.answer == answer;
             let is_any = answer == MessageType::VERSION_NOT_SUPPORTED_RESPONSE;
             waiting.octets.is_some() && (is_of_it || is_any)
         };
         if !self.waiting.get(&(peer, sequence)).is_some_and(fits) {
-            self.late += 1;
+            self.unmatched += 1;
             return None;
         }
         let answered = self.waiting.remove(&(peer, sequence));
@@ -215,8 +215,9 @@ impl Requests {
         answered.map(|waiting| waiting.request)
     }
 
-    /// Withdraws a request: it is not sent again, and its answer is nobody's. Returns its bytes,
-    /// the very ones that may still wait to be sent; `None` if it does not wait any more.
+    /// Withdraws a request: it is not sent again, and its answer is ignored. Returns its bytes, in
+    /// the same allocation that may still be queued for sending, or `None` if the request is not
+    /// waiting.
     pub fn withdraw(&mut self, outstanding: Outstanding) -> Option<Arc<[u8]>> {
         let key = (outstanding.peer, outstanding.sequence);
         let waiting = self.waiting.get_mut(&key);
@@ -226,14 +227,14 @@ impl Requests {
         octets
     }
 
-    /// Returns `true` if an answer with this number is that of a withdrawn request.
+    /// Returns `true` if the sequence number is that of a withdrawn request.
     #[must_use]
     pub fn is_withdrawn(&self, peer: SocketAddr, sequence: Sequence) -> bool {
         let waiting = self.waiting.get(&(peer, sequence));
         waiting.is_some_and(|waiting| waiting.octets.is_none())
     }
 
-    /// Returns the requests about an association, oldest first.
+    /// Returns the waiting requests about an association, oldest first.
     #[must_use]
     pub fn about(&self, association: AssociationId) -> Vec<Outstanding> {
         let of_it = self
@@ -251,7 +252,7 @@ impl Requests {
         found
     }
 
-    /// Drops the deadlines of what is answered once they are the most.
+    /// Removes the deadlines of answered requests once they outnumber the others.
     fn compact(&mut self) {
         if self.deadlines.len() > 64 + 2 * self.waiting.len() {
             let waiting = &self.waiting;
@@ -262,7 +263,7 @@ impl Requests {
         }
     }
 
-    /// Returns the next thing that is due at `now`.
+    /// Returns the next request that is due at `now`.
     pub fn poll_due(&mut self, now: Instant) -> Option<Due> {
         while self
             .deadlines
@@ -303,7 +304,7 @@ impl Requests {
         None
     }
 
-    /// Returns when [`Requests::poll_due`] may have something next.
+    /// Returns the time at which [`Requests::poll_due`] may next return a request.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         while let Some(deadline) = self.deadlines.front() {
             let current = self.waiting.get(&deadline.key);
@@ -315,21 +316,21 @@ impl Requests {
         None
     }
 
-    /// Returns how many requests wait.
+    /// Returns the number of waiting requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len() - self.withdrawn
     }
 
-    /// Says that no request waits.
+    /// Returns `true` if no request is waiting.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how many answers fitted no request.
+    /// Returns the number of answers that matched no request.
     #[must_use]
     pub fn late(&self) -> u64 {
-        self.late
+        self.unmatched
     }
 }

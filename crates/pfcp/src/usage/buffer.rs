@@ -1,4 +1,4 @@
-//! Packets to a user who cannot be reached, and what the control plane is told of them.
+//! Packets buffered for a UE that cannot be reached, and the notifications about them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -6,142 +6,152 @@ use std::time::{Duration, Instant};
 use litemap::LiteMap;
 
 use super::Traffic;
-use super::path::{Action, Paths};
+use super::path::{FarAction, SessionPaths};
 use crate::ie::{
     ApplyAction, BarId, DataStatus, DlBufferingDuration, DownlinkDataReport,
     DownlinkDataServiceInformation, PdrId, TimerUnit, UpdateBarReportResponse,
 };
 
-/// The packets that wait in a session.
+/// The buffered packets of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Buffers {
-    /// What waits, by detection rule.
-    waiting: LiteMap<u16, Traffic>,
-    /// Where the telling stands, by forwarding rule.
-    told: LiteMap<u32, Telling>,
-    /// What is to be told, with the next report.
-    news: LiteMap<u16, News>,
-    /// What a response said of a buffering rule.
-    said: LiteMap<u8, Said>,
+    /// The buffered packets, by PDR.
+    buffered: LiteMap<u16, Traffic>,
+    /// The state of the notifications, by FAR.
+    notifications: LiteMap<u32, NotificationState>,
+    /// The contents of the next downlink data reports, by PDR.
+    pending: LiteMap<u16, PendingReport>,
+    /// The instructions in the responses of the control plane, by BAR.
+    instructions: LiteMap<u8, BarInstructions>,
 }
 
-/// What the control plane knows of the packets of a forwarding rule.
+/// The state of the notifications about the packets of a FAR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Telling {
-    /// That packets wait is told then.
+struct NotificationState {
+    /// The time at which the arrival of packets is reported.
     at: Option<Instant>,
-    waits: bool,
-    status_waits: bool,
-    status_dropped: bool,
+    arrival_reported: bool,
+    buffering_reported: bool,
+    drop_reported: bool,
 }
 
-/// What is told about the packets of a detection rule.
+/// The contents of a report about the packets of a PDR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct News {
+struct PendingReport {
     status: Option<DataStatus>,
     qfi: Option<u8>,
 }
 
-/// The wishes of the control plane after it was told.
+/// The instructions of the control plane in response to a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Said {
-    /// Until when packets are kept without telling again.
+struct BarInstructions {
+    /// The time until which packets are buffered without another report.
     until: Option<Instant>,
-    /// How many packets are kept.
+    /// Maximum number of buffered packets.
     packets: Option<u64>,
 }
 
-/// What became of a packet that was to be buffered.
+/// The outcome of an attempt to buffer packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    Yes,
-    /// There was no room for it.
-    No,
+pub(super) enum BufferOutcome {
+    Buffered,
+    /// There was no room for the packets.
+    Full,
 }
 
 impl Buffers {
-    /// Keeps traffic of a detection rule, if there is room for it.
-    pub(super) fn keep(
+    /// Buffers the traffic of a PDR if there is room for it.
+    pub(super) fn buffer(
         &mut self,
         at: Instant,
-        paths: &Paths,
+        paths: &SessionPaths,
         traffic: Traffic,
         room: u64,
-    ) -> Option<Kept> {
+    ) -> Option<BufferOutcome> {
         let path = paths.pdrs.get(&traffic.pdr.0)?;
         let far = path.far?;
         let action = paths.action(path);
-        let said = action.bar.and_then(|bar| self.said.get(&bar));
+        let instructions = action.bar.and_then(|bar| self.instructions.get(&bar));
         let suggested = action
             .bar
             .and_then(|bar| paths.bars.get(&bar)?.suggested_buffering_packets_count);
-        let room = said
-            .and_then(|said| said.packets)
+        let room = instructions
+            .and_then(|instructions| instructions.packets)
             .or_else(|| suggested.map(|count| count.0.into()))
-            .map_or(room, |wish| wish.min(room));
+            .map_or(room, |limit| limit.min(room));
         let here: u64 = self
-            .waiting
+            .buffered
             .iter()
             .filter(|(pdr, _)| paths.pdrs.get(pdr).is_some_and(|one| one.far == Some(far)))
-            .map(|(_, waiting)| waiting.packets)
+            .map(|(_, buffered)| buffered.packets)
             .sum();
-        let telling = self.told.entry(far).or_default();
-        let news = News {
+        let notification = self.notifications.entry(far).or_default();
+        let pending = PendingReport {
             status: None,
             qfi: path.qfi,
         };
         if here.saturating_add(traffic.packets) > room {
             if action.does(ApplyAction::DDPN)
-                && !std::mem::replace(&mut telling.status_dropped, true)
+                && !std::mem::replace(&mut notification.drop_reported, true)
             {
                 let status = Some(DataStatus::DROP);
-                self.news.insert(traffic.pdr.0, News { status, ..news });
+                self.pending
+                    .insert(traffic.pdr.0, PendingReport { status, ..pending });
             }
-            return Some(Kept::No);
+            return Some(BufferOutcome::Full);
         }
-        if action.does(ApplyAction::NOCP) && !std::mem::replace(&mut telling.waits, true) {
+        if action.does(ApplyAction::NOCP)
+            && !std::mem::replace(&mut notification.arrival_reported, true)
+        {
             let delay = action
                 .bar
                 .and_then(|bar| paths.bars.get(&bar)?.downlink_data_notification_delay)
                 .map_or(Duration::ZERO, |delay| DELAY * delay.0.into());
-            telling.at = Some(at + delay);
+            notification.at = Some(at + delay);
         }
-        if action.does(ApplyAction::BDPN) && !std::mem::replace(&mut telling.status_waits, true) {
+        if action.does(ApplyAction::BDPN)
+            && !std::mem::replace(&mut notification.buffering_reported, true)
+        {
             let status = Some(DataStatus::BUFF);
-            self.news.insert(traffic.pdr.0, News { status, ..news });
+            self.pending
+                .insert(traffic.pdr.0, PendingReport { status, ..pending });
         }
-        self.waiting
+        self.buffered
             .entry(traffic.pdr.0)
-            .and_modify(|waiting| waiting.join(traffic))
+            .and_modify(|buffered| buffered.join(traffic))
             .or_insert(traffic);
-        Some(Kept::Yes)
+        Some(BufferOutcome::Buffered)
     }
 
-    /// Tells what is due, and drops what was kept for long enough.
-    pub(super) fn due(&mut self, now: Instant, paths: &Paths) -> Vec<Traffic> {
+    /// Prepares the reports that are due, and returns the packets whose buffering time is over.
+    pub(super) fn due(&mut self, now: Instant, paths: &SessionPaths) -> Vec<Traffic> {
         let mut due = BTreeSet::new();
-        for (far, telling) in &mut self.told {
-            if telling.at.is_some_and(|at| at <= now) {
-                telling.at = None;
+        for (far, notification) in &mut self.notifications {
+            if notification.at.is_some_and(|at| at <= now) {
+                notification.at = None;
                 due.insert(*far);
             }
         }
-        for &pdr in self.waiting.keys() {
+        for &pdr in self.buffered.keys() {
             let Some(path) = paths.pdrs.get(&pdr) else {
                 continue;
             };
             if path.far.is_some_and(|far| due.contains(&far)) {
                 let qfi = path.qfi;
-                self.news.entry(pdr).or_insert(News { status: None, qfi });
+                self.pending
+                    .entry(pdr)
+                    .or_insert(PendingReport { status: None, qfi });
             }
         }
-        let over = |(_, said): &(&u8, &mut Said)| said.until.is_some_and(|until| until <= now);
+        let over = |(_, instructions): &(&u8, &mut BarInstructions)| {
+            instructions.until.is_some_and(|until| until <= now)
+        };
         let ended: Vec<u8> = self
-            .said
+            .instructions
             .iter_mut()
             .filter(over)
-            .map(|(bar, said)| {
-                said.until = None;
+            .map(|(bar, instructions)| {
+                instructions.until = None;
                 *bar
             })
             .collect();
@@ -154,18 +164,24 @@ impl Buffers {
         dropped
     }
 
-    /// Returns when something is due.
+    /// Returns the time at which something is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let tellings = self.told.values().filter_map(|telling| telling.at);
-        let ends = self.said.values().filter_map(|said| said.until);
-        tellings.chain(ends).min()
+        let due = self
+            .notifications
+            .values()
+            .filter_map(|notification| notification.at);
+        let ends = self
+            .instructions
+            .values()
+            .filter_map(|instructions| instructions.until);
+        due.chain(ends).min()
     }
 
-    /// Takes what waits for a forwarding rule; the next packet is news again.
-    pub(super) fn take(&mut self, paths: &Paths, far: u32) -> Vec<Traffic> {
-        self.told.remove(&far);
+    /// Takes the packets that are buffered for a FAR. The next packet is reported again.
+    pub(super) fn take(&mut self, paths: &SessionPaths, far: u32) -> Vec<Traffic> {
+        self.notifications.remove(&far);
         let mut taken = Vec::new();
-        self.waiting.retain(|pdr, traffic| {
+        self.buffered.retain(|pdr, traffic| {
             let path = paths.pdrs.get(pdr);
             let goes = path.is_some_and(|path| path.far == Some(far));
             taken.extend(goes.then_some(*traffic));
@@ -173,75 +189,76 @@ impl Buffers {
         });
         if !taken.is_empty() {
             let of_taken = |pdr: &u16| taken.binary_search_by_key(pdr, |one| one.pdr.0).is_ok();
-            self.news.retain(|pdr, _| !of_taken(pdr));
+            self.pending.retain(|pdr, _| !of_taken(pdr));
         }
         taken
     }
 
-    /// Takes what waits for rules that do not let it wait any more.
-    pub(super) fn released(&mut self, before: &Paths, after: &Paths) -> Vec<Traffic> {
+    /// Takes the packets of FARs that no longer buffer.
+    pub(super) fn released(&mut self, before: &SessionPaths, after: &SessionPaths) -> Vec<Traffic> {
         let mut released = Vec::new();
         for (far, action) in &before.fars {
-            let waits = |action: &Action| action.does(ApplyAction::BUFF);
+            let waits = |action: &FarAction| action.does(ApplyAction::BUFF);
             let now = after.fars.get(far);
             if waits(action) && now != Some(action) {
                 let stays = now.is_some_and(waits);
                 let taken = self.take(before, *far);
                 if stays {
                     for traffic in taken {
-                        self.waiting.insert(traffic.pdr.0, traffic);
+                        self.buffered.insert(traffic.pdr.0, traffic);
                     }
                 } else {
                     released.extend(taken);
                 }
             }
         }
-        self.said.retain(|bar, _| after.bars.contains_key(bar));
+        self.instructions
+            .retain(|bar, _| after.bars.contains_key(bar));
         released
     }
 
-    /// Forgets everything that waits, and returns it.
+    /// Takes all buffered packets.
     pub(super) fn empty(&mut self) -> Vec<Traffic> {
-        self.told.clear();
-        self.news.clear();
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
-        waiting.map(|(_, traffic)| traffic).collect()
+        self.notifications.clear();
+        self.pending.clear();
+        let buffered = std::mem::take(&mut self.buffered).into_iter();
+        buffered.map(|(_, traffic)| traffic).collect()
     }
 
-    /// Notes what the control plane wishes after it was told.
-    pub(super) fn wish(&mut self, now: Instant, update: &UpdateBarReportResponse) {
+    /// Records the instructions of the control plane in response to a report.
+    pub(super) fn instruct(&mut self, now: Instant, update: &UpdateBarReportResponse) {
         let BarId(bar) = update.bar_id;
-        let said = self.said.entry(bar).or_default();
+        let instructions = self.instructions.entry(bar).or_default();
         if let Some(lasts) = &update.dl_buffering_duration {
-            // For ever is as long as nobody says otherwise.
-            said.until = duration(lasts).map(|lasts| now + lasts);
+            // An infinite duration lasts until the control plane changes it.
+            instructions.until = duration(lasts).map(|lasts| now + lasts);
         }
         let count = update.dl_buffering_suggested_packet_count.as_ref();
-        // One octet or two.
+        // The value has one or two bytes.
         let number = |octets: &[u8]| octets.iter().fold(0, |sum, one| sum << 8 | u64::from(*one));
         let suggested = update.suggested_buffering_packets_count;
         let packets = count.map(|count| number(&count.0));
-        said.packets = packets
+        instructions.packets = packets
             .or_else(|| suggested.map(|count| count.0.into()))
-            .or(said.packets);
+            .or(instructions.packets);
     }
 
-    /// Says that there is something to tell.
-    pub(super) fn has_news(&self) -> bool {
-        !self.news.is_empty()
+    /// Returns `true` if a report is waiting.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
-    /// Takes the report of what is new: of one status, so that a second one may follow.
+    /// Takes the next report. A report covers one status and QFI, so another one may follow.
     pub(super) fn report(&mut self) -> Option<DownlinkDataReport> {
-        let News { status, qfi } = *self.news.values().next()?;
-        let fits = |news: &News| news.status == status && news.qfi == qfi;
+        let PendingReport { status, qfi } = *self.pending.values().next()?;
+        let fits = |pending: &PendingReport| pending.status == status && pending.qfi == qfi;
         let pdrs: Vec<u16> = self
-            .news
+            .pending
             .iter()
-            .filter(|(_, news)| fits(news))
+            .filter(|(_, pending)| fits(pending))
             .map(|(pdr, _)| *pdr)
             .collect();
-        self.news.retain(|_, news| !fits(news));
+        self.pending.retain(|_, pending| !fits(pending));
         let mut report = DownlinkDataReport::new().pdr_ids(pdrs.into_iter().map(PdrId));
         report.dl_data_status = status;
         if let Some(qfi) = qfi {
@@ -255,7 +272,7 @@ impl Buffers {
     }
 }
 
-/// How long packets are kept; `None` for ever.
+/// Returns the time for which packets are buffered, or `None` for an infinite time.
 fn duration(lasts: &DlBufferingDuration) -> Option<Duration> {
     let unit = match lasts.timer_unit {
         TimerUnit::TWO_SECONDS => 2,

@@ -1,4 +1,4 @@
-//! What is counted, and the marks that counts reach.
+//! Usage counters, and the thresholds and quotas that they reach.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use crate::ie::{
     CreateUrr, SubsequentVolumeQuota, SubsequentVolumeThreshold, VolumeQuota, VolumeThreshold,
 };
 
-/// The time of day of an [`Instant`].
+/// The mapping from an [`Instant`] to the time of day.
 ///
-/// Reports and rules tell times in seconds since 1900; machines without a clock are told once what
-/// time it is.
+/// Reports and rules express times in seconds since 1900. Code without access to a clock is told
+/// the time of day once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     at: Instant,
@@ -17,7 +17,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// Says that at `now`, so much time has passed since the start of 1900.
+    /// Creates a mapping in which `since_1900` has passed since the start of 1900 at `now`.
     #[must_use]
     pub const fn new(now: Instant, since_1900: Duration) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Epoch {
         }
     }
 
-    /// Returns the seconds since 1900, as elements have them: they wrap in 2036.
+    /// Returns the seconds since 1900 as elements encode them. The number wraps in 2036.
     #[must_use]
     pub fn seconds(&self, at: Instant) -> u32 {
         let since = match at.checked_duration_since(self.at) {
@@ -36,19 +36,20 @@ impl Epoch {
         u32::try_from(since.as_secs() & u64::from(u32::MAX)).unwrap_or(u32::MAX)
     }
 
-    /// Returns when it is so many seconds since 1900; `None` when that is before `now`.
+    /// Returns the instant that is `seconds` after the start of 1900, or `None` if it is before
+    /// `now`.
     #[must_use]
     pub fn instant(&self, now: Instant, seconds: u32) -> Option<Instant> {
         let ahead = seconds.wrapping_sub(self.seconds(now));
         let passed = now.saturating_duration_since(self.at) + self.since_1900;
         let fraction = Duration::from_nanos(passed.subsec_nanos().into());
-        // A time that seems to be more than half of all times ahead is behind.
+        // A time more than half of the number range ahead is in the past.
         let after = Duration::from_secs(ahead.into()).checked_sub(fraction)?;
         (ahead < 1 << 31).then(|| now + after)
     }
 }
 
-/// Octets and packets, each way.
+/// Bytes and packets in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Volume {
     pub(super) uplink: u64,
@@ -63,7 +64,7 @@ impl Volume {
     }
 }
 
-/// What a rule has counted since something.
+/// Usage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) volume: Volume,
@@ -86,26 +87,26 @@ impl Counts {
     }
 }
 
-/// Octets that counts may reach.
+/// A limit on bytes: in total and in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Octets {
+pub(super) struct VolumeLimit {
     total: Option<u64>,
     uplink: Option<u64>,
     downlink: Option<u64>,
 }
 
-impl Octets {
+impl VolumeLimit {
     fn reached(self, volume: Volume) -> bool {
-        let over = |mark: Option<u64>, count| mark.is_some_and(|mark| count >= mark);
+        let over = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
         over(self.total, volume.total())
             || over(self.uplink, volume.uplink)
             || over(self.downlink, volume.downlink)
     }
 }
 
-macro_rules! octets {
+macro_rules! volume_limits {
     ($($name:ident)*) => { $(
-        impl From<&$name> for Octets {
+        impl From<&$name> for VolumeLimit {
             fn from(value: &$name) -> Self {
                 Self {
                     total: value.total_volume,
@@ -117,20 +118,20 @@ macro_rules! octets {
     )* };
 }
 
-octets! { VolumeThreshold VolumeQuota SubsequentVolumeThreshold SubsequentVolumeQuota }
+volume_limits! { VolumeThreshold VolumeQuota SubsequentVolumeThreshold SubsequentVolumeQuota }
 
-/// Marks of all three kinds: the thresholds of a rule, or its quotas.
+/// Limits of all three kinds: the thresholds of a rule, or its quotas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marks {
-    pub(super) volume: Option<Octets>,
+pub(super) struct UrrLimits {
+    pub(super) volume: Option<VolumeLimit>,
     pub(super) time: Option<Duration>,
     pub(super) events: Option<u64>,
 }
 
-impl Marks {
+impl UrrLimits {
     pub(super) fn thresholds(urr: &CreateUrr) -> Self {
         Self {
-            volume: urr.volume_threshold.as_ref().map(Octets::from),
+            volume: urr.volume_threshold.as_ref().map(VolumeLimit::from),
             time: urr.time_threshold.map(|time| seconds(time.0)),
             events: urr.event_threshold.map(|events| events.0.into()),
         }
@@ -138,30 +139,31 @@ impl Marks {
 
     pub(super) fn quotas(urr: &CreateUrr) -> Self {
         Self {
-            volume: urr.volume_quota.as_ref().map(Octets::from),
+            volume: urr.volume_quota.as_ref().map(VolumeLimit::from),
             time: urr.time_quota.map(|time| seconds(time.0)),
             events: urr.event_quota.map(|events| events.0.into()),
         }
     }
 
-    /// Says that there is no mark.
+    /// Returns `true` if there is no limit.
     pub(super) const fn is_empty(&self) -> bool {
         self.volume.is_none() && self.time.is_none() && self.events.is_none()
     }
 
     pub(super) fn volume_reached(&self, counts: &Counts) -> bool {
-        self.volume.is_some_and(|mark| mark.reached(counts.volume))
+        self.volume
+            .is_some_and(|limit| limit.reached(counts.volume))
     }
 
     pub(super) fn time_reached(&self, counts: &Counts) -> bool {
-        self.time.is_some_and(|mark| counts.time >= mark)
+        self.time.is_some_and(|limit| counts.time >= limit)
     }
 
     pub(super) fn events_reached(&self, counts: &Counts) -> bool {
-        self.events.is_some_and(|mark| counts.events >= mark)
+        self.events.is_some_and(|limit| counts.events >= limit)
     }
 
-    /// Says that one of them is reached.
+    /// Returns `true` if at least one limit is reached.
     pub(super) fn reached(&self, counts: &Counts) -> bool {
         self.volume_reached(counts) || self.time_reached(counts) || self.events_reached(counts)
     }

@@ -1,4 +1,4 @@
-//! What becomes of a packet: from the rule that detects it to those that act on it.
+//! The path of a packet: from the rule that detects it to the rules that act on it.
 
 use std::sync::Arc;
 
@@ -7,48 +7,48 @@ use litemap::LiteMap;
 use crate::ie::{ApplyAction, CreateBar, CreateFar, CreatePdr, Gate, SourceInterface, UeIpAddress};
 use crate::session::{RuleKind, RuleSet};
 
-/// The rules of a session as traffic meets them.
+/// The rules of a session, prepared for the processing of traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Paths {
-    pub(super) pdrs: LiteMap<u16, Arc<Path>>,
-    pub(super) fars: LiteMap<u32, Action>,
-    /// Whether the gates are shut: uplink, downlink.
+pub(super) struct SessionPaths {
+    pub(super) pdrs: LiteMap<u16, Arc<PdrPath>>,
+    pub(super) fars: LiteMap<u32, FarAction>,
+    /// The closed gates of QERs: uplink and downlink.
     gates: LiteMap<u32, (bool, bool)>,
     pub(super) bars: LiteMap<u8, CreateBar>,
-    /// The address of the user, where there is just one.
+    /// The address of the UE, if there is exactly one.
     pub(super) user: Option<UeIpAddress>,
 }
 
-/// Where the packets of a detection rule go.
+/// The rules that apply to the packets of a PDR.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Path {
+pub(super) struct PdrPath {
     pub(super) uplink: bool,
     pub(super) far: Option<u32>,
     pub(super) urrs: Vec<u32>,
     qers: Vec<u32>,
-    /// The QoS flow, where the detection rule names just one.
+    /// The QoS flow, if the PDR names exactly one.
     pub(super) qfi: Option<u8>,
 }
 
-/// What a forwarding rule does.
+/// The action of a FAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Action {
+pub(super) struct FarAction {
     pub(super) apply: ApplyAction,
     pub(super) bar: Option<u8>,
 }
 
-impl Action {
+impl FarAction {
     pub(super) const fn does(self, action: ApplyAction) -> bool {
         self.apply.contains(action)
     }
 }
 
-impl Paths {
-    /// Reads the rules; one that cannot be read typed has no effect here.
+impl SessionPaths {
+    /// Reads the rules. A rule that cannot be decoded has no effect here.
     pub(super) fn of(rules: &RuleSet) -> Self {
         let mut paths = Self::default();
         for pdr in rules.pdrs().filter_map(Result::ok) {
-            let path = Arc::new(Path::of(&pdr));
+            let path = Arc::new(PdrPath::of(&pdr));
             paths.pdrs.insert(pdr.pdr_id.0, path);
         }
         for far in rules.fars().filter_map(Result::ok) {
@@ -58,7 +58,7 @@ impl Paths {
                 bar_id,
                 ..
             } = far;
-            let action = Action {
+            let action = FarAction {
                 apply: apply_action,
                 bar: bar_id.map(|id| id.0),
             };
@@ -81,8 +81,8 @@ impl Paths {
         paths
     }
 
-    /// Says that a gate keeps the packets of a path from passing.
-    pub(super) fn is_shut(&self, path: &Path) -> bool {
+    /// Returns `true` if a closed gate stops the packets of a path.
+    pub(super) fn is_gate_closed(&self, path: &PdrPath) -> bool {
         path.qers.iter().any(|qer| {
             self.gates
                 .get(qer)
@@ -90,22 +90,22 @@ impl Paths {
         })
     }
 
-    /// Says that some packet is counted by a rule.
+    /// Returns `true` if the URR measures the packets of at least one PDR.
     pub(super) fn counts(&self, urr: u32) -> bool {
         self.pdrs.values().any(|path| path.urrs.contains(&urr))
     }
 
-    /// What the forwarding rule of a path does; without one, packets pass.
-    pub(super) fn action(&self, path: &Path) -> Action {
+    /// Returns the action of the FAR of a path. Without a FAR, packets are forwarded.
+    pub(super) fn action(&self, path: &PdrPath) -> FarAction {
         let named = path.far.and_then(|far| self.fars.get(&far).copied());
-        named.unwrap_or(Action {
+        named.unwrap_or(FarAction {
             apply: ApplyAction::FORW,
             bar: None,
         })
     }
 }
 
-impl Path {
+impl PdrPath {
     fn of(pdr: &CreatePdr) -> Self {
         let qfi = match &pdr.pdi.qfis[..] {
             [one] => Some(one.0),

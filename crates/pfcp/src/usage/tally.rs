@@ -1,4 +1,4 @@
-//! What the control plane makes of usage reports.
+//! Evaluation of usage reports by the control plane.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::ie::{
     UsageReportModificationResponse, UsageReportRequest, VolumeMeasurement,
 };
 
-/// The sums of a session's usage reports, each counted once.
+/// The sums over the usage reports of a session, with each report counted once.
 ///
 /// ```
 /// use strowger_pfcp::ie::{UsageReportRequest, UsageReportTrigger};
@@ -20,35 +20,35 @@ use crate::ie::{
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    rules: BTreeMap<UrrId, Sum>,
+    rules: BTreeMap<UrrId, UrrSums>,
 }
 
-/// What reports of a rule told so far.
+/// The sums over the reports of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Sum {
-    /// The numbers that came, all below the first one left out.
+struct UrrSums {
+    /// The next number in sequence. All lower numbers have arrived or count as lost.
     next: u32,
-    /// Numbers that came before others that are still missing.
+    /// Numbers that arrived while lower ones are still missing.
     early: Vec<u32>,
-    /// Numbers that are not waited for any more.
+    /// Number of reports that are no longer expected to arrive.
     lost: u64,
     uplink: u64,
     downlink: u64,
     seconds: u64,
 }
 
-/// What the number of a report says.
+/// The position of a report in the sequence of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is the next one.
+    /// The report is the next one.
     New,
-    /// It is new, and others before it are missing.
+    /// The report is new, but reports before it are missing.
     Early,
-    /// It came before; its figures do not count again.
+    /// The report arrived before. Its measurements are not counted again.
     Repeated,
 }
 
-/// What all three forms of usage reports have.
+/// The common content of the three forms of usage reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures<'a> {
     urr: UrrId,
@@ -57,7 +57,7 @@ pub struct Figures<'a> {
     time: Option<DurationMeasurement>,
 }
 
-macro_rules! told {
+macro_rules! figures_from {
     ($($name:ident)*) => { $(
         impl<'a> From<&'a $name> for Figures<'a> {
             fn from(report: &'a $name) -> Self {
@@ -72,51 +72,51 @@ macro_rules! told {
     )* };
 }
 
-told! { UsageReportRequest UsageReportModificationResponse UsageReportDeletionResponse }
+figures_from! { UsageReportRequest UsageReportModificationResponse UsageReportDeletionResponse }
 
 impl Tally {
-    /// Counts a report, unless its number came before.
+    /// Adds a report, unless its number has arrived before.
     pub fn add<'a>(&mut self, report: impl Into<Figures<'a>>) -> Arrival {
-        let told = report.into();
-        let sum = self.rules.entry(told.urr).or_default();
-        let arrival = sum.number(told.number.0);
+        let report = report.into();
+        let sum = self.rules.entry(report.urr).or_default();
+        let arrival = sum.number(report.number.0);
         if arrival == Arrival::Repeated {
             return arrival;
         }
-        if let Some(volume) = told.volume {
+        if let Some(volume) = report.volume {
             let (up, down) = (volume.uplink_volume, volume.downlink_volume);
             sum.uplink = sum.uplink.saturating_add(up.unwrap_or_default());
             sum.downlink = sum.downlink.saturating_add(down.unwrap_or_default());
         }
-        let seconds = told.time.map_or(0, |time| time.0);
+        let seconds = report.time.map_or(0, |time| time.0);
         sum.seconds = sum.seconds.saturating_add(seconds.into());
         arrival
     }
 
-    /// Returns the octets that were reported for a rule, from the user and to the user.
+    /// Returns the bytes reported for a rule, as uplink and downlink.
     #[must_use]
     pub fn octets(&self, urr: UrrId) -> (u64, u64) {
         let sum = self.rules.get(&urr);
         sum.map_or((0, 0), |sum| (sum.uplink, sum.downlink))
     }
 
-    /// Returns the seconds that were reported for a rule.
+    /// Returns the seconds reported for a rule.
     #[must_use]
     pub fn seconds(&self, urr: UrrId) -> u64 {
         self.rules.get(&urr).map_or(0, |sum| sum.seconds)
     }
 
-    /// Counts the reports of a rule that came.
+    /// Returns the number of reports of a rule that arrived.
     #[must_use]
     pub fn reports(&self, urr: UrrId) -> u64 {
-        let count = |sum: &Sum| u64::from(sum.next) + sum.early.len() as u64 - sum.lost;
+        let count = |sum: &UrrSums| u64::from(sum.next) + sum.early.len() as u64 - sum.lost;
         self.rules.get(&urr).map_or(0, count)
     }
 
-    /// Counts the numbers that are missing before others that came.
+    /// Returns the number of reports that are missing before others that arrived.
     #[must_use]
     pub fn missing(&self) -> u64 {
-        let missing = |sum: &Sum| {
+        let missing = |sum: &UrrSums| {
             let last = sum.early.iter().max().copied().unwrap_or(sum.next);
             let after = u64::from(last - sum.next);
             sum.lost + after.saturating_sub(sum.early.len().saturating_sub(1) as u64)
@@ -124,20 +124,20 @@ impl Tally {
         self.rules.values().map(missing).sum()
     }
 
-    /// Forgets a rule that is gone: another one of its number starts anew.
+    /// Removes a rule that was deleted. Another rule with the same URR ID starts from zero.
     pub fn forget(&mut self, urr: UrrId) {
         self.rules.remove(&urr);
     }
 }
 
-impl Sum {
+impl UrrSums {
     fn number(&mut self, number: u32) -> Arrival {
         if number < self.next || self.early.contains(&number) {
             return Arrival::Repeated;
         }
         if number > self.next {
-            if self.early.len() >= EARLY {
-                // What is missing for so long does not come any more.
+            if self.early.len() >= MAX_EARLY {
+                // A report that has been missing for so long is not expected any more.
                 let first = self.early.iter().min().map_or(number, |first| *first);
                 self.lost += u64::from(first - self.next);
                 self.next = first;
@@ -152,7 +152,7 @@ impl Sum {
         Arrival::New
     }
 
-    /// Joins what came early to what came in order.
+    /// Advances `next` over the numbers that arrived early.
     fn catch_up(&mut self) {
         while let Some(at) = self.early.iter().position(|early| *early == self.next) {
             self.early.swap_remove(at);
@@ -161,5 +161,5 @@ impl Sum {
     }
 }
 
-/// Reports of a rule that are waited for by others.
-const EARLY: usize = 256;
+/// Maximum number of early reports of a rule that are remembered.
+const MAX_EARLY: usize = 256;

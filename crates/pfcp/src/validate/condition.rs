@@ -1,4 +1,4 @@
-//! Conditions that the tables state in words: those that a message alone decides.
+//! Conditions that the tables express in words, as far as the message alone decides them.
 
 use crate::ie::condition::flags;
 use crate::ie::{Cause, Descriptor, Group, Ie, IeType, NodeReportType, Release, ReportType};
@@ -11,7 +11,7 @@ fn leaf<T: Ie>(group: Part<'_>) -> Option<T> {
     T::from_part(group.find(T::TYPE)?).ok()
 }
 
-/// Reports the conditional members that are missing from a group, each with its clause.
+/// Reports the missing conditional members of a group, each with its clause.
 pub(super) fn missing(
     group: Part<'_>,
     table: &'static Group,
@@ -22,9 +22,9 @@ pub(super) fn missing(
     let conditions = &table.conditions;
     let watched = group.parts().find(|part| part.slot() == conditions.watch);
     let flags = flags(watched.map(|part| part.raw()), conditions.watch);
-    for need in conditions.unmet(had(group, release), flags) {
-        if let [member, ..] = need.any {
-            report(*member, need.clause);
+    for condition in conditions.unmet(slots_in_release(group, release), flags) {
+        if let [member, ..] = condition.any {
+            report(*member, condition.clause);
         }
     }
     if table.ie.is_none() {
@@ -36,7 +36,7 @@ pub(super) fn missing(
     }
 }
 
-/// Reports the conditional members that are missing from a message.
+/// Reports the missing conditional members of a message.
 #[inline]
 pub(crate) fn of_message(
     root: Part<'_>,
@@ -79,8 +79,8 @@ pub(crate) fn of_message(
     }
 }
 
-/// Reports what an answer lacks that its cause asks for: which element was missing or wrong, which
-/// rule failed, and what of a request was not accepted.
+/// Reports the missing members of an answer that its cause requires: the element that was missing
+/// or wrong, the rule that failed, or the parts of the request that were not accepted.
 fn refusal(root: Part<'_>, clause: &'static str, mut report: impl FnMut(IeType, &'static str)) {
     let Some(Descriptor::Group(table)) = root.descriptor() else {
         return;
@@ -105,14 +105,14 @@ fn refusal(root: Part<'_>, clause: &'static str, mut report: impl FnMut(IeType, 
     }
 }
 
-/// The slots that a group fills with what a release has.
-fn had(group: Part<'_>, release: Release) -> u64 {
+/// Returns the slots of a group that are filled, ignoring elements that are newer than the release.
+fn slots_in_release(group: Part<'_>, release: Release) -> u64 {
     let old = group.parts().filter(|part| !is_newer(*part, release));
     slots(old)
 }
 
-/// The slots that a group fills, a bit each.
-pub(super) fn seen(group: Part<'_>) -> u64 {
+/// Returns the slots of a group that are filled, one bit each.
+pub(super) fn filled_slots(group: Part<'_>) -> u64 {
     slots(group.parts())
 }
 
@@ -121,7 +121,7 @@ fn slots<'a>(parts: impl Iterator<Item = Part<'a>>) -> u64 {
     parts.map(bit).fold(0, std::ops::BitOr::bitor)
 }
 
-/// What a session report holds for each of its types.
+/// The element that a session report requires for each report type.
 const REPORTS: [(ReportType, IeType); 5] = [
     (ReportType::DLDR, IeType::DOWNLINK_DATA_REPORT),
     (ReportType::USAR, IeType::USAGE_REPORT_REQUEST),
@@ -133,7 +133,7 @@ const REPORTS: [(ReportType, IeType); 5] = [
     (ReportType::SESR, IeType::SESSION_REPORT),
 ];
 
-/// What a node report holds for each of its types.
+/// The element that a node report requires for each report type.
 const NODE_REPORTS: [(NodeReportType, IeType); 7] = [
     (NodeReportType::UPFR, IeType::USER_PLANE_PATH_FAILURE_REPORT),
     (

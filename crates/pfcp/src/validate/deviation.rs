@@ -3,10 +3,9 @@ use std::fmt;
 use crate::ie::{FTeid, Ie, IeType};
 use crate::wire::Part;
 
-/// Something that peers in the field do although a clause forbids it, and that can be understood
-/// all the same.
+/// A known deviation of real peers that a clause forbids but whose meaning is clear.
 ///
-/// [`validate`](super::validate) refuses it, [`tolerate`](super::tolerate) does not and tells it.
+/// [`validate`](super::validate) refuses it; [`tolerate`](super::tolerate) accepts and reports it.
 ///
 /// ```
 /// use strowger_pfcp::validate::Deviation;
@@ -19,16 +18,16 @@ use crate::wire::Part;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Deviation {
-    /// An F-TEID with CH and without V4 and V6.
+    /// An F-TEID with CH, but without V4 and V6.
     UnversionedTunnel,
-    /// A 5GS User Plane Node ID of six octets.
+    /// A 5GS User Plane Node ID of six bytes.
     ShortUserPlaneNodeId,
-    /// A rejection without an element that its message has to have.
+    /// A rejection that lacks an element required in its message.
     BareRejection,
 }
 
-/// What there is to say about each: name, clause, text, reason.
-type Row = (
+/// The deviation, its name, clause, text and reason.
+type DeviationRow = (
     Deviation,
     &'static str,
     &'static str,
@@ -36,7 +35,7 @@ type Row = (
     &'static str,
 );
 
-const ROWS: [Row; Deviation::ALL.len()] = [
+const DEVIATION_ROWS: [DeviationRow; Deviation::ALL.len()] = [
     (
         Deviation::UnversionedTunnel,
         "unversioned_tunnel",
@@ -61,36 +60,37 @@ const ROWS: [Row; Deviation::ALL.len()] = [
 ];
 
 impl Deviation {
-    /// Every deviation that is known.
+    /// All known deviations.
     pub const ALL: [Self; 3] = [
         Self::UnversionedTunnel,
         Self::ShortUserPlaneNodeId,
         Self::BareRejection,
     ];
 
-    const fn row(self) -> &'static Row {
-        &ROWS[self as usize]
+    const fn row(self) -> &'static DeviationRow {
+        &DEVIATION_ROWS[self as usize]
     }
 
-    /// Returns the name that metrics have.
+    /// Returns the name used in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// Returns the clause of TS 29.244 that forbids it.
+    /// Returns the clause of TS 29.244 that forbids the deviation.
     #[must_use]
     pub const fn clause(self) -> &'static str {
         self.row().2
     }
 
-    /// Returns the reason why it is tolerated.
+    /// Returns the reason why the deviation is tolerated.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         self.row().4
     }
 
-    /// Returns the deviation that an element's value is, of those whose fields cannot be read.
+    /// Returns the deviation that the length of a value is, for values whose fields cannot be
+    /// decoded.
     #[inline]
     pub(crate) const fn of_length(ie: IeType, value: &[u8]) -> Option<Self> {
         match (ie, value) {
@@ -101,7 +101,7 @@ impl Deviation {
         }
     }
 
-    /// Returns the deviation that a forbidden value is.
+    /// Returns the deviation that a forbidden value amounts to.
     pub(super) fn of_value(part: Part<'_>) -> Option<Self> {
         let is_open = |end: FTeid| end.choose && !end.v4 && !end.v6;
         let is_tunnel = part.ie() == IeType::F_TEID;

@@ -1,4 +1,4 @@
-//! What a message holds that an older release of the specification does not have.
+//! Detection and removal of content that an older release of the specification does not define.
 
 use crate::error::{Error, ErrorKind, IePath, PathStep};
 use crate::ie::{Descriptor, Field, Interfaces, Kind, Leaf, Release, Value, When};
@@ -7,10 +7,11 @@ use crate::wire::{Frame, Header, Index, Part};
 
 use super::{Finding, FindingKind, rule};
 
-/// Returns everything in a message that a release does not have: elements, members of a group,
-/// flags and values, each a [`FindingKind::Newer`].
+/// Returns everything in a message that a release does not define: elements, members of groups,
+/// flags and values, each as a [`FindingKind::Newer`].
 ///
-/// A receiver of that release ignores them, TS 29.244 §7.6, so they are no reason to refuse.
+/// A receiver of that release ignores them, TS 29.244 §7.6, so they are no reason to refuse the
+/// message.
 ///
 /// ```
 /// use strowger_pfcp::ie::UpFunctionFeatures;
@@ -38,7 +39,7 @@ pub fn newer(view: &MessageView<'_>, release: Release) -> Vec<Finding> {
     found
 }
 
-/// Whether a member stands in a group only since after a release.
+/// Returns `true` if an element, or its membership in the group, was introduced after a release.
 pub(super) fn is_newer(part: Part<'_>, release: Release) -> bool {
     let row = part.member();
     part.ie().since() > release || row.is_some_and(|row| row.on_in(release).is_empty())
@@ -90,7 +91,7 @@ fn group(
     }
 }
 
-/// The bits of a head that a release does not have, and the names of what they say.
+/// Returns the bits of a head that a release does not define, as shift, width and name.
 fn newer_bits(leaf: &Leaf, release: Release) -> impl Iterator<Item = (u8, u32, &'static str)> {
     let newer = leaf
         .fields
@@ -116,8 +117,8 @@ fn head_of(leaf: &Leaf, value: &[u8]) -> u128 {
     u128::from_le_bytes(head)
 }
 
-/// The names of the flags that are set and of the fields whose value is one that a release does
-/// not have.
+/// Returns the names of the flags that are set, and of the fields that have a value, although a
+/// release does not define the flag or the value.
 pub(super) fn newer_fields(
     leaf: &'static Leaf,
     value: &[u8],
@@ -138,13 +139,14 @@ pub(super) fn newer_fields(
     found
 }
 
-/// Writes a message as a release has it: without newer elements, members and flags, and without
-/// the fields that such flags bring.
+/// Encodes a message for a release: without newer elements, members and flags, and without the
+/// fields that such flags announce.
 ///
-/// A newer value of a field that has to be there stays; [`newer`] finds it.
+/// A newer value of a field that must be present stays; [`newer`] finds it.
 ///
 /// # Errors
-/// Never for a view of at most 65 535 octets with its own lengths; those of encoding otherwise.
+/// Never fails for a view of at most 65 535 bytes with valid lengths. Otherwise returns the errors
+/// of encoding.
 pub(crate) fn reduce(view: &MessageView<'_>, release: Release) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     let header: Header = *view.header();
@@ -164,13 +166,13 @@ fn members(parent: Part<'_>, release: Release, out: &mut Vec<u8>) {
             Some(Descriptor::Leaf(leaf)) => value(leaf, part.raw(), release, out),
             None => out.extend_from_slice(part.raw()),
         }
-        // What is left of a value is no longer than the value was.
+        // The reduced value is not longer than the original.
         let octets = u16::try_from(out.len() - length - 2).unwrap_or(u16::MAX);
         out[length..length + 2].copy_from_slice(&octets.to_be_bytes());
     }
 }
 
-/// Writes the value of a leaf without newer flags and what they bring.
+/// Appends the value of a leaf without newer flags and the fields that they announce.
 fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
     let masks = newer_bits(leaf, release).map(|(shift, width, _)| ((1 << width) - 1) << shift);
     let unknown: u128 = masks.fold(0, std::ops::BitOr::bitor);
@@ -182,13 +184,13 @@ fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
     let mut old = raw.to_vec();
     let there = leaf.head.min(old.len());
     old[..there].copy_from_slice(&(head & !unknown).to_le_bytes()[..there]);
-    (leaf.again)(&old, out);
+    (leaf.reencode)(&old, out);
 }
 
-/// Refuses a message that says what a release does not have.
+/// Refuses a message with content that a release does not define.
 ///
 /// # Errors
-/// [`ErrorKind::Newer`] with the path of the first such element.
+/// Returns [`ErrorKind::Newer`] with the path of the first such element.
 pub(crate) fn refuse_newer(view: &MessageView<'_>, release: Release) -> Result<(), Error> {
     let Some(first) = newer(view, release).into_iter().next() else {
         return Ok(());
@@ -205,7 +207,8 @@ pub(crate) fn refuse_newer(view: &MessageView<'_>, release: Release) -> Result<(
     Err(error.in_message(view.message_type()))
 }
 
-/// Returns a message as a release has it, `None` where it says nothing newer, or cannot be read.
+/// Returns the encoding of a message for a release, or `None` if it has no newer content or cannot
+/// be decoded.
 pub(crate) fn older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
     if release == Release::R19 {
         return None;
@@ -217,11 +220,11 @@ pub(crate) fn older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
 }
 
 impl Message {
-    /// Returns the octets, which have nothing that the release does not have.
+    /// Encodes the message, provided that it has no content that the release does not define.
     ///
     /// # Errors
-    /// [`ErrorKind::Newer`] with the path of the first element that is newer or says something
-    /// newer; besides those of [`encode`](Self::encode).
+    /// Returns the errors of [`encode`](Self::encode), and [`ErrorKind::Newer`] with the path of
+    /// the first element that is newer or has newer content.
     ///
     /// ```
     /// use strowger_pfcp::ie::Cause;
@@ -244,12 +247,12 @@ impl Message {
         Ok(octets)
     }
 
-    /// Leaves out what a release does not have: elements, members of groups, flags and the fields
-    /// that they bring.
+    /// Removes what a release does not define: elements, members of groups, flags, and the fields
+    /// that such flags announce.
     ///
     /// # Errors
-    /// Those of [`encode`](Self::encode), and a mandatory element that is left out: it cannot be
-    /// said in that release.
+    /// Returns the errors of [`encode`](Self::encode), and an error if a mandatory element is
+    /// removed, because the message cannot be expressed in that release.
     pub fn reduced_to(&self, release: Release) -> Result<Self, Error> {
         let octets = self.encode()?;
         let mut index = Index::new();

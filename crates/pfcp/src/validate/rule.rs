@@ -1,10 +1,10 @@
-//! Which rule an element belongs to.
+//! The rules that elements belong to.
 
 use crate::error::IePath;
 use crate::ie::{BarId, FailedRuleId, FarId, IeType, PdrId, QerId, UrrId};
 use crate::wire::{Header, Part, Tlvs};
 
-/// Returns the element that names the rule of a group.
+/// Returns the element that identifies the rule of a group.
 const fn name_of(group: IeType) -> Option<IeType> {
     match group {
         IeType::CREATE_PDR | IeType::UPDATE_PDR | IeType::REMOVE_PDR => Some(IeType::PDR_ID),
@@ -32,13 +32,13 @@ fn failed(name: IeType, value: &[u8]) -> Option<FailedRuleId> {
     }
 }
 
-/// Returns the rule that a checked group is.
+/// Returns the identifier of the rule that a checked group describes.
 pub(super) fn named_by(group: Part<'_>) -> Option<FailedRuleId> {
     let name = name_of(group.ie())?;
     failed(name, group.find(name)?.value())
 }
 
-/// Returns the rule on a path through a message that may be malformed further inside.
+/// Returns the identifier of the rule on a path. The message may be malformed further inside.
 pub(super) fn of_path(path: &IePath, message: &[u8]) -> Option<FailedRuleId> {
     let step = path.steps().next()?;
     let name = name_of(step.ie)?;

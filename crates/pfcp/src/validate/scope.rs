@@ -1,8 +1,8 @@
 use crate::ie::{Interfaces, Release};
 
-/// What a message is judged by: interfaces that it may be for, and the release that they speak.
+/// The criteria by which a message is checked: the interfaces it may be used on, and their release.
 ///
-/// Interfaces alone speak the newest release.
+/// Interfaces alone imply the newest release.
 ///
 /// ```
 /// use strowger_pfcp::validate::Scope;
@@ -27,7 +27,7 @@ impl From<Interfaces> for Scope {
 }
 
 impl Interfaces {
-    /// Returns the interfaces as a release has them.
+    /// Combines the interfaces with a release.
     #[must_use]
     pub const fn in_release(self, release: Release) -> Scope {
         Scope { on: self, release }

@@ -1,12 +1,12 @@
-//! Values that a clause forbids: those that a receiver cannot act on. An unknown number in a report
-//! or a feature is none of them; it is kept.
+//! Values that a clause forbids and that a receiver cannot act on. Unknown values in reports and
+//! features are not among them, and are kept.
 
 use crate::ie::{
     ApplyAction, Cause, DestinationInterface, Ie, IeType, MeasurementMethod, NodeIdType,
     NodeReportType, PdnType, ReportType, SourceInterface,
 };
 
-/// Says that an element of one number has to be one of those that its clause lists.
+/// Returns `true` if the number in an element must be one of those that its clause lists.
 pub(crate) const fn is_closed(ie: IeType) -> bool {
     matches!(
         ie,
@@ -14,11 +14,11 @@ pub(crate) const fn is_closed(ie: IeType) -> bool {
     )
 }
 
-/// Returns the range that the first octet of a value is in that [`incorrect`] says nothing about,
-/// whatever follows. Values outside of it may be right as well.
+/// Returns a range of first bytes for which [`incorrect`] accepts a value, whatever follows. Values
+/// outside of the range may be correct as well.
 pub(crate) const fn firsts(ie: IeType) -> (u8, u8) {
     match ie {
-        // DROP and FORW alone, which nearly every rule has.
+        // DROP or FORW alone, as nearly every rule has it.
         IeType::APPLY_ACTION => (1, 2),
         IeType::CAUSE
         | IeType::REPORT_TYPE
@@ -28,12 +28,12 @@ pub(crate) const fn firsts(ie: IeType) -> (u8, u8) {
     }
 }
 
-/// Says that [`incorrect`] has something to say about values of the type.
+/// Returns `true` if [`incorrect`] can reject values of the type.
 pub(crate) const fn is_judged(ie: IeType) -> bool {
     is_closed(ie) || is_judged_by_head(ie) || matches!(ie, IeType::CAUSE | IeType::SDF_FILTER)
 }
 
-/// Says that [`incorrect`] looks at the head and the length of such a value alone.
+/// Returns `true` if [`incorrect`] looks only at the head and the length of such a value.
 pub(crate) const fn is_judged_by_head(ie: IeType) -> bool {
     matches!(
         ie,
@@ -49,8 +49,8 @@ pub(crate) const fn is_judged_by_head(ie: IeType) -> bool {
     )
 }
 
-/// Returns the clause that a checked value is outside of. It is asked about every element that no
-/// row takes, so it looks at the octets that decide, and at nothing else.
+/// Returns the clause that a checked value violates, or `None` if it violates none. This runs for
+/// every element that its row alone does not accept, so it looks only at the bytes that decide.
 #[inline]
 pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
     let first = value.first().copied().unwrap_or(0);
@@ -61,14 +61,14 @@ pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
         }
         IeType::PDN_TYPE => (PdnType(first & 7).name().is_none(), "8.2.79"),
         IeType::CAUSE => (first == Cause::RESERVED.0, "8.2.1"),
-        // A type that there is not, or an FQDN without a letter.
+        // An unknown type, or an empty FQDN.
         IeType::NODE_ID => match NodeIdType(first & 0xf) {
             NodeIdType::FQDN => (value.len() == 1, "8.2.38"),
             kind => (kind > NodeIdType::FQDN, "8.2.38"),
         },
-        // FD and a flow description without an octet, after the spare one.
+        // The flag FD with an empty flow description. The byte between them is spare.
         IeType::SDF_FILTER => (first & 1 != 0 && value.get(2..4) == Some(&[0; 2]), "8.2.5"),
-        // V4 or V6; beside them CHV4 or CHV6.
+        // V4 or V6 must be set; for the UE IP address, CHV4 or CHV6 will do as well.
         IeType::F_TEID => (first & 0b11 == 0, "8.2.3"),
         IeType::F_SEID => (first & 0b11 == 0, "8.2.37"),
         IeType::UE_IP_ADDRESS => (first & 0b11_0011 == 0, "8.2.62"),
@@ -82,13 +82,13 @@ pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
     forbidden.then_some(clause)
 }
 
-/// Says that no flag is set that the specification has.
+/// Returns `true` if none of the flags that the specification defines is set.
 fn is_none<T: Ie + Default + PartialEq>(value: &[u8]) -> bool {
     T::decode(value).is_ok_and(|flags| flags == T::default())
 }
 
-/// Says that packets are done one thing with: what drops them does not forward them. Copies for a
-/// multicast session may be all that is done.
+/// Returns `true` if the actions are consistent: at most one of those that exclude each other, such
+/// as DROP and FORW, is set. Only the multicast actions may stand alone instead.
 const fn is_one_action(first: u8, second: Option<u8>) -> bool {
     const ONE: u16 = ApplyAction::DROP.0
         | ApplyAction::FORW.0

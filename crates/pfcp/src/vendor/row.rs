@@ -1,34 +1,34 @@
 use std::borrow::Cow;
 
 use crate::ie::descriptor::{Kind, Span};
-use crate::ie::given::Given;
+use crate::ie::field_input::FieldInput;
 use crate::ie::{IeType, Value};
 
-/// The fields that a row has at most.
-const MOST_FIELDS: usize = 64;
+/// Maximum number of fields of a row.
+const MAX_FIELDS: usize = 64;
 
-/// The named values that a field has at most.
-const MOST_VALUES: usize = 1024;
+/// Maximum number of named values of a field.
+const MAX_VALUES: usize = 1024;
 
-/// The characters of a name at most.
-const MOST_NAME: usize = 64;
+/// Maximum number of characters of a name.
+const MAX_NAME: usize = 64;
 
-/// What is known about an element of a vendor.
+/// The description of a vendor-specific element.
 #[derive(Clone, Debug)]
 pub struct Row {
     enterprise: u16,
     ie: IeType,
     name: Cow<'static, str>,
-    content: Content,
+    content: RowContent,
 }
 
 #[derive(Clone, Debug)]
-enum Content {
+enum RowContent {
     Fields(Cow<'static, [Field]>),
     Group,
 }
 
-/// One field of a [`Row`].
+/// A field of a [`Row`].
 #[derive(Clone, Debug)]
 pub struct Field {
     name: Cow<'static, str>,
@@ -36,70 +36,71 @@ pub struct Field {
     values: Cow<'static, [(u64, Cow<'static, str>)]>,
 }
 
-/// A row that a dictionary does not take.
+/// The error returned when a row is invalid or cannot be added to a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
-    /// The type is not of the vendors' half.
+    /// The type is not vendor-specific.
     #[error("type {} is not a vendor's: those are 32768 and more", .0.0)]
     Type(IeType),
-    /// The vendor has a row of this type or name.
+    /// The vendor already has a row with this type or name.
     #[error("type {} is \"{name}\" already", ie.0)]
     Again {
-        /// The type of the row that is there.
+        /// The type of the existing row.
         ie: IeType,
-        /// Its name.
+        /// The name of the existing row.
         name: String,
     },
     /// The dictionary is full.
     #[error("more than {most} rows")]
     TooMany {
-        /// The rows that it has at most.
+        /// Maximum number of rows.
         most: usize,
     },
-    /// A name is empty, too long or has control characters.
+    /// A name is empty, too long, or contains control characters.
     #[error("a name has 1 to 64 characters and no control characters")]
     Name,
     /// A row has no field, or more than 64.
     #[error("a row has 1 to 64 fields")]
     Fields,
-    /// A name of a field is not one that JSON can have beside the others.
+    /// A field name is invalid or clashes with a reserved JSON key.
     #[error(
         "field \"{0}\": a name has 1 to 64 of a-z, 0-9 and _, begins with a letter, does not end \
          in _name, and is not hex"
     )]
     FieldName(String),
-    /// Two fields have one name.
+    /// Two fields have the same name.
     #[error("field \"{0}\" is there twice")]
     FieldAgain(String),
-    /// A number or a fixed length has octets that it cannot have.
+    /// The size of a number or of a field of fixed length is invalid.
     #[error("field \"{0}\": a number has 1 to 8 octets, a fixed length 1 or more")]
     Octets(String),
-    /// A field goes to the end of the element, and another one follows.
+    /// A field that extends to the end of the element is not the last one.
     #[error("field \"{0}\" takes the rest of the element and is not the last")]
     NotLast(String),
-    /// A field is of a kind that rows of vendors do not have.
+    /// The kind of a field is not available for vendor-specific elements.
     #[error("field \"{0}\" is of a kind that a vendor's row does not have")]
     Kind(String),
-    /// Values have names and cannot, or two of them the same number.
+    /// The named values of a field are invalid: the field is not a number, or a value is repeated
+    /// or out of range.
     #[error("field \"{0}\": only numbers have named values, each once, that fit, 1024 at most")]
     Values(String),
 }
 
-/// Fields that are not what a row needs.
+/// The error returned when fields cannot be encoded according to a row.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A field of the row is not given, or not as its kind says, or does not fit.
+    /// A field of the row is missing, has the wrong kind, or does not fit.
     #[error("{0} is missing or malformed")]
     Field(String),
-    /// A name is none of the row's.
+    /// The row has no field of this name.
     #[error("{0} is no field of the element")]
     Unknown(String),
 }
 
 impl Row {
-    /// Describes an element of fields that follow one another.
+    /// Creates the description of an element that consists of consecutive fields.
     #[must_use]
     pub const fn fields(
         enterprise: u16,
@@ -111,22 +112,22 @@ impl Row {
             enterprise,
             ie,
             name: Cow::Borrowed(name),
-            content: Content::Fields(Cow::Borrowed(fields)),
+            content: RowContent::Fields(Cow::Borrowed(fields)),
         }
     }
 
-    /// Describes an element of elements.
+    /// Creates the description of an element that consists of elements.
     #[must_use]
     pub const fn group(enterprise: u16, ie: IeType, name: &'static str) -> Self {
         Self {
             enterprise,
             ie,
             name: Cow::Borrowed(name),
-            content: Content::Group,
+            content: RowContent::Group,
         }
     }
 
-    /// Describes an element that is read at run time; without fields it is a group.
+    /// Creates a description from data read at run time. Without fields it describes a group.
     #[must_use]
     pub fn read(enterprise: u16, ie: IeType, name: String, fields: Option<Vec<Field>>) -> Self {
         Self {
@@ -134,8 +135,8 @@ impl Row {
             ie,
             name: Cow::Owned(name),
             content: match fields {
-                Some(fields) => Content::Fields(Cow::Owned(fields)),
-                None => Content::Group,
+                Some(fields) => RowContent::Fields(Cow::Owned(fields)),
+                None => RowContent::Group,
             },
         }
     }
@@ -158,27 +159,27 @@ impl Row {
         &self.name
     }
 
-    /// Says that the element consists of elements.
+    /// Returns `true` if the element is a group, which consists of elements.
     #[must_use]
     pub const fn is_group(&self) -> bool {
-        matches!(self.content, Content::Group)
+        matches!(self.content, RowContent::Group)
     }
 
-    /// Returns the fields; a group has none.
+    /// Returns the fields. A group has none.
     #[must_use]
     pub fn layout(&self) -> &[Field] {
         match &self.content {
-            Content::Fields(fields) => fields,
-            Content::Group => &[],
+            RowContent::Fields(fields) => fields,
+            RowContent::Group => &[],
         }
     }
 
-    /// Writes everything after the length of the element: enterprise number and fields.
+    /// Encodes the value of the element: the enterprise number and the fields.
     ///
     /// [`Rest::push`](crate::ie::Rest::push) adds it to a message or a group.
     ///
     /// # Errors
-    /// When a field is missing or unknown, or a value is not one that its field can have.
+    /// Returns an error if a field is missing or unknown, or a value is not valid for its field.
     pub fn value(&self, fields: &[(&str, Value<'_>)]) -> Result<Vec<u8>, WriteError> {
         let known = |name| self.layout().iter().any(|field| field.name == name);
         if let Some((name, _)) = fields.iter().find(|(name, _)| !known(*name)) {
@@ -187,17 +188,17 @@ impl Row {
         let mut out = self.enterprise.to_be_bytes().to_vec();
         let given = |field: &Field| {
             let (_, value) = fields.iter().find(|(name, _)| *name == field.name)?;
-            Given::of(*value, field.kind)
+            FieldInput::of(*value, field.kind)
         };
         self.write(given, &mut out).map_err(WriteError::Field)?;
         Ok(out)
     }
 
-    /// Appends the fields; `get` returns the value of each. Returns the name of a field that has
-    /// none, or one that does not fit.
+    /// Appends the fields, whose values `get` returns. Returns the name of the field at fault if a
+    /// value is missing or does not fit.
     pub(crate) fn write(
         &self,
-        mut get: impl FnMut(&Field) -> Option<Given>,
+        mut get: impl FnMut(&Field) -> Option<FieldInput>,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         self.layout().iter().try_for_each(|field| {
@@ -212,10 +213,10 @@ impl Row {
             return Err(RowError::Type(self.ie));
         }
         check_name(&self.name)?;
-        let Content::Fields(fields) = &self.content else {
+        let RowContent::Fields(fields) = &self.content else {
             return Ok(());
         };
-        if fields.is_empty() || fields.len() > MOST_FIELDS {
+        if fields.is_empty() || fields.len() > MAX_FIELDS {
             return Err(RowError::Fields);
         }
         for (place, field) in fields.iter().enumerate() {
@@ -237,49 +238,49 @@ impl Field {
         }
     }
 
-    /// An unsigned number of so many octets, 8 at most, the highest first.
+    /// Creates an unsigned number of `octets` bytes, at most 8, in big-endian order.
     #[must_use]
     pub const fn number(name: &'static str, octets: usize) -> Self {
         Self::new(name, number(octets))
     }
 
-    /// Seconds since 1900, four octets.
+    /// Creates a time in seconds since 1900, in four bytes.
     #[must_use]
     pub const fn time(name: &'static str) -> Self {
         Self::new(name, Kind::Time)
     }
 
-    /// An IPv4 address.
+    /// Creates an IPv4 address.
     #[must_use]
     pub const fn ipv4(name: &'static str) -> Self {
         Self::new(name, Kind::Ipv4)
     }
 
-    /// An IPv6 address.
+    /// Creates an IPv6 address.
     #[must_use]
     pub const fn ipv6(name: &'static str) -> Self {
         Self::new(name, Kind::Ipv6)
     }
 
-    /// A MAC address.
+    /// Creates a MAC address.
     #[must_use]
     pub const fn mac(name: &'static str) -> Self {
         Self::new(name, Kind::Mac)
     }
 
-    /// Text, UTF-8 where it can be.
+    /// Creates a text, preferably in UTF-8.
     #[must_use]
     pub const fn text(name: &'static str, span: Span) -> Self {
         Self::new(name, Kind::Text(span))
     }
 
-    /// Octets.
+    /// Creates a field of raw bytes.
     #[must_use]
     pub const fn octets(name: &'static str, span: Span) -> Self {
         Self::new(name, Kind::Octets(span))
     }
 
-    /// Describes a field that is read at run time.
+    /// Creates a field from data read at run time.
     #[must_use]
     pub fn read(name: String, kind: Kind) -> Self {
         Self {
@@ -289,7 +290,7 @@ impl Field {
         }
     }
 
-    /// Names values of a number.
+    /// Sets the names of values of a number.
     #[must_use]
     pub fn with_values(mut self, values: Vec<(u64, String)>) -> Self {
         let owned = |(value, name)| (value, Cow::Owned(name));
@@ -303,7 +304,7 @@ impl Field {
         &self.name
     }
 
-    /// Returns how the field stands on the wire.
+    /// Returns the encoding of the field.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
@@ -326,7 +327,7 @@ impl Field {
             |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'_';
         if !starts
             || !letters.all(goes_on)
-            || self.name.len() > MOST_NAME
+            || self.name.len() > MAX_NAME
             || self.name.ends_with("_name")
             || self.name == "hex"
         {
@@ -346,7 +347,9 @@ impl Field {
                 match span {
                     Span::Rest if !last => return Err(RowError::NotLast(name())),
                     Span::Fixed(0) => return Err(RowError::Octets(name())),
-                    Span::RestButLast | Span::Counted => return Err(RowError::Kind(name())),
+                    Span::RestButLast | Span::Counted | Span::Several => {
+                        return Err(RowError::Kind(name()));
+                    }
                     _ => {}
                 }
             }
@@ -367,7 +370,7 @@ impl Field {
         numbers.sort_unstable();
         numbers.dedup();
         let wrong = numbers.len() != self.values.len()
-            || numbers.len() > MOST_VALUES
+            || numbers.len() > MAX_VALUES
             || numbers.last().is_some_and(|last| *last > most)
             || !matches!(self.kind, Kind::Number { .. });
         if wrong {
@@ -379,7 +382,7 @@ impl Field {
     }
 }
 
-/// The kind of an unsigned number of so many octets.
+/// Returns the kind of an unsigned number of `octets` bytes.
 const fn number(octets: usize) -> Kind {
     #[expect(clippy::cast_possible_truncation, reason = "what exceeds 8 is refused")]
     Kind::Number {
@@ -390,8 +393,8 @@ const fn number(octets: usize) -> Kind {
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), RowError> {
-    let octets = name.chars().take(MOST_NAME + 1).count();
-    if octets == 0 || octets > MOST_NAME || name.chars().any(char::is_control) {
+    let octets = name.chars().take(MAX_NAME + 1).count();
+    if octets == 0 || octets > MAX_NAME || name.chars().any(char::is_control) {
         return Err(RowError::Name);
     }
     Ok(())

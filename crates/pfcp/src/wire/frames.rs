@@ -3,24 +3,24 @@ use std::iter::FusedIterator;
 use super::{Header, Tlvs};
 use crate::error::{Error, ErrorKind};
 
-/// One message of a datagram: its header, its body and all its octets.
+/// A message of a datagram: its header, its body and all its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The decoded header.
     pub header: Header,
     /// The elements.
     pub body: &'a [u8],
-    /// The whole message with its header.
+    /// The encoded message, including its header.
     pub octets: &'a [u8],
-    /// Where the message starts in the datagram.
+    /// The offset of the message in the datagram.
     pub offset: usize,
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the only message of `octets`.
+    /// Decodes `octets`, which must hold exactly one message.
     ///
     /// # Errors
-    /// Those of [`frames`]; [`ErrorKind::Trailing`] when a second message follows.
+    /// Returns the errors of [`frames`], and [`ErrorKind::Trailing`] if a second message follows.
     #[inline]
     pub fn decode(octets: &'a [u8]) -> Result<Self, Error> {
         let mut frames = frames(octets);
@@ -34,7 +34,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Walks the elements of the body; their offsets count from the start of the message.
+    /// Returns an iterator over the elements of the body. Their offsets count from the start of the
+    /// message.
     #[must_use]
     pub fn tlvs(&self) -> Tlvs<'a> {
         Tlvs::at(self.body, self.header.octets())
@@ -43,8 +44,8 @@ impl<'a> Frame<'a> {
 
 /// Splits a datagram into its messages.
 ///
-/// The length in each header must agree with the datagram: a message without the follow-on flag
-/// ends it, one with the flag does not. The iterator ends after its first error.
+/// The length in each header must agree with the datagram: a message without the follow-on flag is
+/// the last one, and a message with the flag is not. The iterator ends after its first error.
 ///
 /// ```
 /// let heartbeats = [
@@ -66,12 +67,12 @@ pub fn frames(datagram: &[u8]) -> Frames<'_> {
     }
 }
 
-/// The messages of a datagram; see [`frames`].
+/// An iterator over the messages of a datagram; see [`frames`].
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     rest: &'a [u8],
     offset: usize,
-    /// Whether another message has to follow.
+    /// `true` if another message must follow.
     expected: bool,
 }
 

@@ -19,7 +19,7 @@ impl From<u64> for Seid {
     }
 }
 
-/// A sequence number of 24 bits, which wraps.
+/// A sequence number of 24 bits, which wraps around.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(u32);
 
@@ -27,7 +27,7 @@ impl Sequence {
     /// The highest sequence number.
     pub const MAX: Self = Self(0x00ff_ffff);
 
-    /// Makes a sequence number of the low 24 bits.
+    /// Creates a sequence number from the low 24 bits of `value`.
     #[must_use]
     pub const fn new(value: u32) -> Self {
         Self(value & Self::MAX.0)
@@ -39,7 +39,7 @@ impl Sequence {
         self.0
     }
 
-    /// Returns the number that follows, 0 after the highest.
+    /// Returns the next number, which is 0 after the highest one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self::new(self.0 + 1)
@@ -61,23 +61,23 @@ impl From<u32> for Sequence {
 /// The header of a message, TS 29.244 §7.2.2, without its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// What the message is.
+    /// The type of the message.
     pub message_type: MessageType,
-    /// The session at the receiver; absent from messages between nodes.
+    /// The SEID of the receiver. Node-related messages have none.
     pub seid: Option<Seid>,
-    /// The number that pairs a response with its request.
+    /// The number that matches a response with its request.
     pub sequence: Sequence,
-    /// The message priority, 0 to 15, when its flag is set.
+    /// The message priority, 0 to 15, if its flag is set.
     pub priority: Option<u8>,
-    /// Says that another message follows in the same datagram.
+    /// `true` if another message follows in the same datagram.
     pub follow_on: bool,
-    /// The spare bits, zero unless a peer set them: bits 5 and 4 of the first octet in the high
-    /// octet, the last octet of the header (less the priority) in the low one.
+    /// The spare bits, which are zero unless a peer set them: bits 5 and 4 of the first octet in
+    /// the high byte, and the last octet of the header (without the priority) in the low byte.
     pub spare: u16,
 }
 
 impl Header {
-    /// Makes the header of a message between nodes.
+    /// Creates the header of a node-related message.
     #[must_use]
     pub const fn node(message_type: MessageType, sequence: Sequence) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Header {
         }
     }
 
-    /// Makes the header of a message of a session.
+    /// Creates the header of a session-related message.
     #[must_use]
     pub const fn session(message_type: MessageType, seid: Seid, sequence: Sequence) -> Self {
         let mut header = Self::node(message_type, sequence);
@@ -98,17 +98,17 @@ impl Header {
         header
     }
 
-    /// Counts the octets of the header on the wire.
+    /// Returns the number of bytes of the header on the wire.
     #[must_use]
     pub const fn octets(&self) -> usize {
         if self.seid.is_some() { 16 } else { 8 }
     }
 
-    /// Reads a header and the length that it declares (the octets of the whole message).
+    /// Decodes a header and the length that it declares, in bytes of the whole message.
     ///
     /// # Errors
-    /// [`ErrorKind::Version`] for another version than 1, [`ErrorKind::Header`] when the octets or
-    /// the declared length have no room for the header.
+    /// Returns [`ErrorKind::Version`] if the version is not 1, and [`ErrorKind::Header`] if the
+    /// bytes or the declared length are too short for the header.
     #[inline]
     pub fn decode(octets: &[u8]) -> Result<(Self, usize), Error> {
         let short = |need| {
@@ -154,11 +154,12 @@ impl Header {
         Ok((header, length))
     }
 
-    /// Appends the header of a message whose body has `body` octets.
+    /// Appends the header of a message whose body has `body` bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLong`] when header and body exceed what the length can say,
-    /// [`ErrorKind::Range`] when the priority has more than four bits; nothing is appended then.
+    /// Returns [`ErrorKind::TooLong`] if header and body are too long for the length field, and
+    /// [`ErrorKind::Range`] if the priority has more than four bits. Nothing is appended in that
+    /// case.
     #[inline]
     pub fn encode(&self, body: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let length = u16::try_from(body + self.octets() - 4)
@@ -178,7 +179,7 @@ impl Header {
             None => spare_last,
         };
         let [_, a, b, c] = self.sequence.0.to_be_bytes();
-        // As long as any: the buffer is looked at once.
+        // Has the length of the longest header, so that a single copy checks the capacity once.
         let mut octets = [0; 16];
         octets[..4].copy_from_slice(&[flags, self.message_type.0, high, low]);
         octets[4..8].copy_from_slice(&[a, b, c, last]);
@@ -192,7 +193,8 @@ impl Header {
         Ok(())
     }
 
-    /// Writes the length of a message whose header starts at `start` and whose body ends `out`.
+    /// Sets the length of a message whose header starts at `start` and whose body ends at the end
+    /// of `out`.
     #[inline]
     pub(crate) fn patch(&self, start: usize, out: &mut [u8]) -> Result<(), Error> {
         let have = out.len() - start;

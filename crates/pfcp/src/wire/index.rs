@@ -1,49 +1,51 @@
 use super::Part;
 use super::shape::Shapes;
-use super::walk::{Pending, Walk};
+use super::walk::{IndexWalk, PendingGroup};
 use crate::error::{Error, ErrorKind};
 use crate::ie::Interfaces;
 use crate::ie::descriptor::{Descriptor, Group, Leaf, NO_SLOT};
 
-/// The elements of one message at every depth, found and checked in one walk.
+/// The elements of a message at every depth, found and checked in one pass.
 ///
-/// An index is a buffer: use it again for the next message, and nothing is allocated. It also keeps
-/// what the elements of messages were like: those that differ in numbers and addresses only are
-/// compared with what is known, not walked again.
+/// An index is a buffer. When it is reused for the next message, nothing is allocated. It also
+/// remembers the shapes of elements: an element that differs from a known one only in numbers and
+/// addresses is compared with it instead of being walked.
 ///
 /// ```text
 /// nodes  | root | below rules met before | of the message: rule rule ... | below its new rules |
 ///                  ^-------------------------------' like one before        ^ kept if met again
 /// ```
 ///
-/// The elements of a group stand side by side. How much is kept has a bound.
+/// The elements of a group are stored contiguously. The amount of remembered data is bounded.
 #[derive(Clone, Debug)]
 pub struct Index {
     nodes: Vec<Node>,
-    queue: Vec<Pending>,
+    queue: Vec<PendingGroup>,
     shapes: Shapes,
-    /// The first node that no shape has; before it are the root and those of shapes.
+    /// The first node that does not belong to a shape. Before it are the root and the nodes of
+    /// shapes.
     free: usize,
 }
 
-/// Where an element stands and what it is in its group; its type and length are read where they
-/// are, in the header before its value.
+/// The position of an element and its role in its group. The type and length are read on demand
+/// from the header before the value.
 ///
-/// From the first octet on: where the value starts, counted from the value of the group that it
-/// stands in (17 bits), the flags (7 bits), the slot (8 bits), and of the elements of the group
-/// that this one is the first (16 bits) and how many (16 bits). As octets, so that a reader looks
-/// at the slot alone and a walk writes all at once.
+/// From the first byte on, it contains: the start of the value relative to the value of the
+/// enclosing group (17 bits), the flags (7 bits), the slot (8 bits), the index of the first node of
+/// this group's elements (16 bits), and the count of those nodes (16 bits). It is stored as bytes,
+/// so that a reader can load the slot alone while the walk writes everything at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node([u8; 8]);
 
-/// The rows say all about the group: order, no unknown element, no spare bit, no octet more.
+/// The tables describe the group completely: its elements are in order, none is unknown, and there
+/// are no spare bits or trailing bytes.
 pub(super) const PLAIN: u32 = 1 << 17;
-/// A further element of a type that may occur once.
+/// A further occurrence of an element that may occur only once.
 pub(super) const REPEATED: u32 = 1 << 18;
-/// What was handed in, without a header of its own.
+/// The whole input, which has no header of its own.
 pub(super) const ROOT: u32 = 1 << 19;
 
-/// The groups within groups that are walked; the tables of the specification need five.
+/// Maximum nesting depth of groups. The tables of the specification need five levels.
 pub(crate) const DEPTH: usize = 8;
 
 impl Node {
@@ -68,14 +70,14 @@ impl Node {
         self.0[3]
     }
 
-    /// Moves the place.
+    /// Adds `start` to the position.
     #[inline]
     pub(super) fn at(self, start: usize) -> Self {
         Self((u64::from_le_bytes(self.0) + start as u64).to_le_bytes())
     }
 
-    /// Takes the place away.
-    pub(super) fn anywhere(self) -> Self {
+    /// Clears the position.
+    pub(super) fn without_position(self) -> Self {
         Self((u64::from_le_bytes(self.0) & !0x1_ffff).to_le_bytes())
     }
 
@@ -86,7 +88,7 @@ impl Node {
         nodes.get(first..first + count).unwrap_or_default()
     }
 
-    /// Returns where the nodes of the elements of a group start, and how many they are.
+    /// Returns the index of the first node of a group's elements, and the count of those nodes.
     #[inline]
     pub(super) fn members(self) -> (usize, usize) {
         let [.., a, b, c, d] = self.0;
@@ -94,14 +96,14 @@ impl Node {
         (first as usize, count as usize)
     }
 
-    /// Notes where the elements of a group are.
+    /// Sets the nodes of the group's elements, and flags.
     #[inline]
-    pub(super) fn hold(self, first: usize, count: usize, flags: u32) -> Self {
+    pub(super) fn with_members(self, first: usize, count: usize, flags: u32) -> Self {
         let below = (first as u64) << 32 | (count as u64) << 48;
         Self((u64::from_le_bytes(self.0) | below | flags as u64).to_le_bytes())
     }
 
-    /// Returns everything after the length of an element that has one.
+    /// Returns everything after the length field. The element must have a header.
     #[inline]
     pub(super) fn value(self, octets: &[u8]) -> &[u8] {
         let at = self.start();
@@ -121,7 +123,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Makes an empty index.
+    /// Creates an empty index.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -137,9 +139,9 @@ impl Index {
         &self.shapes
     }
 
-    /// Counts the nodes that are kept.
+    /// Returns the number of nodes that are kept.
     #[cfg(test)]
-    pub(super) const fn kept(&self) -> usize {
+    pub(super) const fn kept_nodes(&self) -> usize {
         self.free
     }
 
@@ -154,15 +156,15 @@ impl Index {
         Ok(self.root(octets, group))
     }
 
-    /// Borrows what was checked last.
+    /// Returns the root of the input that was checked last.
     #[inline]
     pub(crate) fn root<'a>(&'a self, octets: &'a [u8], group: &'static Group) -> Part<'a> {
         let node = self.nodes.first().copied().unwrap_or_default();
-        Part::whole(octets, &self.nodes, node, Some(Descriptor::Group(group)))
+        Part::from_node(octets, &self.nodes, node, Some(Descriptor::Group(group)))
     }
 
-    /// Finds and checks the elements of `octets[start..]`; says, of a message, for which interfaces
-    /// nothing is missing or wrong.
+    /// Finds and checks the elements of `octets[start..]`. For a message, returns the interfaces on
+    /// which nothing is missing or wrong.
     #[inline]
     pub(crate) fn check(
         &mut self,
@@ -174,22 +176,21 @@ impl Index {
         if have > usize::from(u16::MAX) {
             return Err(Error::new(0, ErrorKind::TooLong { have }));
         }
-        if let Some(fit) = self.only_one(octets, start, group) {
-            return Ok(fit);
+        if let Some(valid_on) = self.check_single(octets, start, group) {
+            return Ok(valid_on);
         }
-        if let Some(like) = self.shapes.whole(group, have, octets)
+        if let Some(shape) = self.shapes.find_message(group, have, octets)
             && let Some(root) = self.nodes.first_mut()
         {
-            *root = like.node.at(start);
-            return Ok(like.fit);
+            *root = shape.node.at(start);
+            return Ok(shape.valid_on);
         }
         self.walk_all(octets, start, group)
     }
 
-    /// Checks an element that is alone, if its row says that nothing more is to be looked at; that
-    /// is what heartbeats are.
+    /// Checks a single element, if its row alone accepts it. This is the fast path for heartbeats.
     #[inline]
-    fn only_one(
+    fn check_single(
         &mut self,
         octets: &[u8],
         start: usize,
@@ -197,14 +198,15 @@ impl Index {
     ) -> Option<Interfaces> {
         let (head, value) = octets[start..].split_first_chunk::<4>()?;
         let head = u32::from_be_bytes(*head);
-        let row = group.rows.of(head);
-        let is_whole = (head & 0xffff) as usize == value.len();
-        // Where one element is enough it is the first of the table; all others are walked.
-        if !is_whole || row.slot() != 0 || row.is_group() || !row.takes(head, value) {
+        let entry = group.member_index.entry(head);
+        let is_only = (head & 0xffff) as usize == value.len();
+        // If one element is sufficient for a message, it is the first one of the table. All other
+        // cases are walked.
+        if !is_only || entry.slot() != 0 || entry.is_group() || !entry.accepts(head, value) {
             return None;
         }
         *self.nodes.get_mut(self.free)? = Node::new(4, 0, 0);
-        self.nodes[0] = Node::new(start, NO_SLOT, ROOT).hold(self.free, 1, PLAIN);
+        self.nodes[0] = Node::new(start, NO_SLOT, ROOT).with_members(self.free, 1, PLAIN);
         Some(Interfaces::ALL.without(group.lacking(1)))
     }
 
@@ -219,22 +221,22 @@ impl Index {
         if self.shapes.trim(self.free) {
             self.free = 1;
         }
-        // Elements of a header each.
+        // Each element takes at least four bytes for its header.
         let most = self.free + (octets.len() - start) / 4;
         if self.nodes.len() < most {
             self.nodes.resize(most, Node::default());
         }
         self.nodes[0] = Node::new(start, NO_SLOT, ROOT);
-        let walk = Walk {
+        let walk = IndexWalk {
             octets,
             nodes: &mut self.nodes,
             queue: &mut self.queue,
             shapes: &mut self.shapes,
             free: &mut self.free,
-            fit: Interfaces::ALL,
+            valid_on: Interfaces::ALL,
         };
         walk.run(group, start)
-            .map_err(|fault| fault.error(octets, start, group))
+            .map_err(|error| error.into_error(octets, start, group))
     }
 
     /// Checks one value.
@@ -242,7 +244,7 @@ impl Index {
         (leaf.check)(octets).map_err(|kind| Error::new(0, kind))?;
         let node = Node::new(0, NO_SLOT, ROOT);
         let what = Some(Descriptor::Leaf(leaf));
-        Ok(Part::whole(octets, &[], node, what))
+        Ok(Part::from_node(octets, &[], node, what))
     }
 }
 

@@ -6,36 +6,36 @@ use crate::error::ErrorKind;
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Member};
 
-/// One element of a checked message, with those below it.
+/// An element of a checked message, with the elements below it.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     octets: &'a [u8],
     /// The nodes of the whole message.
     nodes: &'a [Node],
     node: Node,
-    what: Option<Descriptor>,
-    role: Option<&'static Member>,
+    descriptor: Option<Descriptor>,
+    member: Option<&'static Member>,
 }
 
 impl<'a> Part<'a> {
-    /// Borrows what was handed in.
+    /// Creates a part that has no row in a table.
     #[inline]
-    pub(super) const fn whole(
+    pub(super) const fn from_node(
         octets: &'a [u8],
         nodes: &'a [Node],
         node: Node,
-        what: Option<Descriptor>,
+        descriptor: Option<Descriptor>,
     ) -> Self {
         Self {
             octets,
             nodes,
             node,
-            what,
-            role: None,
+            descriptor,
+            member: None,
         }
     }
 
-    /// Returns the octets at the start of a checked value that has so many.
+    /// Returns the first `N` bytes of a checked value.
     #[inline]
     pub(crate) fn array<const N: usize>(&self) -> Result<[u8; N], ErrorKind> {
         let at = self.node.start();
@@ -51,7 +51,7 @@ impl<'a> Part<'a> {
     #[inline]
     pub fn ie(&self) -> IeType {
         if self.node.is(ROOT) {
-            return match self.what {
+            return match self.descriptor {
                 Some(Descriptor::Group(group)) => group.ie.unwrap_or(IeType::RESERVED),
                 Some(Descriptor::Leaf(leaf)) => leaf.ie,
                 None => IeType::RESERVED,
@@ -61,7 +61,7 @@ impl<'a> Part<'a> {
         head.map_or(IeType::RESERVED, |ie| IeType(u16::from_be_bytes(*ie)))
     }
 
-    /// Returns the value, without the enterprise number of a vendor's element.
+    /// Returns the value, without the enterprise number of a vendor-specific element.
     #[must_use]
     pub fn value(&self) -> &'a [u8] {
         let value = self.raw();
@@ -72,7 +72,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Returns the enterprise number of a vendor's element.
+    /// Returns the enterprise number of a vendor-specific element.
     #[must_use]
     pub fn enterprise(&self) -> Option<u16> {
         if !self.ie().is_vendor() {
@@ -83,7 +83,7 @@ impl<'a> Part<'a> {
             .map(|number| u16::from_be_bytes(*number))
     }
 
-    /// Returns everything after the length.
+    /// Returns everything after the length field.
     #[inline]
     pub(crate) fn raw(&self) -> &'a [u8] {
         if self.node.is(ROOT) {
@@ -93,32 +93,32 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Returns where the value starts in the octets that were handed in.
+    /// Returns the offset of the value in the input.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.node.start()
     }
 
-    /// Returns what the specification says about it; nothing for an element that the group does
-    /// not have.
+    /// Returns the description of the element in the specification, or `None` if the group does not
+    /// define the element.
     #[must_use]
     pub fn descriptor(&self) -> Option<Descriptor> {
-        self.what
+        self.descriptor
     }
 
-    /// Returns the row of the group that the element belongs to.
+    /// Returns the row of the element in the table of its group.
     #[must_use]
     pub fn member(&self) -> Option<&'static Member> {
-        self.role
+        self.member
     }
 
-    /// Says that an element of this type stood before it in the group, which has only one.
+    /// Returns `true` if the element may occur only once in the group and is a further occurrence.
     #[must_use]
     pub fn is_repeated(&self) -> bool {
         self.node.is(REPEATED)
     }
 
-    /// Says that the rows tell all about the group.
+    /// Returns `true` if the tables describe the group completely.
     pub(crate) fn is_plain(&self) -> bool {
         self.node.is(PLAIN)
     }
@@ -128,17 +128,17 @@ impl<'a> Part<'a> {
         self.node.slot()
     }
 
-    /// The nodes below.
+    /// Returns the nodes below.
     #[inline]
     fn below(&self) -> slice::Iter<'a, Node> {
         self.node.below(self.nodes).iter()
     }
 
-    /// Walks the elements of a group in the order of the wire.
+    /// Returns an iterator over the elements of a group in wire order.
     #[must_use]
     #[inline]
     pub fn parts(&self) -> Parts<'a> {
-        let members = match self.what {
+        let members = match self.descriptor {
             Some(Descriptor::Group(group)) => group.members,
             _ => &[],
         };
@@ -157,23 +157,23 @@ impl<'a> Part<'a> {
         self.parts().find(|part| part.ie() == ie)
     }
 
-    /// Walks the elements that fill a row of the group's table.
+    /// Returns an iterator over the elements that fill a row of the group's table.
     #[inline]
-    pub(crate) fn filling(&self, role: &'static Member, slot: u8) -> Filling<'a> {
+    pub(crate) fn filling(&self, member: &'static Member, slot: u8) -> Filling<'a> {
         Filling {
             octets: self.octets,
             nodes: self.nodes,
             start: self.node.start(),
             below: self.below(),
-            role,
+            member,
             slot,
         }
     }
 
-    /// Returns the element that fills a row of the group's table which has one at most.
+    /// Returns the element that fills a row of the group's table, which allows at most one.
     #[inline]
-    pub(crate) fn only(&self, role: &'static Member, slot: u8) -> Option<Self> {
-        // In order it stands at its slot, or before that where others are missing.
+    pub(crate) fn only(&self, member: &'static Member, slot: u8) -> Option<Self> {
+        // In table order it is at the index of its slot, or before that if others are missing.
         let below = self.node.below(self.nodes);
         let (before, after) = below.split_at(below.len().min(usize::from(slot) + 1));
         let is_it = |node: &&Node| node.slot() == slot;
@@ -183,24 +183,24 @@ impl<'a> Part<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node: node.at(self.node.start()),
-            what: Some(role.what),
-            role: Some(role),
+            descriptor: Some(member.what),
+            member: Some(member),
         })
     }
 
-    /// Returns the element without what the tables say about it.
+    /// Returns the element without its table entries.
     #[inline]
     pub(crate) const fn bare(&self) -> (Tree<'a>, Node) {
         (Tree::new(self.octets, self.nodes), self.node)
     }
 }
 
-/// The elements of a group; see [`Part::parts`].
+/// An iterator over the elements of a group; see [`Part::parts`].
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
     octets: &'a [u8],
     nodes: &'a [Node],
-    /// Where the value of the group starts.
+    /// The offset of the group's value.
     start: usize,
     below: slice::Iter<'a, Node>,
     members: &'static [Member],
@@ -212,26 +212,26 @@ impl<'a> Iterator for Parts<'a> {
     #[inline]
     fn next(&mut self) -> Option<Part<'a>> {
         let node = self.below.next()?.at(self.start);
-        let role = self.members.get(usize::from(node.slot()));
+        let member = self.members.get(usize::from(node.slot()));
         Some(Part {
             octets: self.octets,
             nodes: self.nodes,
             node,
-            what: role.map(|member| member.what),
-            role,
+            descriptor: member.map(|member| member.what),
+            member,
         })
     }
 }
 
-/// The elements that fill one row of a group's table.
+/// An iterator over the elements that fill a row of a group's table.
 #[derive(Clone, Debug)]
 pub(crate) struct Filling<'a> {
     octets: &'a [u8],
     nodes: &'a [Node],
-    /// Where the value of the group starts.
+    /// The offset of the group's value.
     start: usize,
     below: slice::Iter<'a, Node>,
-    role: &'static Member,
+    member: &'static Member,
     slot: u8,
 }
 
@@ -246,8 +246,8 @@ impl<'a> Iterator for Filling<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node,
-            what: Some(self.role.what),
-            role: Some(self.role),
+            descriptor: Some(self.member.what),
+            member: Some(self.member),
         })
     }
 }

@@ -1,10 +1,11 @@
-//! What elements were like, so that those that are alike need no walk.
+//! Shapes of known elements, so that similar elements need no walk.
 //!
-//! Peers send the same elements over and over: fifty rules of a message, and those of the next
-//! message, differ in numbers and addresses only. A [`Shape`] is an element of a message that was
-//! walked, or all of them: its octets, and a mask of those that decided what the walk found, which
-//! are all headers at every depth, flags, spare bits, and values that a condition looks at. What
-//! has the same octets there has the same nodes, is as complete and as right.
+//! Peers send the same elements again and again: the fifty rules of a message, and those of the
+//! next message, differ only in numbers and addresses. A [`Shape`] is an element of a walked
+//! message, or all elements of a message. It consists of the bytes and a mask of those that decided
+//! the result of the walk: all headers at every depth, flags, spare bits, and values that a
+//! condition depends on. An element with the same bytes under the mask has the same nodes, and is
+//! complete and valid to the same extent.
 
 use std::ops::{Range, RangeInclusive};
 use std::ptr;
@@ -14,36 +15,37 @@ use crate::ie::Interfaces;
 use crate::ie::descriptor::{Field, Group, Kind, Leaf, Span};
 use crate::validate;
 
-/// The shapes that were met, in all messages that an index walked.
+/// The shapes in all messages that an index has walked.
 #[derive(Clone, Debug)]
 pub(super) struct Shapes {
-    met: Vec<Shape>,
+    known: Vec<Shape>,
     blocks: Vec<Block>,
-    /// Found by header: which were noted last, and the headers that were met last.
-    places: [Place; 1 << PLACES],
+    /// A hash table by header, with the shapes stored last and the headers seen last.
+    buckets: [ShapeBucket; 1 << BUCKET_BITS],
 }
 
-/// An element without what may differ in those like it.
+/// An element without the parts that may differ in similar ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// What it is a member of, or consists of if it is the whole.
+    /// The group that the element is a member of, or the table of the message if `is_message` is
+    /// set.
     group: &'static Group,
-    whole: bool,
-    /// Its type and length.
+    is_message: bool,
+    /// The type and length.
     pub(super) head: u32,
-    /// Its node without its place.
+    /// The node without its position.
     pub(super) node: Node,
-    /// Twice the slot, and one more where there may be several.
+    /// Twice the slot, plus one if the element may occur several times.
     pub(super) key: u8,
-    /// Whether the rows do not say all about a leaf.
-    pub(super) odd: bool,
-    /// The interfaces for which it is right.
-    pub(super) fit: Interfaces,
+    /// `true` if the tables do not describe a leaf completely.
+    pub(super) irregular: bool,
+    /// The interfaces on which the element is valid.
+    pub(super) valid_on: Interfaces,
     from: u32,
     to: u32,
 }
 
-/// Sixteen octets, and the bits of them that have to be the same.
+/// Sixteen bytes, and a mask of the bits that must be equal.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     octets: u128,
@@ -51,34 +53,34 @@ struct Block {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    /// The two that were noted last, from one on.
+struct ShapeBucket {
+    /// The two shapes stored last, numbered from one. Zero is empty.
     shapes: [u16; 2],
-    /// Two, so that a message and its only rule may share a place.
+    /// The two headers seen last. Two, so that a message and its only rule may share an entry.
     heads: [u32; 2],
 }
 
-const PLACES: u32 = 5;
+const BUCKET_BITS: u32 = 5;
 
-/// How much is kept from message to message.
-const MOST_SHAPES: usize = 256;
-const MOST_BLOCKS: usize = 2048;
-const MOST_NODES: usize = 2048;
+/// Maximum amounts that are kept from message to message.
+const MAX_SHAPES: usize = 256;
+const MAX_BLOCKS: usize = 2048;
+const MAX_NODES: usize = 2048;
 
-/// What is longer is not kept.
-const LONGEST: usize = 4096;
+/// Longer elements are not kept.
+const MAX_LENGTH: usize = 4096;
 
 const BLOCK: usize = 16;
 
-/// The octets of an element that have to be the same in those like it.
+/// The bytes of an element that must be equal in similar ones.
 pub(super) struct Mask {
     octets: Vec<u8>,
-    /// Where the first of them stands.
+    /// The offset of the first byte.
     start: usize,
 }
 
 impl Mask {
-    /// All octets.
+    /// Creates a mask of all bytes.
     pub(super) fn of(octets: Range<usize>) -> Self {
         Self {
             octets: vec![u8::MAX; octets.len()],
@@ -86,7 +88,7 @@ impl Mask {
         }
     }
 
-    /// Frees the octets of a leaf that do not decide whether it is right.
+    /// Clears the bytes of a leaf that do not decide whether it is valid.
     pub(super) fn leaf(&mut self, leaf: &Leaf, value: usize, end: usize) {
         let decided = value.saturating_add(deciding(leaf)).min(end);
         for octet in &mut self.octets[decided - self.start..end - self.start] {
@@ -94,7 +96,7 @@ impl Mask {
         }
     }
 
-    /// Frees a value that is right as long as its first octet is in a range.
+    /// Clears a value that is valid as long as its first byte is in a range.
     pub(super) fn range(
         &mut self,
         first: u8,
@@ -106,7 +108,8 @@ impl Mask {
         let Some((head, rest)) = octets.split_first_mut() else {
             return;
         };
-        // The most ones that are in the range, if it begins at zero.
+        // The low bits of the first byte are free if all their combinations are in the range, which
+        // must start at zero.
         let free = (u16::from(*right.end()) + 1).ilog2();
         let free = u8::try_from((1u16 << free) - 1).unwrap_or(u8::MAX);
         *head = if *right.start() == 0 && first <= free {
@@ -126,66 +129,74 @@ impl Default for Shapes {
 
 impl Shapes {
     pub(super) const fn new() -> Self {
-        let place = Place {
+        let bucket = ShapeBucket {
             shapes: [0; 2],
             heads: [0; 2],
         };
         Self {
-            met: Vec::new(),
+            known: Vec::new(),
             blocks: Vec::new(),
-            places: [place; 1 << PLACES],
+            buckets: [bucket; 1 << BUCKET_BITS],
         }
     }
 
-    /// Forgets all where too much is kept; says whether it did.
+    /// Drops everything if too much is kept. Returns `true` if it did.
     #[inline]
     pub(super) fn trim(&mut self, nodes: usize) -> bool {
-        let full = self.met.len() >= MOST_SHAPES
-            || self.blocks.len() >= MOST_BLOCKS
-            || nodes >= MOST_NODES;
+        let full =
+            self.known.len() >= MAX_SHAPES || self.blocks.len() >= MAX_BLOCKS || nodes >= MAX_NODES;
         if full {
             *self = Self::new();
         }
         full
     }
 
-    fn place(head: u32) -> usize {
-        (head.wrapping_mul(0x9e37_79b1) >> (32 - PLACES)) as usize
+    fn bucket(head: u32) -> usize {
+        (head.wrapping_mul(0x9e37_79b1) >> (32 - BUCKET_BITS)) as usize
     }
 
-    /// Returns what an element is like that ends the octets.
+    /// Returns the shape that matches the element at the end of `octets`.
     #[inline]
     pub(super) fn find(&self, within: &'static Group, head: u32, octets: &[u8]) -> Option<&Shape> {
-        self.like(within, head, false, octets)
+        self.find_shape(within, head, false, octets)
     }
 
-    /// Returns what the elements of a message are like that end the octets.
+    /// Returns the shape that matches the elements of a message at the end of `octets`.
     #[inline]
-    pub(super) fn whole(
+    pub(super) fn find_message(
         &self,
         group: &'static Group,
         have: usize,
         octets: &[u8],
     ) -> Option<&Shape> {
-        self.like(group, Shape::head_of(have), true, octets)
+        self.find_shape(group, Shape::head_of(have), true, octets)
     }
 
     #[inline]
-    fn like(&self, group: &'static Group, head: u32, whole: bool, octets: &[u8]) -> Option<&Shape> {
-        let place = &self.places[Self::place(head)];
-        place.shapes.iter().find_map(|shape| {
-            let shape = self.met.get(usize::from(*shape).wrapping_sub(1))?;
-            let same = shape.head == head && shape.whole == whole && ptr::eq(shape.group, group);
-            (same && self.is_like(shape, octets)).then_some(shape)
+    fn find_shape(
+        &self,
+        group: &'static Group,
+        head: u32,
+        is_message: bool,
+        octets: &[u8],
+    ) -> Option<&Shape> {
+        let bucket = &self.buckets[Self::bucket(head)];
+        bucket.shapes.iter().find_map(|shape| {
+            let shape = self.known.get(usize::from(*shape).wrapping_sub(1))?;
+            let same =
+                shape.head == head && shape.is_message == is_message && ptr::eq(shape.group, group);
+            (same && self.matches(shape, octets)).then_some(shape)
         })
     }
 
-    /// Says that an element that ends the octets, and has the same header, is like another.
+    /// Returns `true` if the element at the end of `octets`, which has the same header, matches the
+    /// shape. The blocks may reach into the bytes before the element, where the mask is zero.
     #[inline]
-    pub(super) fn is_like(&self, shape: &Shape, octets: &[u8]) -> bool {
+    pub(super) fn matches(&self, shape: &Shape, octets: &[u8]) -> bool {
         let Some(blocks) = self.blocks.get(shape.from as usize..shape.to as usize) else {
             return false;
         };
+        // The blocks are aligned to the end of the element.
         let (_, octets) = octets.as_rchunks::<BLOCK>();
         let Some(first) = octets.len().checked_sub(blocks.len()) else {
             return false;
@@ -196,22 +207,23 @@ impl Shapes {
         blocks.iter().zip(&octets[first..]).all(same)
     }
 
-    /// Says that an element is worth noting: not what is met once.
-    pub(super) fn is_met_again(&mut self, head: u32) -> bool {
-        let Place { heads, .. } = &mut self.places[Self::place(head)];
+    /// Returns `true` if an element is worth storing: its header was seen recently, so it is not
+    /// unique.
+    pub(super) fn is_worth_storing(&mut self, head: u32) -> bool {
+        let ShapeBucket { heads, .. } = &mut self.buckets[Self::bucket(head)];
         let again = heads.contains(&head);
         if heads[0] != head {
             *heads = [head, heads[0]];
         }
-        again && (head & 0xffff) as usize <= LONGEST && self.met.len() < MOST_SHAPES
+        again && (head & 0xffff) as usize <= MAX_LENGTH && self.known.len() < MAX_SHAPES
     }
 
-    /// Notes the element that ends the octets.
+    /// Stores the shape of the element at the end of `octets`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "few shapes, and as many blocks as elements"
     )]
-    pub(super) fn note(&mut self, mut shape: Shape, octets: &[u8], mask: &Mask) {
+    pub(super) fn store(&mut self, mut shape: Shape, octets: &[u8], mask: &Mask) {
         let count = mask.octets.len().div_ceil(BLOCK);
         let (_, octets) = octets.as_rchunks::<BLOCK>();
         let Some(first) = octets.len().checked_sub(count) else {
@@ -231,52 +243,57 @@ impl Shapes {
             });
         self.blocks.extend(blocks);
         shape.to = self.blocks.len() as u32;
-        self.met.push(shape);
-        let place = &mut self.places[Self::place(shape.head)];
-        place.shapes = [self.met.len() as u16, place.shapes[0]];
+        self.known.push(shape);
+        let bucket = &mut self.buckets[Self::bucket(shape.head)];
+        bucket.shapes = [self.known.len() as u16, bucket.shapes[0]];
     }
 }
 
 impl Shape {
-    /// Makes the shape of a member.
+    /// Creates the shape of a member.
     pub(super) fn member(
         (group, key): (&'static Group, u8),
         head: u32,
         node: Node,
-        odd: bool,
-        fit: Interfaces,
+        irregular: bool,
+        valid_on: Interfaces,
     ) -> Self {
         Self {
             group,
-            whole: false,
+            is_message: false,
             head,
             node,
             key,
-            odd,
-            fit,
+            irregular,
+            valid_on,
             from: 0,
             to: 0,
         }
     }
 
-    /// What all elements of a message have for a header.
+    /// Returns the pseudo header of all elements of a message.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most 65535 octets")]
     pub(super) fn head_of(have: usize) -> u32 {
         have as u32
     }
 
-    /// Makes the shape of all elements of a message.
-    pub(super) fn whole(group: &'static Group, have: usize, node: Node, fit: Interfaces) -> Self {
+    /// Creates the shape of all elements of a message.
+    pub(super) fn message(
+        group: &'static Group,
+        have: usize,
+        node: Node,
+        valid_on: Interfaces,
+    ) -> Self {
         let head = Self::head_of(have);
-        let mut shape = Self::member((group, 0), head, node, false, fit);
-        shape.whole = true;
+        let mut shape = Self::member((group, 0), head, node, false, valid_on);
+        shape.is_message = true;
         shape
     }
 }
 
-/// Counts the octets at the start of a value of some length on which it depends whether it is
-/// right and whether its fields say all.
+/// Returns the number of leading bytes of a value that, together with its length, decide whether it
+/// is valid and whether its fields describe it completely.
 fn deciding(leaf: &Leaf) -> usize {
     let by_head = |field: &Field| match field.kind {
         Kind::Bits { .. }

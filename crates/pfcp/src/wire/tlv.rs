@@ -3,28 +3,29 @@ use std::iter::FusedIterator;
 use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
 
-/// One element as it stands on the wire.
+/// An encoded element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// What the element is.
+    /// The type of the element.
     pub ie: IeType,
-    /// The enterprise number of a vendor's element.
+    /// The enterprise number of a vendor-specific element.
     pub enterprise: Option<u16>,
-    /// The octets of the value, without the enterprise number.
+    /// The bytes of the value, without the enterprise number.
     pub value: &'a [u8],
-    /// Where the element starts, counted as [`Tlvs`] was told.
+    /// The offset of the element, relative to the start given to [`Tlvs`].
     pub offset: usize,
 }
 
 impl Tlv<'_> {
-    /// Where the value starts.
+    /// Returns the offset of the value.
     #[must_use]
     pub const fn value_offset(&self) -> usize {
         self.offset + if self.enterprise.is_some() { 6 } else { 4 }
     }
 }
 
-/// Walks elements one after another, without descending; ends after its first error.
+/// An iterator over consecutive elements, without descending into groups. It ends after its first
+/// error.
 #[derive(Clone, Debug)]
 pub struct Tlvs<'a> {
     rest: &'a [u8],
@@ -32,13 +33,13 @@ pub struct Tlvs<'a> {
 }
 
 impl<'a> Tlvs<'a> {
-    /// Walks `octets`, counting offsets from their start.
+    /// Iterates over `octets`, with offsets from their start.
     #[must_use]
     pub const fn new(octets: &'a [u8]) -> Self {
         Self::at(octets, 0)
     }
 
-    /// Walks `octets`, which start at `offset` of what the caller counts from.
+    /// Iterates over `octets`, with offsets that start at `offset`.
     #[must_use]
     pub const fn at(octets: &'a [u8], offset: usize) -> Self {
         Self {
@@ -47,7 +48,7 @@ impl<'a> Tlvs<'a> {
         }
     }
 
-    /// Returns the octets that were not walked yet.
+    /// Returns the remaining bytes.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest

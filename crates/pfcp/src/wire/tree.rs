@@ -6,18 +6,18 @@ use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Group};
 
-/// The elements of a checked message, without what the tables say about them: who reads all of
-/// them into fields knows that. An element is a [`Node`], which fits a register.
+/// The elements of a checked message without their table entries, for a caller that decodes all of
+/// them into fields and knows the tables. An element is a [`Node`], which fits into a register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree<'a> {
     octets: &'a [u8],
     nodes: &'a [Node],
 }
 
-/// The elements of a group that are still to be read.
+/// The unread elements of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Below<'a> {
-    /// Where the value of the group starts.
+pub(crate) struct UnreadElements<'a> {
+    /// The offset of the group's value.
     start: usize,
     nodes: slice::Iter<'a, Node>,
 }
@@ -28,13 +28,13 @@ impl<'a> Tree<'a> {
         Self { octets, nodes }
     }
 
-    /// Returns everything after the length of an element.
+    /// Returns everything after the length field of an element.
     #[inline]
     pub(crate) fn value(&self, node: Node) -> &'a [u8] {
         node.value(self.octets)
     }
 
-    /// Returns the octets at the start of a checked value that has so many.
+    /// Returns the first `N` bytes of a checked value.
     #[inline]
     pub(crate) fn array<const N: usize>(&self, node: Node) -> Result<[u8; N], ErrorKind> {
         let at = node.start();
@@ -45,26 +45,26 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Walks the elements of a group.
+    /// Returns the elements of a group.
     #[inline]
-    pub(crate) fn below(&self, group: Node) -> Below<'a> {
-        Below {
+    pub(crate) fn below(&self, group: Node) -> UnreadElements<'a> {
+        UnreadElements {
             start: group.start(),
             nodes: group.below(self.nodes).iter(),
         }
     }
 
-    /// Returns a group of which the rows do not say all.
+    /// Returns the group if the tables do not describe it completely.
     #[inline]
-    pub(crate) fn odd(&self, node: Node, group: &'static Group) -> Option<Part<'a>> {
+    pub(crate) fn irregular_group(&self, node: Node, group: &'static Group) -> Option<Part<'a>> {
         let what = Some(Descriptor::Group(group));
-        (!node.is(PLAIN)).then(|| Part::whole(self.octets, self.nodes, node, what))
+        (!node.is(PLAIN)).then(|| Part::from_node(self.octets, self.nodes, node, what))
     }
 
-    /// Adds an element of a group to the path of an error: the last one that was read, given how
-    /// many are left.
+    /// Adds an element of a group to the path of an error: the element read last, if `left` are
+    /// unread.
     #[cold]
-    pub(crate) fn blame(
+    pub(crate) fn locate(
         &self,
         error: Error,
         (container, group): (Node, &'static Group),
@@ -80,28 +80,28 @@ impl<'a> Tree<'a> {
                 head(self.octets, node.at(container.start()).start()).to_be_bytes();
             IeType(u16::from_be_bytes([high, low]))
         };
-        let role = group.members.get(usize::from(last.slot()));
-        let many = role.is_some_and(|member| member.many);
+        let member = group.members.get(usize::from(last.slot()));
+        let many = member.is_some_and(|member| member.many);
         let same = before.iter().filter(|node| ie(node) == ie(last));
         error.within(ie(last), many.then(|| same.count()))
     }
 }
 
-impl Below<'_> {
-    /// Takes the next element.
+impl UnreadElements<'_> {
+    /// Returns the next element.
     #[inline]
     pub(crate) fn step(&mut self) -> Option<Node> {
         Some(self.nodes.next()?.at(self.start))
     }
 
-    /// Counts the elements of a row that come next.
+    /// Returns the number of elements that come next and fill the given slot.
     #[inline]
     pub(crate) fn run(&self, slot: u8) -> usize {
         let next = self.nodes.as_slice().iter();
         next.take_while(|node| node.slot() == slot).count()
     }
 
-    /// Counts what is left.
+    /// Returns the number of unread elements.
     pub(crate) fn left(&self) -> usize {
         self.nodes.len()
     }

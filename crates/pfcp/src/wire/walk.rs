@@ -10,77 +10,83 @@ use crate::ie::descriptor::{Descriptor, Group, Leaf, Member, NO_SLOT};
 use crate::ie::{IeType, Interfaces};
 use crate::validate::{self, Deviation};
 
-/// One walk over the elements of a message.
-pub(super) struct Walk<'a> {
+/// A walk over the elements of a message.
+pub(super) struct IndexWalk<'a> {
     pub(super) octets: &'a [u8],
-    /// Room for every element that the octets can hold.
+    /// The nodes, with space for every element that the bytes can contain.
     pub(super) nodes: &'a mut [Node],
-    /// The groups that were found and have to be walked.
-    pub(super) queue: &'a mut Vec<Pending>,
-    /// What elements were like.
+    /// The groups that were found and are still to be walked.
+    pub(super) queue: &'a mut Vec<PendingGroup>,
+    /// The shapes of known elements.
     pub(super) shapes: &'a mut Shapes,
-    /// The first node that no shape has.
+    /// The first node that does not belong to a shape.
     pub(super) free: &'a mut usize,
-    /// The interfaces for which all that was seen is right.
-    pub(super) fit: Interfaces,
+    /// The interfaces on which everything seen so far is valid.
+    pub(super) valid_on: Interfaces,
 }
 
-/// An element that was looked at closer.
-struct Found {
-    /// Its node without its place.
+/// An element after a closer look.
+struct Examined {
+    /// The node without its position.
     node: Node,
-    seen: Seen,
-    /// What it consists of.
+    seen: SeenElements,
+    /// The table of its members, if it is a group.
     inner: Option<&'static Group>,
 }
 
-/// What the elements of a group were so far.
+/// The elements of a group seen so far.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct SeenElements {
     /// The slots that are filled.
     slots: u64,
-    /// The least key that is in order.
+    /// The smallest key that keeps the elements in table order.
     floor: u8,
-    /// Whether anything is not as the rows have it.
-    odd: bool,
+    /// `true` if anything is not as the tables describe it.
+    irregular: bool,
 }
 
-impl Walk<'_> {
-    /// Walks the elements and then those of each group among them; says for which interfaces
-    /// nothing is missing or wrong.
-    pub(super) fn run(mut self, group: &'static Group, start: usize) -> Result<Interfaces, Fault> {
+impl IndexWalk<'_> {
+    /// Walks the top-level elements, and then those of each group among them. Returns the
+    /// interfaces on which nothing is missing or wrong.
+    pub(super) fn run(
+        mut self,
+        group: &'static Group,
+        start: usize,
+    ) -> Result<Interfaces, WalkError> {
         let first = *self.free;
         let mut next = first;
         self.queue.clear();
-        let seen = self.outer(group, start, &mut next)?;
+        let seen = self.walk_top_level(group, start, &mut next)?;
         self.close(group, seen, 0, start, first..next);
         for outer in 0..self.queue.len() {
             if let Some(outer) = self.queue.get(outer).copied() {
-                self.inner(group, outer, start, &mut next)?;
+                self.walk_below(group, outer, start, &mut next)?;
             }
         }
         let have = self.octets.len() - start;
-        if self.shapes.is_met_again(Shape::head_of(have)) {
+        if self.shapes.is_worth_storing(Shape::head_of(have)) {
             self.queue.clear();
-            self.queue.push(Pending::new(group, start, 0, 0));
+            self.queue.push(PendingGroup::new(group, start, 0, 0));
             let mask = self.mask(0, start..self.octets.len());
-            let shape = Shape::whole(group, have, self.nodes[0].anywhere(), self.fit);
-            self.shapes.note(shape, self.octets, &mask);
+            let shape =
+                Shape::message(group, have, self.nodes[0].without_position(), self.valid_on);
+            self.shapes.store(shape, self.octets, &mask);
+            // The shape refers to the nodes below it, so later walks must not overwrite them.
             *self.free = next;
         }
-        Ok(self.fit)
+        Ok(self.valid_on)
     }
 
-    /// Walks the elements of the whole, whose first node is `next`; what is like an element that
-    /// was met before has its nodes.
+    /// Walks the top-level elements, whose first node is `next`. An element like a known one takes
+    /// over its nodes.
     #[inline]
-    fn outer(
+    fn walk_top_level(
         &mut self,
         group: &'static Group,
         start: usize,
         next: &mut usize,
-    ) -> Result<Seen, Fault> {
-        let mut seen = Seen::default();
+    ) -> Result<SeenElements, WalkError> {
+        let mut seen = SeenElements::default();
         let (mut free, end) = (*next, self.octets.len());
         let mut rest = &self.octets[start..];
         let mut run: Option<Shape> = None;
@@ -90,27 +96,29 @@ impl Walk<'_> {
                 break;
             };
             let (at, ended) = (end - tail.len(), &self.octets[..end - after.len()]);
-            let row = group.rows.of(head);
-            let node = if let Some(like) = &run
-                && like.head == head
-                && like.key >= seen.floor
-                && self.shapes.is_like(like, ended)
+            let entry = group.member_index.entry(head);
+            let node = if let Some(shape) = &run
+                && shape.head == head
+                && shape.key >= seen.floor
+                && self.shapes.matches(shape, ended)
             {
-                like.node
-            } else if !row.is_group() && row.takes(head, value) && row.key >= seen.floor {
-                seen.fill(row.key)
-            } else if let Some(like) = self.shapes.find(group, head, ended)
-                && like.key >= seen.floor
+                // Peers send similar elements in a row. This one fills the same slot with the same
+                // result as the one before, so there is nothing to record.
+                shape.node
+            } else if !entry.is_group() && entry.accepts(head, value) && entry.key >= seen.floor {
+                seen.fill(entry.key)
+            } else if let Some(shape) = self.shapes.find(group, head, ended)
+                && shape.key >= seen.floor
             {
-                seen.fill(like.key);
-                seen.odd |= like.odd;
-                self.fit = self.fit.and(like.fit);
-                run = Some(*like);
-                like.node
+                seen.fill(shape.key);
+                seen.irregular |= shape.irregular;
+                self.valid_on = self.valid_on.and(shape.valid_on);
+                run = Some(*shape);
+                shape.node
             } else {
-                let found = self.stranger(group, head, value, at, seen)?;
+                let found = self.examine_top_level(group, head, value, at, seen)?;
                 if let Some(inner) = found.inner {
-                    self.queue.push(Pending::new(inner, at, free, 1));
+                    self.queue.push(PendingGroup::new(inner, at, free, 1));
                 }
                 seen = found.seen;
                 found.node
@@ -122,61 +130,70 @@ impl Walk<'_> {
             rest = after;
         }
         if !rest.is_empty() {
-            return Err(fault(start, end, rest));
+            return Err(truncation_error(start, end, rest));
         }
         *next = free;
         Ok(seen)
     }
 
-    /// Looks at an element of the whole, and notes what it is like if it is a leaf.
+    /// Examines a top-level element, and stores its shape if it is a leaf.
     #[inline(never)]
-    fn stranger(
+    fn examine_top_level(
         &mut self,
         group: &'static Group,
         head: u32,
         value: &[u8],
         at: usize,
-        seen: Seen,
-    ) -> Result<Found, Fault> {
-        let before = mem::replace(&mut self.fit, Interfaces::ALL);
-        let mut found = self.closer(group, head, value, at, Seen { odd: false, ..seen })?;
+        seen: SeenElements,
+    ) -> Result<Examined, WalkError> {
+        let before = mem::replace(&mut self.valid_on, Interfaces::ALL);
+        let mut found = self.examine(
+            group,
+            head,
+            value,
+            at,
+            SeenElements {
+                irregular: false,
+                ..seen
+            },
+        )?;
         let (slot, in_order) = (found.node.slot(), found.seen.floor > seen.floor);
         if let Some(member) = group.members.get(usize::from(slot))
             && let Descriptor::Leaf(leaf) = member.what
             && in_order
-            && self.shapes.is_met_again(head)
+            && self.shapes.is_worth_storing(head)
         {
             let end = at + value.len();
             let mut mask = Mask::of(at - 4..end);
             mask.leaf(leaf, at, end);
-            let (row, odd) = ((group, key(slot, member)), found.seen.odd);
-            let shape = Shape::member(row, head, found.node, odd, self.fit);
-            self.shapes.note(shape, &self.octets[..end], &mask);
+            let (row, irregular) = ((group, key(slot, member)), found.seen.irregular);
+            let shape = Shape::member(row, head, found.node, irregular, self.valid_on);
+            self.shapes.store(shape, &self.octets[..end], &mask);
         }
-        found.seen.odd |= seen.odd;
-        self.fit = self.fit.and(before);
+        found.seen.irregular |= seen.irregular;
+        self.valid_on = self.valid_on.and(before);
         Ok(found)
     }
 
-    /// Walks a group of the whole with all that is in it, in the order in which its groups are
-    /// found, unless it is like one that was met before.
-    fn inner(
+    /// Walks a top-level group with everything in it, in breadth-first order, unless it is like a
+    /// known one.
+    fn walk_below(
         &mut self,
         within: &'static Group,
-        outer: Pending,
+        outer: PendingGroup,
         root: usize,
         next: &mut usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), WalkError> {
         let at = outer.start as usize;
         let (head, ended) = (head(self.octets, at), at + length(self.octets, at));
-        if let Some(like) = self.shapes.find(within, head, &self.octets[..ended]) {
-            self.fit = self.fit.and(like.fit);
+        if let Some(shape) = self.shapes.find(within, head, &self.octets[..ended]) {
+            self.valid_on = self.valid_on.and(shape.valid_on);
             if let Some(node) = self.nodes.get_mut(usize::from(outer.node)) {
-                *node = like.node.at(at - root);
+                *node = shape.node.at(at - root);
             }
             return Ok(());
         }
-        let before = mem::replace(&mut self.fit, Interfaces::ALL);
+        let before = mem::replace(&mut self.valid_on, Interfaces::ALL);
         let bottom = self.queue.len();
         let mut walked = bottom;
         self.queue.push(outer);
@@ -185,31 +202,31 @@ impl Walk<'_> {
             let start = pending.start as usize;
             if usize::from(pending.depth) > DEPTH {
                 let kind = ErrorKind::Depth { limit: DEPTH };
-                return Err(Fault::of(start, start, kind));
+                return Err(WalkError::of(start, start, kind));
             }
             let (group, end) = (pending.group, start + length(self.octets, start));
             let first = *next;
-            let seen = self.group(group, start, end, next, pending.depth + 1)?;
+            let seen = self.walk_group(group, start, end, next, pending.depth + 1)?;
             self.close(group, seen, pending.node.into(), start, first..*next);
         }
         self.queue.truncate(bottom);
-        let node = self.nodes[usize::from(outer.node)].anywhere();
+        let node = self.nodes[usize::from(outer.node)].without_position();
         if let Some(member) = within.members.get(usize::from(node.slot()))
-            && self.shapes.is_met_again(head)
+            && self.shapes.is_worth_storing(head)
         {
             self.queue.push(outer);
             let mask = self.mask(bottom, at - 4..ended);
             let row = (within, key(node.slot(), member));
-            let shape = Shape::member(row, head, node, false, self.fit);
-            self.shapes.note(shape, &self.octets[..ended], &mask);
+            let shape = Shape::member(row, head, node, false, self.valid_on);
+            self.shapes.store(shape, &self.octets[..ended], &mask);
             *self.free = *next;
         }
-        self.fit = self.fit.and(before);
+        self.valid_on = self.valid_on.and(before);
         Ok(())
     }
 
-    /// Says which octets decided what was found in the group that is last in the queue, which is
-    /// at `bottom`, and in those below it; takes it from there.
+    /// Returns a mask of the bytes that decided the result for the last group in the queue, at
+    /// `bottom`, and for the groups below it. Removes the group from the queue.
     #[cold]
     fn mask(&mut self, bottom: usize, octets: Range<usize>) -> Mask {
         let mut mask = Mask::of(octets);
@@ -223,17 +240,17 @@ impl Walk<'_> {
                 let node = self.nodes[place].at(pending.start as usize);
                 let (slot, at) = (node.slot(), node.start());
                 let (head, end) = (head(self.octets, at), at + length(self.octets, at));
-                let (row, value) = (group.rows.of(head), &self.octets[at..end]);
+                let (entry, value) = (group.member_index.entry(head), &self.octets[at..end]);
                 match (group.what(slot), value.first()) {
                     (Some(Descriptor::Group(inner)), _) => {
-                        self.queue.push(Pending::new(inner, at, place, 0));
+                        self.queue.push(PendingGroup::new(inner, at, place, 0));
                     }
                     (Some(Descriptor::Leaf(_)), Some(first))
-                        if row.takes(head, value) && slot != group.conditions.watch =>
+                        if entry.accepts(head, value) && slot != group.conditions.watch =>
                     {
-                        mask.range(*first, &row.range(), at, end);
+                        mask.range(*first, &entry.range(), at, end);
                     }
-                    // Flags that a condition looks at are among what decides.
+                    // Flags that a condition depends on are among the deciding bytes.
                     (Some(Descriptor::Leaf(leaf)), _) => mask.leaf(leaf, at, end),
                     (None, _) => {}
                 }
@@ -243,39 +260,37 @@ impl Walk<'_> {
         mask
     }
 
-    /// Notes what the elements of a group are, and whether any is missing.
+    /// Records the elements of a group, and checks whether any is missing.
     #[inline]
     fn close(
         &mut self,
         group: &'static Group,
-        seen: Seen,
+        seen: SeenElements,
         node: usize,
         start: usize,
         members: Range<usize>,
     ) {
-        let flags = if seen.odd { 0 } else { PLAIN };
+        let flags = if seen.irregular { 0 } else { PLAIN };
         if let Some(node) = self.nodes.get_mut(node) {
-            *node = node.hold(members.start, members.len(), flags);
+            *node = node.with_members(members.start, members.len(), flags);
         }
-        if group.wanted & !seen.slots != 0 {
-            self.fit = self.fit.without(group.lacking(seen.slots));
-        }
+        self.valid_on = self.valid_on.without(group.lacking(seen.slots));
         if group.conditions.may_be_unmet(seen.slots) {
-            self.judge(group, seen.slots, start, members);
+            self.check_conditions(group, seen.slots, start, members);
         }
     }
 
     /// Walks one group, whose first node is `next`.
     #[inline]
-    fn group(
+    fn walk_group(
         &mut self,
         group: &'static Group,
         start: usize,
         end: usize,
         next: &mut usize,
         depth: u16,
-    ) -> Result<Seen, Fault> {
-        let mut seen = Seen::default();
+    ) -> Result<SeenElements, WalkError> {
+        let mut seen = SeenElements::default();
         let mut free = *next;
         let mut rest = &self.octets[start..end];
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
@@ -284,18 +299,18 @@ impl Walk<'_> {
                 break;
             };
             let at = end - tail.len();
-            let row = group.rows.of(head);
-            let node = if row.takes(head, value) && row.key >= seen.floor {
-                if row.is_group()
-                    && let Some(Descriptor::Group(inner)) = group.what(row.slot())
+            let entry = group.member_index.entry(head);
+            let node = if entry.accepts(head, value) && entry.key >= seen.floor {
+                if entry.is_group()
+                    && let Some(Descriptor::Group(inner)) = group.what(entry.slot())
                 {
-                    self.queue.push(Pending::new(inner, at, free, depth));
+                    self.queue.push(PendingGroup::new(inner, at, free, depth));
                 }
-                seen.fill(row.key)
+                seen.fill(entry.key)
             } else {
-                let found = self.closer(group, head, value, at, seen)?;
+                let found = self.examine(group, head, value, at, seen)?;
                 if let Some(inner) = found.inner {
-                    self.queue.push(Pending::new(inner, at, free, depth));
+                    self.queue.push(PendingGroup::new(inner, at, free, depth));
                 }
                 seen = found.seen;
                 found.node
@@ -307,52 +322,52 @@ impl Walk<'_> {
             rest = after;
         }
         if !rest.is_empty() {
-            return Err(fault(start, end, rest));
+            return Err(truncation_error(start, end, rest));
         }
         *next = free;
         Ok(seen)
     }
 
-    /// Looks at an element of which the row alone does not say that all is right.
+    /// Examines an element that its row alone does not accept.
     #[inline(never)]
-    fn closer(
+    fn examine(
         &mut self,
         group: &'static Group,
         head: u32,
         value: &[u8],
         at: usize,
-        mut seen: Seen,
-    ) -> Result<Found, Fault> {
+        mut seen: SeenElements,
+    ) -> Result<Examined, WalkError> {
         let [high, low, ..] = head.to_be_bytes();
         let ie = IeType(u16::from_be_bytes([high, low]));
-        let Some((slot, member)) = group.find(ie) else {
+        let Some((slot, member)) = group.find_by_header(head) else {
             if ie.is_vendor() && value.len() < 2 {
                 let kind = ErrorKind::Enterprise { have: value.len() };
-                return Err(Fault(Box::new((
+                return Err(WalkError(Box::new((
                     at,
                     Error::new(at - 4, kind).within(ie, None),
                 ))));
             }
-            return Ok(Found::other(seen, 0));
+            return Ok(Examined::other(seen, 0));
         };
         let key = key(slot, member);
         if key < seen.floor {
             if !member.many && seen.slots >> slot & 1 == 1 {
-                return Ok(Found::other(seen, REPEATED));
+                return Ok(Examined::other(seen, REPEATED));
             }
-            seen.odd = true;
+            seen.irregular = true;
         }
         let inner = match member.what {
             Descriptor::Group(inner) => Some(inner),
             Descriptor::Leaf(leaf) => {
-                match self.leaf(leaf, value, at) {
-                    Ok(plain) => seen.odd |= !plain,
-                    // Its fields cannot be read, but what is around it can.
+                match self.check_leaf(leaf, value, at) {
+                    Ok(plain) => seen.irregular |= !plain,
+                    // The fields cannot be decoded, but the elements around it can.
                     Err(_) if Deviation::of_length(ie, value).is_some() => {
-                        self.fit = Interfaces::NONE;
-                        return Ok(Found::other(seen, 0));
+                        self.valid_on = Interfaces::NONE;
+                        return Ok(Examined::other(seen, 0));
                     }
-                    Err(fault) => return Err(fault),
+                    Err(error) => return Err(error),
                 }
                 None
             }
@@ -360,21 +375,32 @@ impl Walk<'_> {
         let floor = seen.floor;
         let node = seen.fill(key);
         seen.floor = seen.floor.max(floor);
-        Ok(Found { node, seen, inner })
+        Ok(Examined { node, seen, inner })
     }
 
-    /// Checks a leaf; returns whether its fields say all about it.
-    fn leaf(&mut self, leaf: &'static Leaf, value: &[u8], at: usize) -> Result<bool, Fault> {
-        let plain = (leaf.check)(value).map_err(|kind| Fault::of(at, at, kind))?;
+    /// Checks a leaf. Returns `true` if its fields describe it completely.
+    fn check_leaf(
+        &mut self,
+        leaf: &'static Leaf,
+        value: &[u8],
+        at: usize,
+    ) -> Result<bool, WalkError> {
+        let plain = (leaf.check)(value).map_err(|kind| WalkError::of(at, at, kind))?;
         if validate::incorrect(leaf.ie, value).is_some() {
-            self.fit = Interfaces::NONE;
+            self.valid_on = Interfaces::NONE;
         }
         Ok(plain)
     }
 
-    /// Notes whether a group lacks what its members ask for.
+    /// Checks the conditions among the members of a group.
     #[inline(never)]
-    fn judge(&mut self, group: &'static Group, slots: u64, start: usize, members: Range<usize>) {
+    fn check_conditions(
+        &mut self,
+        group: &'static Group,
+        slots: u64,
+        start: usize,
+        members: Range<usize>,
+    ) {
         let watch = group.conditions.watch;
         let watched = self.nodes[members]
             .iter()
@@ -382,18 +408,20 @@ impl Walk<'_> {
             .map(|node| node.at(start).value(self.octets));
         let flags = condition::flags(watched, watch);
         if !group.conditions.are_met(slots, flags) {
-            self.fit = Interfaces::NONE;
+            self.valid_on = Interfaces::NONE;
         }
     }
 }
 
-/// What orders the members of a group.
+/// Returns the key that orders the members of a group: twice the slot, plus one if the member may
+/// occur several times. An element raises the floor to the odd key of its slot, so only a member
+/// that may occur several times can follow itself.
 fn key(slot: u8, member: &Member) -> u8 {
     slot << 1 | u8::from(member.many)
 }
 
-impl Seen {
-    /// Notes an element that is in order; returns its node without its place.
+impl SeenElements {
+    /// Records an element that is in order, and returns its node without its position.
     #[inline]
     fn fill(&mut self, key: u8) -> Node {
         let slot = key >> 1;
@@ -403,17 +431,17 @@ impl Seen {
     }
 }
 
-impl Found {
-    /// An element that fills no row.
-    fn other(mut seen: Seen, flags: u32) -> Self {
-        seen.odd = true;
+impl Examined {
+    /// Creates the result for an element that fills no slot.
+    fn other(mut seen: SeenElements, flags: u32) -> Self {
+        seen.irregular = true;
         let node = Node::new(0, NO_SLOT, flags);
         let inner = None;
         Self { node, seen, inner }
     }
 }
 
-impl Pending {
+impl PendingGroup {
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -431,18 +459,18 @@ impl Pending {
 
 /// A group whose elements are still to be walked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingGroup {
     group: &'static Group,
     start: u32,
     node: u16,
     depth: u16,
 }
 
-/// What stops a walk.
-pub(super) struct Fault(Box<(usize, Error)>);
+/// The error that stops a walk.
+pub(super) struct WalkError(Box<(usize, Error)>);
 
-impl Fault {
-    /// Something in the value that starts at `value`.
+impl WalkError {
+    /// Creates a fault in the value that starts at `value`.
     #[cold]
     fn of(value: usize, at: usize, kind: ErrorKind) -> Self {
         Self(Box::new((value, Error::new(at, kind))))
@@ -450,7 +478,7 @@ impl Fault {
 
     /// Adds the path from the group that starts at `start`.
     #[cold]
-    pub(super) fn error(self, octets: &[u8], start: usize, group: &'static Group) -> Error {
+    pub(super) fn into_error(self, octets: &[u8], start: usize, group: &'static Group) -> Error {
         let (value, error) = *self.0;
         let mut steps = Vec::new();
         let (mut start, mut end, mut group) = (start, octets.len(), group);
@@ -482,17 +510,18 @@ impl Fault {
     }
 }
 
-/// Says what is wrong with the element that starts `rest` of a group from `start` to `end`.
+/// Returns the fault of the element at the start of `rest`, which is the unread part of a group
+/// from `start` to `end`.
 #[cold]
-fn fault(start: usize, end: usize, rest: &[u8]) -> Fault {
+fn truncation_error(start: usize, end: usize, rest: &[u8]) -> WalkError {
     let at = end - rest.len();
     let Some((head, tail)) = rest.split_first_chunk::<4>() else {
-        return Fault::of(start, at, ErrorKind::ElementHeader { have: rest.len() });
+        return WalkError::of(start, at, ErrorKind::ElementHeader { have: rest.len() });
     };
     let ie = IeType(u16::from_be_bytes([head[0], head[1]]));
     let declared = usize::from(u16::from_be_bytes([head[2], head[3]]));
     let have = tail.len();
     let kind = ErrorKind::Overrun { have, declared };
     let error = Error::new(at, kind).within(ie, None);
-    Fault(Box::new((start, error)))
+    WalkError(Box::new((start, error)))
 }

@@ -4,25 +4,25 @@ use crate::ie::descriptor::{Descriptor, Group, describe};
 
 use super::Tlvs;
 
-/// Appends elements to a buffer, patching each length when its value is there.
+/// Appends elements to a buffer, and sets the length of each when its value is complete.
 #[derive(Debug)]
 pub struct Writer<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     start: usize,
-    /// The first value that cannot be written.
-    fault: Option<Box<Fault>>,
+    /// The first value that cannot be encoded.
+    fault: Option<Box<WriteFault>>,
 }
 
 #[derive(Debug)]
-struct Fault {
+struct WriteFault {
     kind: ErrorKind,
     at: usize,
-    /// The elements whose lengths cannot be told, the innermost first, and where they start.
+    /// The elements that are too long for their length fields, innermost first, and their offsets.
     too_long: Vec<(IeType, usize)>,
 }
 
 impl<'a> Writer<'a> {
-    /// Makes a writer that appends.
+    /// Creates a writer that appends to `out`.
     #[must_use]
     pub const fn new(out: &'a mut Vec<u8>) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends one element whose value `write` appends.
+    /// Appends an element whose value `write` appends.
     #[inline]
     pub(crate) fn element(&mut self, ie: IeType, write: impl FnOnce(&mut Self)) {
         let start = self.begin(ie);
@@ -48,8 +48,8 @@ impl<'a> Writer<'a> {
         start
     }
 
-    /// Appends one element that is a number of the lowest `width` bits; `N` are its octets with
-    /// type and length. Says whether the number has no bit above those.
+    /// Appends an element that consists of the lowest `width` bits of a number. `N` is its number
+    /// of bytes, including type and length. Returns `true` if the number has no higher bits.
     #[inline]
     pub(crate) fn number<const N: usize>(&mut self, ie: IeType, number: u64, width: u32) -> bool {
         let counted = number & (u64::MAX >> (64 - width));
@@ -63,7 +63,7 @@ impl<'a> Writer<'a> {
         counted == number
     }
 
-    /// Writes the length of the element that starts at `start`.
+    /// Sets the length of the element that starts at `start`.
     #[inline]
     pub(crate) fn patch(&mut self, ie: IeType, start: usize) {
         let octets = self.out.len() - start - 4;
@@ -74,18 +74,18 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Says that nothing will come of what is written.
+    /// Returns `true` if a value could not be encoded, so that the output will be discarded.
     #[inline]
     pub(crate) const fn has_fault(&self) -> bool {
         self.fault.is_some()
     }
 
-    /// Notes that the value of the element that is written now cannot be written.
+    /// Records that the value being written cannot be encoded.
     #[cold]
     pub(crate) fn refuse(&mut self, kind: ErrorKind) {
         let at = self.out.len();
         self.fault.get_or_insert_with(|| {
-            Box::new(Fault {
+            Box::new(WriteFault {
                 kind,
                 at,
                 too_long: Vec::new(),
@@ -96,39 +96,40 @@ impl<'a> Writer<'a> {
     #[cold]
     fn exceed(&mut self, ie: IeType, start: usize, have: usize) {
         self.refuse(ErrorKind::TooLong { have });
-        let Some(Fault { at, too_long, .. }) = self.fault.as_deref_mut() else {
+        let Some(WriteFault { at, too_long, .. }) = self.fault.as_deref_mut() else {
             return;
         };
-        // What contains a value that is too long is too long as well; what follows it is not it.
+        // An element that contains one that is too long is too long itself. Elements after it are
+        // not affected.
         let inner = too_long.last().map_or(*at, |(_, inner)| *inner);
         if start < inner {
             too_long.push((ie, start));
         }
     }
 
-    /// Ends the writing of elements that are not those of a known group.
+    /// Finishes the elements of no particular group.
     ///
     /// # Errors
-    /// Those of values that cannot be written: [`ErrorKind::TooLong`], [`ErrorKind::Range`],
-    /// [`ErrorKind::Contradiction`].
+    /// Returns the error of the first value that cannot be encoded: [`ErrorKind::TooLong`],
+    /// [`ErrorKind::Range`] or [`ErrorKind::Contradiction`].
     pub fn finish(self) -> Result<(), Error> {
         self.finish_in(None)
     }
 
-    /// Ends the writing of the members of a group.
+    /// Finishes the members of a group.
     #[inline]
     pub(crate) fn finish_in(self, group: Option<&'static Group>) -> Result<(), Error> {
         match self.fault {
             None => Ok(()),
-            Some(fault) => Err(fault.blame(self.out, self.start, group)),
+            Some(fault) => Err(fault.locate(self.out, self.start, group)),
         }
     }
 }
 
-impl Fault {
-    /// Finds the way to the value that could not be written.
+impl WriteFault {
+    /// Finds the path to the value that could not be encoded.
     #[cold]
-    fn blame(&self, octets: &[u8], start: usize, group: Option<&'static Group>) -> Error {
+    fn locate(&self, octets: &[u8], start: usize, group: Option<&'static Group>) -> Error {
         let mut steps = Vec::new();
         let (mut start, mut group) = (start, group);
         let mut open = self.too_long.iter().rev();
@@ -142,7 +143,7 @@ impl Fault {
             };
             let mut elements = Tlvs::at(&octets[start..], start).map_while(Result::ok);
             let mut before = Vec::new();
-            // A length that could not be told is zero: the element is found all the same.
+            // A length that does not fit its field is zero, but the element can be found anyway.
             let found = elements.by_ref().enumerate().find(|(place, element)| {
                 let end = element.offset + 4 + raw_length(octets, element.offset);
                 let is_it = *place == next || (next == usize::MAX && end >= self.at);

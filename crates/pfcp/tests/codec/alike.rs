@@ -1,4 +1,4 @@
-//! What an index keeps of the messages that it has seen changes nothing of what it says of others.
+//! The elements that an index remembers from earlier messages do not change its results for others.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -10,7 +10,7 @@ use strowger_pfcp::{Index, Interfaces, Message, MessageType, MessageView, valida
 use crate::octets::{session_message, tlv};
 use crate::values::{Choices, message};
 
-/// All that a view says: its parts at every depth, what it lacks, and its values.
+/// All results of a view: its parts at every depth, its missing elements, and its values.
 #[derive(Debug, PartialEq)]
 struct Said {
     parts: Vec<(usize, String)>,
@@ -51,7 +51,7 @@ fn is_the_same(octets: &[u8], used: &mut Index) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The elements of a message twice, so that an element of it is like one before it.
+/// The elements of a message twice, so that each element equals an earlier one.
 fn twice(octets: &[u8]) -> Vec<u8> {
     let header = if octets[0] & 1 == 1 { 16 } else { 8 };
     let mut octets = [octets, &octets[header..]].concat();
@@ -72,7 +72,7 @@ proptest! {
         for kind in MessageType::ALL {
             let octets = message(*kind, &mut Choices::new(&octets));
             let octets = if octets.len() < 30_000 { twice(&octets) } else { octets };
-            // Twice without a change: what is met again is kept.
+            // Twice without a change: the second pass uses remembered elements.
             is_the_same(&octets, &mut used)?;
             is_the_same(&octets, &mut used)?;
             for (place, flip) in &changes {
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// A Create PDR, its leaves given.
+/// A Create PDR with these leaves.
 fn pdr(id: u16, interface: u8, teid: &[u8]) -> Vec<u8> {
     let pdi = [tlv(20, &[interface]), tlv(21, teid)].concat();
     let members = [
@@ -97,7 +97,7 @@ fn pdr(id: u16, interface: u8, teid: &[u8]) -> Vec<u8> {
     tlv(1, &members.concat())
 }
 
-/// A request with rules that are alike but for the last.
+/// A request with rules that are equal except for the last.
 fn request(last: &[u8]) -> Vec<u8> {
     let node = tlv(60, &[0, 127, 0, 0, 1]);
     let session = tlv(57, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1]);
@@ -151,7 +151,7 @@ fn what_is_kept_has_a_bound() -> Result<(), TestCaseError> {
 #[test]
 fn what_ends_like_a_rule_is_no_rule() -> Result<(), TestCaseError> {
     let rule = pdr(1, 0, &V4);
-    // A vendor's element, and a text, that end in the octets of the rules before them.
+    // A vendor's element and a text that end with the bytes of the rules before them.
     let vendor = tlv(0x8001, &[&[0, 9], &rule[..]].concat());
     let name = tlv(159, &rule);
     for other in [vendor, name] {
@@ -167,7 +167,7 @@ fn what_ends_like_a_rule_is_no_rule() -> Result<(), TestCaseError> {
 #[test]
 fn a_rule_that_comes_late_is_found_to_be_late() -> Result<(), TestCaseError> {
     let rule = pdr(1, 0, &V4);
-    // What the table has after the rules.
+    // An element that the table lists after the rules.
     let timer = tlv(117, &[0, 0, 0, 9]);
     let rules = [&rule[..], &rule].concat();
     let late = session_message(52, &[&rules[..], &timer, &rule].concat());

@@ -1,5 +1,5 @@
-//! What an owned value has in every case, by its type: all that every interface asks for, and
-//! nothing else.
+//! The fields that are not optional in an owned value: those that every interface requires, and no
+//! others.
 
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::ie::descriptor::{Descriptor, Group, Member, Presence};
@@ -11,7 +11,7 @@ use strowger_pfcp::{
 use crate::octets::{hex, tlv};
 use crate::values::{framed, tables, zeros};
 
-/// The least that a member may be.
+/// The shortest value of a member.
 fn least(member: &Member) -> Vec<u8> {
     let value = match member.what {
         Descriptor::Leaf(_) => zeros(member.ie.0),
@@ -20,8 +20,8 @@ fn least(member: &Member) -> Vec<u8> {
     tlv(member.ie.0, &value)
 }
 
-/// The mandatory members of a table, the group that the way leads to, and none of the type that is
-/// left out of it.
+/// The mandatory members of a table and the group that the path leads to, without the type
+/// `without`.
 fn body(table: &Group, way: &[IeType], without: Option<IeType>) -> Vec<u8> {
     let members = table.members.iter();
     let members = members.filter_map(|member| match (way.split_first(), member.what) {
@@ -34,8 +34,8 @@ fn body(table: &Group, way: &[IeType], without: Option<IeType>) -> Vec<u8> {
     members.flatten().collect()
 }
 
-/// Members that a value has in any case though other members of the table may stand on more
-/// interfaces: the name of a rule, the gate of a QER, and where a FAR forwards to.
+/// Members that are not optional in a value although other members of the table may occur on more
+/// interfaces: the identifier of a rule, the gate of a QER, and the destination of a FAR.
 const NO_VALUE_WITHOUT: [(&str, IeType); 9] = [
     ("7.5.2.3-2", IeType::DESTINATION_INTERFACE),
     ("7.5.2.5-1", IeType::QER_ID),
@@ -48,7 +48,7 @@ const NO_VALUE_WITHOUT: [(&str, IeType); 9] = [
     ("7.5.9.2-1", IeType::BAR_ID),
 ];
 
-/// Whether every interface that has anything of the table asks for one of the member.
+/// Returns `true` if every interface that uses any member of the table requires this one.
 fn is_always(table: &Group, member: &Member) -> bool {
     let members = table.members.iter();
     let all = members.fold(Interfaces::NONE, |all, member| all.with(member.on));
@@ -128,7 +128,7 @@ fn an_interface_without_the_message_does_not_accept_it() {
             assert_eq!(found[0].kind, FindingKind::Foreign);
         }
     }
-    // The same message with what it has to have, on an interface that has it.
+    // The same message with its required elements, on an interface that has it.
     let octets = hex("20040009000004000013000101");
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index).expect("well-formed");
@@ -144,7 +144,7 @@ fn messages_are_of_the_interfaces_of_their_tables() {
         if message.interfaces() != Interfaces::ALL {
             fewer.push((message.0, of(*message)));
         }
-        // Both of a transaction are on the same interfaces.
+        // Both messages of a transaction exist on the same interfaces.
         let response = message.response().map(of);
         assert!(
             response.is_none_or(|response| response == of(*message)),

@@ -1,8 +1,10 @@
-//! What cannot be built: an error names the element before an octet leaves.
+//! Values that cannot be encoded: an error names the element before any byte is written.
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use serde_json::json;
 use strowger_pfcp::ie::ApplyAction;
+use strowger_pfcp::ie::descriptor::canonical;
 use strowger_pfcp::ie::{
     ApplicationIdsPfds, CTag, CreateFar, CreatePdr, CreateQer, CreateTrafficEndpoint, CreateUrr,
     DestinationInterface, FTeid, ForwardingParameters, FqCsid, GateStatus, L2tpTunnelInformation,
@@ -13,7 +15,12 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{
     PfdManagementRequest, SessionEstablishmentRequest, SessionModificationRequest,
 };
-use strowger_pfcp::{ErrorKind, Ie, Interfaces, Message, Seid, Sequence};
+use strowger_pfcp::{
+    ErrorKind, Ie, IeType, Index, Interfaces, Message, MessageView, Seid, Sequence, from_json,
+    to_json,
+};
+
+use crate::octets::{hex, node_message, tlv};
 
 const NODE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -22,7 +29,7 @@ fn establishment(pdrs: impl IntoIterator<Item = CreatePdr>) -> Message {
     Message::session(Seid(0), Sequence::new(1), body)
 }
 
-/// The error of a value in an element of its own.
+/// The error for a value in an element of its own.
 fn refused<T: Ie>(value: &T) -> String {
     let mut out = vec![7];
     let error = value.encode_into(&mut out).expect_err("no such value");
@@ -77,6 +84,45 @@ fn octets_longer_than_their_length_can_say_are_refused_and_not_cut() {
         ..MacAddressesDetected::default()
     };
     assert!(refused(&addresses).ends_with(": mac_addresses does not fit its field"));
+}
+
+#[test]
+fn identifications_of_media_are_a_list() {
+    let media = [&[1, 2][..], &[3], &[]];
+    let filter = SdfFilter {
+        multiplexed_media: Some(media.into_iter().collect()),
+        ..SdfFilter::default()
+    };
+    // SMMII, a spare byte, the number of identifiers, and each identifier after its length.
+    let octets = hex("20000300020102000103");
+    let octets = [octets, vec![0, 0]].concat();
+    let message = node_message(1, &[tlv(96, &[0; 4]), tlv(23, &octets)].concat());
+    let mut index = Index::new();
+    let view = MessageView::decode(&message, &mut index).expect("a message");
+    let part = view.root().parts().nth(1).expect("the filter");
+    assert_eq!(SdfFilter::from_part(part).as_ref(), Ok(&filter));
+    let json = to_json(&view);
+    assert_eq!(
+        json["ies"][1]["value"]["multiplexed_media"],
+        json!(["0102", "03", ""])
+    );
+    assert_eq!(from_json(&json).expect("JSON"), message);
+    assert!(view.to_string().contains("multiplexed media [0x0102, 0x03"));
+    // A count that is too high is an error; bytes after the identifiers are kept.
+    for (count, is_list) in [(2, true), (3, true), (4, false)] {
+        let mut octets = octets.clone();
+        octets[2] = count;
+        let read = canonical(IeType::SDF_FILTER, &octets).expect("a row");
+        assert_eq!(read.is_ok(), is_list, "{count}");
+    }
+    let many = SdfFilter {
+        multiplexed_media: Some(vec![[7]; 256].into_iter().collect()),
+        ..SdfFilter::default()
+    };
+    assert_eq!(
+        refused(&many),
+        "SDF Filter: multiplexed_media does not fit its field"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a comparison counts as a difference, and what it does not.
+//! Comparisons of messages: the differences that count, and those that do not.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -218,8 +218,8 @@ fn as_many_elements_as_a_message_holds_are_compared() {
     assert_eq!(count(&message(999, 1), &message(999, 1)), 0);
 }
 
-/// The elements in another order, at every depth. Where the place of an element says what it is
-/// for, those of its type stay in order.
+/// The elements in another order at every depth. Where the position of an element carries meaning,
+/// the elements of its type stay in order.
 fn shuffled(octets: &[u8], table: Option<&Group>, choices: &mut Choices<'_>) -> Vec<u8> {
     let mut members: Vec<(u8, IeType, Vec<u8>)> = Tlvs::new(octets)
         .map(|found| {
@@ -262,7 +262,7 @@ fn leaves<'a>(part: Part<'a>, way: &[IeType], out: &mut Vec<(Part<'a>, &'static 
         match part.descriptor() {
             Some(Descriptor::Group(_)) => leaves(part, &way, out),
             Some(Descriptor::Leaf(leaf)) => {
-                // Another name is another rule: one is removed and one is added.
+                // A different identifier is a different rule: one is removed and one is added.
                 let name = way.len() > 1 && part.ie() != IeType::F_TEID && !names_nothing(leaf);
                 out.push((part, leaf, name));
             }
@@ -271,7 +271,7 @@ fn leaves<'a>(part: Part<'a>, way: &[IeType], out: &mut Vec<(Part<'a>, &'static 
     }
 }
 
-/// Elements that never name the group that they stand in.
+/// Elements that never identify the group that contains them.
 fn names_nothing(leaf: &Leaf) -> bool {
     let name = leaf.ie.name().unwrap_or_default();
     ![
@@ -288,7 +288,7 @@ fn names_nothing(leaf: &Leaf) -> bool {
     .any(|end| name.ends_with(end))
 }
 
-/// What the fields of a value say, less the flags that only say that a field is there.
+/// The values of the fields, without the flags that only announce a field.
 fn fields(leaf: &'static Leaf, octets: &[u8]) -> Vec<(&'static str, String)> {
     let named = |name: &str| leaf.fields.iter().any(|field| field.name == name);
     leaf.read(octets)
@@ -297,7 +297,7 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// What the fields of a value do not say: bits that differ, and octets that follow.
+/// The parts of a value that its fields do not cover: differing bits, and trailing bytes.
 fn residue(ie: IeType, octets: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let again = canonical(ie, octets).expect("a row").expect("well-formed");
     let flip: Vec<u8> = octets.iter().zip(&again).map(|(a, b)| a ^ b).collect();
@@ -332,7 +332,7 @@ fn mirrored(differences: &[Difference], swap: bool) -> Vec<String> {
 }
 
 proptest! {
-    // One case is a message of every type.
+    // One case covers a message of every type.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]

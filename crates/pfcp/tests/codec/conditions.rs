@@ -1,5 +1,5 @@
-//! Every conditional member of every table: decided from the message, or listed with the reason
-//! why it cannot be.
+//! Every conditional member of every table: its condition is either decided from the message, or
+//! listed with the reason why it cannot be.
 //!
 //! `conditions.tsv` has a line for each: table, type, and `decided` or one of [`REASONS`].
 
@@ -16,7 +16,7 @@ const LIST: &str = include_str!("conditions.tsv");
 
 const DECIDED: &str = "decided";
 
-/// Why the condition of a member cannot be decided from the message.
+/// The reasons why a condition cannot be decided from the message.
 const REASONS: [(&str, &str); 5] = [
     (
         "asked",
@@ -97,11 +97,11 @@ fn every_conditional_member_is_decided_or_has_a_reason() {
     }
 }
 
-/// A condition: where it is, an element that makes it hold, one that does not, and what it asks
-/// for, of which one is enough.
+/// A condition: its location, an element that fulfils it, an element that does not, and the members
+/// that it requires, of which one is enough.
 struct Case {
     message: MessageType,
-    /// The groups around it, the outermost first.
+    /// The groups around it, outermost first.
     way: &'static [u16],
     table: &'static str,
     holds: Vec<u8>,
@@ -220,7 +220,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The members that a condition misses in a body, of those that `case` is about.
+/// The members that a condition misses in a body, limited to those of `case`.
 fn missing(case: &Case, inner: &[u8]) -> Vec<(u16, &'static str)> {
     let wrap = |body: Vec<u8>, ie: &u16| tlv(*ie, &body);
     let body = case.way.iter().rev().fold(inner.to_vec(), wrap);

@@ -1,5 +1,5 @@
-//! Messages that lost their end or a bit: an error says where, and nothing costs more than a look
-//! at each octet.
+//! Truncated messages and flipped bits: the error gives the position, and decoding costs no more
+//! than a look at each byte.
 
 use strowger_pfcp::validate::findings;
 use strowger_pfcp::wire::Part;
@@ -9,11 +9,11 @@ use strowger_pfcp::{
 
 use crate::values::{self, Choices, message_with, noise};
 
-/// A short message of every type, and of every group one that has it.
+/// A short message of every type, and one for every group.
 fn messages() -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     for message in MessageType::ALL {
-        // What is left out when the choices are used up makes the message short.
+        // Elements are omitted when the choices are used up, which makes the message short.
         let octets = noise(u64::from(message.0), 160);
         messages.push(values::message(*message, &mut Choices::new(&octets)));
     }
@@ -25,7 +25,7 @@ fn messages() -> Vec<Vec<u8>> {
     messages
 }
 
-/// Says that an error is about these octets.
+/// Checks that an error has a position within these bytes.
 fn is_placed(error: &Error, octets: &[u8]) {
     let length = octets.len();
     assert!(
@@ -42,7 +42,7 @@ fn is_placed(error: &Error, octets: &[u8]) {
     let _ = Rejection::of(error, octets);
 }
 
-/// Decodes a message in every way; each part is met once, and stands within the octets.
+/// Decodes a message in every way; each part is visited once, and lies within the bytes.
 fn bears(octets: &[u8]) {
     if let Err(error) = Message::decode(octets) {
         is_placed(&error, octets);
@@ -66,7 +66,7 @@ fn bears(octets: &[u8]) {
         }
         Err(error) => {
             is_placed(&error, octets);
-            // A message of a type that has a name is named.
+            // An error in a message whose type has a name includes that name.
             let named = frame.header.message_type.name().is_some();
             assert!(!named || !error.path().is_empty(), "{error}");
         }
@@ -88,7 +88,7 @@ fn a_message_may_end_after_any_octet() {
             bears(&message[..cut]);
             let start = if message[0] & 1 == 1 { 16 } else { 8 };
             if cut >= start {
-                // The same end, with a header that says so.
+                // The same end, with a matching length in the header.
                 let mut octets = message[..cut].to_vec();
                 let length = u16::try_from(cut - 4).expect("a short message");
                 octets[2..4].copy_from_slice(&length.to_be_bytes());

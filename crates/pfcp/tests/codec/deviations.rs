@@ -1,5 +1,5 @@
-//! What peers in the field do though a clause forbids it: it is read, refused by the letter, and
-//! let pass on request; what is beside it is not.
+//! Known deviations of peers in the field from a clause: they are decoded, rejected in strict mode,
+//! and accepted on request; similar values are not.
 
 use strowger_pfcp::ie::{Cause, Ie, OffendingIe};
 use strowger_pfcp::message::BodyView;
@@ -37,7 +37,7 @@ fn rejection(cause: u8) -> Vec<u8> {
     session_message(51, &tlv(19, &[cause]))
 }
 
-/// Strict and tolerant answers to octets that have to be readable.
+/// The strict and the tolerant result for bytes that must be decodable.
 fn both(octets: &[u8]) -> (Option<Cause>, Result<Vec<Deviation>, Cause>) {
     let mut index = Index::new();
     let view = MessageView::decode(octets, &mut index).expect("well-formed");
@@ -47,7 +47,7 @@ fn both(octets: &[u8]) -> (Option<Cause>, Result<Vec<Deviation>, Cause>) {
         tolerated.deviations
     });
     assert_eq!(strict.is_none(), tolerant == Ok(Vec::new()), "{view}");
-    // Nothing is tolerated unless it is asked for.
+    // Nothing is tolerated unless requested.
     let is_tolerated = |kind| matches!(kind, FindingKind::Tolerated(_));
     assert!(
         !findings(&view, N4)
@@ -92,7 +92,7 @@ fn each_deviation_is_refused_by_the_letter_and_tolerated_on_request() {
 
 #[test]
 fn what_is_beside_a_deviation_is_no_deviation() {
-    // Neither a choice nor an address, and choices that say of what.
+    // Neither CHOOSE nor an address, and CHOOSE with address flags.
     assert_eq!(
         both(&f_teid(&[0, 0, 0, 0, 1])).1,
         Err(Cause::MANDATORY_IE_INCORRECT)
@@ -113,17 +113,17 @@ fn what_is_beside_a_deviation_is_no_deviation() {
             Some(IeType::FIVE_GS_USER_PLANE_NODE_ID)
         );
     }
-    // Where nobody looks for it, it is unexpected and nothing else.
+    // Where it is not expected, it is only an unexpected element.
     let stray = [tlv(96, &[0; 4]), tlv(198, &[1, 0, 0, 0, 0, 0, 0])].concat();
     assert_eq!(both(&node_message(1, &stray)), (None, Ok(Vec::new())));
-    // What accepts has to be whole, and what rejects has to say why.
+    // An accepting response must be complete, and a rejecting one must say why.
     for accepted in [1, 3] {
         let (strict, tolerant) = both(&rejection(accepted));
         assert_eq!(tolerant.err(), strict);
     }
     let causeless = session_message(51, &tlv(60, &[0, 127, 0, 0, 1]));
     assert_eq!(both(&causeless).1, Err(Cause::MANDATORY_IE_MISSING));
-    // A rejection that is whole at the top may not have a broken rule further in.
+    // A rejection that is complete at the top level must not contain a broken rule.
     let usage = [tlv(19, &[64]), tlv(78, &[])].concat();
     assert_eq!(
         both(&session_message(53, &usage)).1,
@@ -168,6 +168,14 @@ fn a_short_node_id_is_kept_as_it_came() {
 #[test]
 fn the_documents_list_each_deviation_with_its_clause() {
     let page = include_str!("../../../../docs/pfcp.md");
+    let (_, table) = page
+        .split_once("| deviation | counted as |")
+        .expect("a table of deviations");
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    assert_eq!(rows.count(), Deviation::ALL.len(), "the page lists others");
     for deviation in Deviation::ALL {
         let row = format!(
             "| {deviation} | `{}` | §{} |",

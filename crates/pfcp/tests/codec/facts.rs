@@ -1,9 +1,10 @@
-//! Every row as lines of text, against the same lines made from the facts of releases 17 and 19.
+//! Every row as lines of text, compared with the same lines made from the facts of releases 17 and
+//! 19.
 //!
-//! Both sides are sets of lines, and the sets have to be equal: a row that changes in anything
-//! that a line says is found, and `a_changed_row_is_found` changes every row in every such way.
-//! Where the facts are wrong or silent, `corrections.tsv` takes a line away (`-`) or adds one
-//! (`+`), with the reason.
+//! Both sides are sets of lines, and the sets must be equal: a row that changes in anything that a
+//! line contains is found, and `a_changed_row_is_found` changes every row in every such way. Where
+//! the facts are wrong or silent, `corrections.tsv` removes a line (`-`) or adds one (`+`), with
+//! the reason.
 
 #[path = "facts/fact.rs"]
 mod fact;
@@ -20,19 +21,19 @@ use strowger_pfcp::{IeType, Interfaces, MessageType, Release};
 
 use crate::octets::shared_json;
 
-/// The lines of the facts that do not hold, and those that hold without a fact.
-const CORRECTIONS: &str = include_str!("corrections.tsv");
+/// The lines of the facts that are wrong, and the correct lines that the facts lack.
+pub(crate) const CORRECTIONS: &str = include_str!("corrections.tsv");
 
-/// Fields that are not called what the drawing of their element calls them: type, our name and that
-/// of the drawing, `-` where it has none.
-const NAMES: &str = include_str!("names.tsv");
+/// Fields whose names differ from those in the drawing of their element: type, our name, and the
+/// name in the drawing, or `-` and the reason why it has none.
+pub(crate) const NAMES: &str = include_str!("names.tsv");
 
-/// Octets with bit fields whose widths the facts draw with a sum other than eight, and that are
-/// not one bit each: type, octet, widths from bit 1 up.
+/// Octets with bit fields whose widths in the facts do not add up to eight, and that are not one
+/// bit each: type, octet, widths from bit 1 up.
 const WIDE: [(u16, usize, &[usize]); 3] =
     [(134, 6, &[3, 1, 4]), (135, 6, &[3, 1, 4]), (160, 5, &[6])];
 
-/// Tables of values: their number, the type and the field that they are of.
+/// Tables of values: their number, and the type and the field to which they belong.
 const VALUES: [(&str, u16, &str); 31] = [
     ("8.2.2-1", 20, "interface"),
     ("8.2.7-1", 25, "ul_gate"),
@@ -67,7 +68,7 @@ const VALUES: [(&str, u16, &str); 31] = [
     ("8.2.277-1", 394, "remaining_data_reporting_indication"),
 ];
 
-/// Tables of features that lay out the bits of a type: clause and type.
+/// Tables of features that define the bits of a type: clause and type.
 const FEATURES: [(&str, u16); 3] = [("8.2.25", 43), ("8.2.56", 84), ("8.2.58", 89)];
 
 fn plain(name: &str) -> String {
@@ -75,7 +76,7 @@ fn plain(name: &str) -> String {
     letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
-/// The name without what goes without saying.
+/// The name without its self-evident words.
 fn short(name: &str) -> String {
     let shorter = |all: String, word: &str| match all.strip_suffix(word) {
         Some(rest) if !rest.is_empty() => rest.to_owned(),
@@ -86,7 +87,7 @@ fn short(name: &str) -> String {
         .fold(plain(name), shorter)
 }
 
-/// Every table that a message or an element leads to.
+/// Every table that is reachable from a message or an element.
 fn tables() -> Vec<&'static Group> {
     let messages = MessageType::ALL.iter().filter_map(|ty| ty.table());
     let elements = IeType::ALL.iter().filter_map(|ie| match describe(*ie) {
@@ -113,7 +114,7 @@ fn leaves() -> impl Iterator<Item = &'static Leaf> {
     })
 }
 
-/// The facts with their corrections; none where the facts are not at hand.
+/// The facts with their corrections; `None` if the facts are not available.
 fn facts() -> Option<BTreeSet<String>> {
     let mut lines = fact::all()?;
     for correction in CORRECTIONS.lines() {
@@ -147,7 +148,7 @@ fn rows_are_the_facts_of_both_releases() {
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
 
-/// Types with the names of their fields that no drawing has, as they stand in [`NAMES`].
+/// Types and those of their fields whose names no drawing has, as listed in [`NAMES`].
 fn named_otherwise() -> BTreeMap<(u16, &'static str), &'static str> {
     let row = |line: &'static str| {
         let [ie, ours, theirs] = line.split('\t').collect::<Vec<_>>()[..] else {
@@ -165,7 +166,7 @@ fn fields_are_called_what_the_drawings_call_them() {
     let mut other = BTreeSet::new();
     for leaf in leaves() {
         for field in leaf.fields {
-            // The names of flags are among the bits.
+            // The names of flags are checked with the bits.
             let is_flag = matches!(field.kind, Kind::Bits { width: 1, .. });
             if !is_flag && !drawn.contains(&(leaf.ie.0, short(field.name))) {
                 other.insert((leaf.ie.0, field.name));
@@ -177,7 +178,7 @@ fn fields_are_called_what_the_drawings_call_them() {
     let idle: Vec<_> = known.difference(&other).collect();
     assert!(new.is_empty() && idle.is_empty(), "{new:?}; {idle:?}");
     for ((ie, ours), theirs) in listed {
-        let is_drawn = theirs == "-" || drawn.contains(&(ie, short(theirs)));
+        let is_drawn = theirs.starts_with("- ") || drawn.contains(&(ie, short(theirs)));
         assert!(is_drawn, "{ie} {ours}: the drawing has no {theirs}");
     }
 }
@@ -249,7 +250,7 @@ fn a_changed_row_is_found() {
     assert!(changes > 10_000, "only {changes} changes");
 }
 
-/// The field with another number of octets or bits.
+/// The field with another number of bytes or bits.
 fn resized(field: &Field) -> Vec<Field> {
     let kinds = match field.kind {
         Kind::Bits {
@@ -289,7 +290,8 @@ fn resized(field: &Field) -> Vec<Field> {
         .collect()
 }
 
-/// The field with its bit, or the flag that brings it, elsewhere or under another name.
+/// The field with its bit, or the flag that announces it, in another position or under another
+/// name.
 fn moved(field: &Field) -> Vec<Field> {
     let mut changed = Vec::new();
     if let When::Flag { name, shift } = field.when {

@@ -1,5 +1,5 @@
-//! A field is in its own octets and in no others: each bit of it, changed, changes what that field
-//! says, and the octets of the owned value in that place alone.
+//! A field occupies its own bytes and no others: changing any of its bits changes the value of that
+//! field only, and the owned value encodes to bytes that differ in that place only.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use strowger_pfcp::ie::descriptor::{Field, Kind, Leaf, Listed, Span, When, canon
 
 use crate::values::{leaf_variety, leaves};
 
-/// The fields of a value: name, kind and what it says.
+/// The fields of a value: name, kind and value.
 fn fields<'a>(leaf: &'static Leaf, value: &'a [u8]) -> Vec<(&'static str, Kind, Value<'a>)> {
     leaf.read(value).collect()
 }
 
-/// The bits of each field that is there, counted from the lowest bit of the first octet on.
+/// The bits of each field that is present, counted from the lowest bit of the first byte.
 fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> {
     let mut at = leaf.head.min(value.len());
     let mut places = Vec::new();
@@ -23,7 +23,7 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
             (Kind::Bits { shift, width, .. }, _) => of_head(shift.into(), width as usize),
             (Kind::Number { octets, width, .. }, _) => {
                 let all = octets_at(&mut at, 0, octets);
-                // The lowest bits count, and those are in the last octets.
+                // The lowest bits count, and those are in the last bytes.
                 let counts = |bit: &usize| {
                     let below = (all.end - 1 - bit / 8) * 8 + bit % 8;
                     below < width as usize
@@ -40,8 +40,8 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
                     _ => 0,
                 };
                 let all = octets_at(&mut at, before, octets.len());
-                // A length within a list is no part of what it says.
-                let whole = !matches!(kind, Kind::List(Listed::Text, _));
+                // A length within a list is not part of its value.
+                let whole = !matches!(kind, Kind::List(Listed::Text | Listed::Octets, _));
                 (8 * all.start..8 * all.end).filter(|_| whole).collect()
             }
             (Kind::Signed { octets }, _) => bits(octets_at(&mut at, 0, octets)),
@@ -71,16 +71,16 @@ fn octets_at(at: &mut usize, before: usize, octets: usize) -> Range<usize> {
     start..*at
 }
 
-/// The octets before a value of variable length.
+/// The bytes before a value of variable length.
 const fn prefix(span: Span) -> usize {
     match span {
         Span::Rest | Span::RestButLast | Span::Fixed(_) | Span::Counted => 0,
-        Span::Length8 | Span::Address | Span::MacAddresses => 1,
+        Span::Length8 | Span::Address | Span::MacAddresses | Span::Several => 1,
         Span::Length16 => 2,
     }
 }
 
-/// Says that other fields depend on the field: how many octets they have, or that they are there.
+/// Returns `true` if other fields depend on the field: their length, or their presence.
 fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> bool {
     let there = |value: &[u8]| -> Vec<bool> {
         let mut head = [0; 16];
@@ -107,7 +107,7 @@ fn a_field_that_changes_changes_its_own_octets_alone() {
             for (name, bits) in places(what, &value) {
                 for bit in bits {
                     let mut changed = value.clone();
-                    // A flag of an octet that was left out is not set.
+                    // A flag in an omitted byte is not set.
                     let Some(octet) = changed.get_mut(bit / 8) else {
                         continue;
                     };
@@ -117,7 +117,7 @@ fn a_field_that_changes_changes_its_own_octets_alone() {
                     }
                     let again = canonical(ie, &changed).expect("a row");
                     let again = again.unwrap_or_else(|error| panic!("{ie}, {name}: {error}"));
-                    // Flags at the end that are not set are left out.
+                    // Trailing bytes of flags that are not set are omitted.
                     let same = again.len().min(changed.len());
                     assert_eq!(again[..same], changed[..same], "{ie}, {name}, bit {bit}");
                     let (before, after) = (fields(what, &value), fields(what, &changed));

@@ -1,5 +1,5 @@
-//! Values that a clause forbids are refused with Cause 69 wherever the element may stand, and their
-//! neighbours are not.
+//! Values that a clause forbids are rejected with Cause 69 wherever the element may occur, and
+//! neighbouring values are not.
 
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::ie::descriptor::{Descriptor, Group, Presence};
@@ -9,7 +9,7 @@ use strowger_pfcp::{IeType, Index, Interfaces, MessageType, MessageView, validat
 use crate::octets::{hex, session_message, tlv};
 use crate::values::{framed, leaves, tables, zeros};
 
-/// An element, the clause, values that it forbids, and values beside them that it does not.
+/// An element, the clause, values that it forbids, and neighbouring values that it allows.
 type Row = (
     IeType,
     &'static str,
@@ -94,7 +94,8 @@ const FORBIDDEN: [Row; 15] = [
     (IeType::CAUSE, "8.2.1", &["0001"], &["0100"]),
 ];
 
-/// The least of a table and of the groups on the way, with the value of a leaf in the last.
+/// The shortest body of a table and of the groups on the path, with a leaf's value in the last
+/// group.
 fn body(table: &Group, way: &[IeType], leaf: (IeType, &[u8])) -> Vec<u8> {
     let members = table.members.iter().filter_map(|member| {
         let value = match (way.split_first(), member.what) {
@@ -113,7 +114,7 @@ fn body(table: &Group, way: &[IeType], leaf: (IeType, &[u8])) -> Vec<u8> {
     members.collect::<Vec<_>>().concat()
 }
 
-/// The clauses that the values of an element are outside of, in the last group of the way.
+/// The clauses that the values of an element violate, in the last group of the path.
 fn clauses(octets: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
     let mut index = Index::new();
     let view = MessageView::decode(octets, &mut index).expect("well-formed");
@@ -136,7 +137,7 @@ fn clauses(octets: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
             }
         }
     }
-    // What the walk saw is what is found, with an index that is new and with one that is not.
+    // The findings equal those of the walk, with a new index and with a used one.
     let mut used = Index::new();
     for _ in 0..4 {
         let view = MessageView::decode(octets, &mut used).expect("well-formed");
@@ -194,7 +195,7 @@ fn the_cause_names_the_element_and_its_rule() {
 
 #[test]
 fn no_other_element_has_forbidden_values() {
-    // Each value of the first octet, in the shortest value and with more behind it.
+    // Each value of the first byte, in the shortest value and with more bytes after it.
     for (ie, leaf) in leaves() {
         let listed = FORBIDDEN.iter().any(|row| row.0 == ie);
         let Some((message, way, top)) = tables().find_map(|(message, way, table)| {

@@ -1,4 +1,4 @@
-//! Octets that no honest peer sends.
+//! Messages that no honest peer sends.
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -92,7 +92,7 @@ fn an_element_that_exceeds_its_container_is_found_at_every_depth() {
 fn an_error_says_where_its_element_starts_and_what_is_around_it() {
     let timer = tlv(117, &[0, 0, 0, 9]);
     let name = tlv(56, &[0, 1]);
-    // What cannot be told apart, and whether its own type can be.
+    // A malformed element, and 1 if its own type can be read, or else 0.
     let cases = [
         (vec![0, 20, 0], 0),
         (vec![0, 20, 0, 9, 0], 1),
@@ -103,7 +103,7 @@ fn an_error_says_where_its_element_starts_and_what_is_around_it() {
             let error = Message::decode(&session_message(52, body)).expect_err("malformed");
             (error.offset(), error.path().steps().count())
         };
-        // After the header of the message, and what is in order.
+        // After the header of the message and the valid elements.
         assert_eq!(place(&[&timer[..], &bad].concat()), (16 + 8, own));
         let rule = tlv(1, &[&name[..], &bad].concat());
         assert_eq!(place(&rule), (16 + 4 + 6, 1 + own));
@@ -114,7 +114,7 @@ fn an_error_says_where_its_element_starts_and_what_is_around_it() {
 fn a_group_is_as_long_as_a_length_can_say() {
     let rule = |octets: usize| {
         let members = [tlv(56, &[0, 1]), tlv(2, &tlv(20, &[0]))].concat();
-        // A vendor's element fills it up.
+        // A vendor's element fills the rest.
         let rest = octets - members.len() - 4;
         let filled = [&members[..], &tlv(0x8001, &vec![0; rest])].concat();
         CreatePdr::decode(&filled).map_err(|error| error.kind())
@@ -155,7 +155,7 @@ fn a_message_too_long_for_its_length_is_refused_and_leaves_the_buffer() {
     assert_eq!(out, [7]);
 }
 
-/// Octets that look like elements often enough to reach every depth.
+/// Bytes that resemble elements often enough to reach every depth.
 fn elements(depth: u32) -> impl Strategy<Value = Vec<u8>> {
     let ie = prop_oneof![1..400_u16, 1..16_u16, Just(0x8001_u16), any::<u16>()];
     let leaf = (

@@ -1,4 +1,4 @@
-//! Values made from the descriptors alone: every leaf, every group, every message.
+//! Values generated from the descriptors alone: every leaf, every group, every message.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -14,7 +14,8 @@ use crate::octets::{node_message, tlv};
 use crate::proof::Proof;
 use crate::values::{Choices, group, leaf, leaves, message};
 
-/// Accepts for the interfaces that no finding rules out, one at a time and all at once.
+/// Checks that a message is accepted on the interfaces that no finding rules out, one at a time and
+/// all at once.
 fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
     let mut index = Index::new();
     let Ok(view) = MessageView::decode(octets, &mut index) else {
@@ -34,7 +35,7 @@ fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
             on,
             octets
         );
-        // What is accepted can be read whole.
+        // An accepted message can be decoded in full.
         let owned = view.to_message();
         prop_assert!(
             accepted.is_empty() || owned.is_ok(),
@@ -65,7 +66,7 @@ fn survives(octets: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    // One case is a value of every row.
+    // One case covers a value of every row.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
@@ -78,7 +79,7 @@ proptest! {
             prop_assert_eq!(&once, &twice, "{}", ie);
             prop_assert_eq!(fields(what, &value), fields(what, &once), "{}", ie);
             prop_assert!(once.len() <= value.len(), "{}", ie);
-            // A heartbeat does not know it: its octets stay, its fields are told.
+            // A heartbeat does not know the element: its bytes are kept, and its fields are shown.
             let known = tlv(96, &[0; 4]);
             survives(&node_message(1, &[known, tlv(ie.0, &value)].concat()))?;
             proof.element(ie);
@@ -121,7 +122,7 @@ proptest! {
     ) {
         for kind in MessageType::ALL {
             let mut octets = message(*kind, &mut Choices::new(&octets));
-            // Another type makes a member missing, another value changes what is asked for.
+            // Another type makes a member missing, and another value changes the requirements.
             for (place, octet) in &changes {
                 let place = 4 + usize::from(*place) % (octets.len() - 4);
                 octets[place] ^= octet;

@@ -1,4 +1,5 @@
-//! The index of elements at the head of `ie`: every element once, in the family that has its row.
+//! The index of elements at the head of `ie`: every element once, in the family that contains its
+//! row.
 //!
 //! With `STROWGER_BLESS=1` in the environment the index is written instead of compared.
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use strowger_pfcp::{IeType, MessageType};
 
-/// What a family is about, and the files of its rows.
+/// The subject of each family, and the files of its rows.
 const FAMILIES: &[(&str, &[&str])] = &[
     ("Rules: what creates them", &["group/create"]),
     ("Rules: what changes them", &["group/update"]),
@@ -52,7 +53,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ie")
 }
 
-/// Reads the code of a file, without its comments.
+/// Reads the code of a file without its comments.
 fn code(name: &str) -> String {
     let path = sources().join(name).with_extension("rs");
     let text = fs::read_to_string(path).expect("a file of rows");
@@ -62,7 +63,7 @@ fn code(name: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Reads which constant of [`IeType`] has which number.
+/// Reads the number of each constant of [`IeType`].
 fn constants() -> BTreeMap<String, IeType> {
     let text = code("number");
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -79,7 +80,7 @@ fn rows(text: &str, constants: &BTreeMap<String, IeType>) -> BTreeMap<IeType, St
         let before = text[..at].rsplit(['{', '}', ';']).next();
         let name = before.and_then(|row| row.split_whitespace().next());
         if let (Some(ie), Some(name)) = (constants.get(constant), name) {
-            // An element that a response restates has its first row by the plain name.
+            // An element that a response repeats has its first row under the plain name.
             let shortest = rows.entry(*ie).or_insert_with(|| name.to_owned());
             if name.len() < shortest.len() {
                 name.clone_into(shortest);
@@ -91,7 +92,7 @@ fn rows(text: &str, constants: &BTreeMap<String, IeType>) -> BTreeMap<IeType, St
         .collect()
 }
 
-/// Writes the index and says which elements it has.
+/// Generates the index, and returns it with its elements.
 fn index() -> (String, Vec<IeType>) {
     let constants = constants();
     let mut text = String::from("# Index\n\n");
@@ -119,7 +120,7 @@ fn index() -> (String, Vec<IeType>) {
     (text, all)
 }
 
-/// Tells the page on conformance which rows there are.
+/// Records the rows for the page on conformance.
 #[test]
 fn every_row_has_a_name_and_a_clause() {
     let messages = MessageType::ALL.iter().map(|message| {

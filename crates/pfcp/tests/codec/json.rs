@@ -1,4 +1,4 @@
-//! JSON both ways, without loss.
+//! JSON in both directions, without loss.
 
 use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::json;

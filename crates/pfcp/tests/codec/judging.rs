@@ -1,4 +1,4 @@
-//! Each rule of validation by itself: the values on both sides of its edge.
+//! Each rule of validation by itself: the values on both sides of its boundary.
 
 use strowger_pfcp::ie::{Cause, FailedRuleId};
 use strowger_pfcp::session::RuleSet;
@@ -17,7 +17,7 @@ fn found(message: MessageType, body: &[u8]) -> Vec<Finding> {
     findings(&view, Interfaces::N4)
 }
 
-/// The elements that are missing, or wrong, by a clause.
+/// The elements that are missing or wrong according to a clause.
 fn by_clause(message: MessageType, body: &[u8]) -> Vec<(IeType, &'static str)> {
     let clause = |finding: &Finding| match finding.kind {
         FindingKind::ConditionalMissing(clause) | FindingKind::Incorrect(clause) => {
@@ -36,7 +36,7 @@ fn rejection(message: MessageType, body: &[u8]) -> Option<Rejection> {
 
 const MODIFICATION: MessageType = MessageType::SESSION_MODIFICATION_REQUEST;
 
-/// Groups that are rules: the type, the element that names one, its octets, and the name.
+/// Groups that are rules: the type, the element that identifies one, its bytes, and the identifier.
 fn rules() -> Vec<(IeType, IeType, Vec<u8>, FailedRuleId)> {
     let long = vec![0, 0, 1, 2];
     let [far, urr, qer] = [
@@ -74,13 +74,13 @@ fn rules() -> Vec<(IeType, IeType, Vec<u8>, FailedRuleId)> {
 fn every_rule_is_named_where_something_in_it_is_wrong() {
     for (group, name, id, rule) in rules() {
         let id = tlv(name.0, &id);
-        // An element that no table has, in a group that says which rule it is.
+        // An element that no table has, in a group that identifies its rule.
         let body = tlv(group.0, &[id.clone(), tlv(999, &[])].concat());
         let found = found(MODIFICATION, &body);
         let unexpected = found.iter().find(|one| one.ie == IeType(999));
         let named = unexpected.and_then(|finding| finding.failed_rule.clone());
         assert_eq!(named.as_ref(), Some(&rule), "{group}");
-        // A group that ends in the middle of a header, after one of another name that does not.
+        // A group that ends in the middle of a header, after an intact one with another identifier.
         let other = tlv(group.0, &tlv(name.0, &vec![9; id.len() - 4]));
         let cut = tlv(group.0, &[id, vec![0, 20, 0]].concat());
         let many = MODIFICATION
@@ -120,7 +120,7 @@ fn what_cannot_be_told_apart_is_answered_only_inside_of_an_element() {
 
 #[test]
 fn what_has_no_sense_is_answered_as_incorrect() {
-    // A rule that a store gives back, and that ends in the middle of a header.
+    // A rule that is restored from a store, and that ends in the middle of a header.
     let octets = tlv(1, &[0]);
     let error = RuleSet::restore(&octets).expect_err("no rule");
     let rejection = Rejection::of(&error, &octets).expect("answered");
@@ -248,7 +248,7 @@ fn each_flag_asks_for_its_members() {
         };
         assert_eq!(urr(Vec::new()), [(ie, "7.5.2.4")], "{ie}");
         assert_eq!(urr(tlv(ie.0, &[0; 9])), [], "{ie}");
-        // What the other triggers ask for does not stand for it.
+        // The elements required by the other triggers do not satisfy this one.
         let others = triggers.iter().filter(|(_, other)| *other != ie);
         let others = others
             .flat_map(|(_, other)| tlv(other.0, &[0; 9]))
@@ -301,7 +301,7 @@ fn an_empty_message_lacks_all_that_is_mandatory() {
 
 #[test]
 fn a_vendors_element_is_no_finding() {
-    // The second has nothing after the number of the enterprise.
+    // The second has nothing after the enterprise number.
     for vendor in [tlv(0x8001, &[0, 9, 1]), tlv(0x8001, &[0, 9])] {
         assert_eq!(found(MODIFICATION, &vendor), []);
     }

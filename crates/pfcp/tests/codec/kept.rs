@@ -1,5 +1,5 @@
-//! Rules of every kind, made from the tables alone: a session keeps them whole, also what no data
-//! path uses.
+//! Rules of every kind, generated from the tables alone: a session keeps them in full, including
+//! the elements that no data path uses.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, proptest};
@@ -12,7 +12,7 @@ use strowger_pfcp::{Frame, IeType, Interfaces};
 use crate::octets::{session_message, tlv};
 use crate::values::{Choices, group, leaf};
 
-/// What names other rules, or leaves something to be chosen: that has tests of its own.
+/// Elements that refer to other rules, or leave something to be chosen: separate tests cover them.
 const APART: [IeType; 10] = [
     IeType::FAR_ID,
     IeType::URR_ID,
@@ -35,7 +35,7 @@ fn id(kind: RuleKind, number: u32) -> Vec<u8> {
     tlv(kind.id().0, &number.to_be_bytes()[4 - octets..])
 }
 
-/// What a rule of a kind has at least.
+/// The minimal members of a rule of a kind.
 fn least(kind: RuleKind) -> Vec<u8> {
     let ie = |ie: IeType, value: &[u8]| tlv(ie.0, value);
     match kind {
@@ -61,7 +61,7 @@ fn least(kind: RuleKind) -> Vec<u8> {
     }
 }
 
-/// Says that an element, or one inside of it, is tested apart.
+/// Returns `true` if separate tests cover an element, or one inside it.
 fn is_apart(octets: &[u8]) -> bool {
     Tlvs::new(octets).map_while(Result::ok).any(|tlv| {
         let inner = matches!(describe(tlv.ie), Some(Descriptor::Group(_)));
@@ -69,7 +69,7 @@ fn is_apart(octets: &[u8]) -> bool {
     })
 }
 
-/// The members of an element that need not be there, each with a value, as octets.
+/// The optional members of an element, each with a value, as bytes.
 fn optional(ie: IeType, choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
     let Some(Descriptor::Group(table)) = describe(ie) else {
         panic!("{ie} is a group");
@@ -82,13 +82,13 @@ fn optional(ie: IeType, choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
                 Descriptor::Group(what) => group(what, choices),
             };
             let octets = tlv(row.ie.0, &value);
-            // A value of nothing removes in an update, which has a test of its own.
+            // In an update an empty value removes the element, which a separate test covers.
             (!is_apart(&octets) && !value.is_empty()).then_some(octets)
         })
         .collect()
 }
 
-/// Establishes a session with rule 200 of a kind that has these members as well.
+/// Establishes a session with rule 200 of a kind, with these additional members.
 fn established(kind: RuleKind, rows: &[u8]) -> Result<RuleSet, Refusal> {
     let value = [&id(kind, 200)[..], &least(kind), rows].concat();
     let body = [head(), tlv(kind.create().0, &value)].concat();
@@ -97,7 +97,7 @@ fn established(kind: RuleKind, rows: &[u8]) -> Result<RuleSet, Refusal> {
     RuleSet::establish(&frame, &mut NoAllocator).map(|change| change.rules)
 }
 
-/// The establishment of a session with one rule to detect packets.
+/// The establishment of a session with one packet detection rule.
 fn head() -> Vec<u8> {
     let far = [id(RuleKind::Far, 1), least(RuleKind::Far)].concat();
     let far = tlv(RuleKind::Far.create().0, &far);
@@ -110,7 +110,7 @@ fn head() -> Vec<u8> {
 }
 
 proptest! {
-    // One case is a rule of every kind with a value for every row of its table.
+    // One case covers a rule of every kind with a value for every row of its table.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
@@ -119,7 +119,7 @@ proptest! {
         for kind in RuleKind::ALL {
             let name = RuleId { kind, id: 200 };
             let mut rows = optional(kind.create(), &mut choices);
-            // A value that the specification does not have is refused, and tested elsewhere.
+            // A value that the specification does not define is refused, and tested elsewhere.
             rows.retain(|row| established(kind, row).is_ok());
             rows.push(tlv(9999, &[1, 2, 3]));
             let value = [id(kind, 200), least(kind), rows.concat()].concat();
@@ -133,7 +133,7 @@ proptest! {
             let again = RuleSet::restore(rules.octets()).expect("its own octets");
             prop_assert_eq!(&again, &rules);
 
-            // What an update does not name stays octet by octet.
+            // Elements that an update does not name stay byte for byte the same.
             let update = [id(kind, 200), tlv(9999, &[7])].concat();
             let message = session_message(52, &tlv(kind.update().0, &update));
             let frame = Frame::decode(&message).expect("a message");

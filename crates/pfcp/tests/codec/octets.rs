@@ -1,4 +1,4 @@
-//! Octets by hand and from the shared material.
+//! Bytes written by hand and from the shared material.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ pub(crate) fn tlv(ie: u16, value: &[u8]) -> Vec<u8> {
     [&ie.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
 }
 
-/// Writes a message of a session.
+/// Writes a session message.
 pub(crate) fn session_message(message_type: u8, body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(body.len() + 12)
         .expect("a short message")
@@ -23,7 +23,7 @@ pub(crate) fn session_message(message_type: u8, body: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// Writes a message between nodes.
+/// Writes a node message.
 pub(crate) fn node_message(message_type: u8, body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(body.len() + 4)
         .expect("a short message")
@@ -43,7 +43,7 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Reads JSON that lies beside the repository; without it the caller leaves its check out.
+/// Reads JSON that lies beside the repository; without it the caller skips its check.
 pub(crate) fn shared_json(path: &str) -> Option<serde_json::Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared")

@@ -1,6 +1,6 @@
-//! What tests have compared and found right, for the page on conformance.
+//! The results that tests have verified, for the page on conformance.
 //!
-//! Where `STROWGER_CONFORMANCE` names a folder, each proof has a file there; elsewhere nothing is
+//! If `STROWGER_CONFORMANCE` names a directory, each proof has a file there; otherwise nothing is
 //! written. `cargo xtask conformance` composes the page from the files. A test records at its end,
 //! when all that it claims has been found to hold:
 //!
@@ -18,12 +18,12 @@ use std::path::Path;
 use strowger_pfcp::wire::Part;
 use strowger_pfcp::{IeType, Index, MessageType, MessageView};
 
-/// The kinds of proof that the page has a column for.
+/// The kinds of proof that have a column on the page.
 const KINDS: [&str; 6] = [
     "vector", "capture", "tshark", "go-pfcp", "rs-pfcp", "property",
 ];
 
-/// What one test found right.
+/// The rows that one test has verified.
 pub(crate) struct Proof {
     kind: &'static str,
     rows: BTreeSet<(&'static str, u16)>,
@@ -41,17 +41,17 @@ impl Proof {
         Self { kind, rows }
     }
 
-    /// Notes an element whose value was right.
+    /// Notes an element whose value was correct.
     pub(crate) fn element(&mut self, ie: IeType) {
         self.rows.insert(("ie", ie.0));
     }
 
-    /// Notes a message that was right.
+    /// Notes a message that was correct.
     pub(crate) fn message(&mut self, message: MessageType) {
         self.rows.insert(("message", message.0.into()));
     }
 
-    /// Notes a message and every element of it at any depth that stands where its table has it.
+    /// Notes a message and every element in it, at any depth, that its table lists in that place.
     pub(crate) fn message_and_elements(&mut self, octets: &[u8]) {
         let mut index = Index::new();
         if let Ok(view) = MessageView::decode(octets, &mut index) {
@@ -67,7 +67,7 @@ impl Proof {
         }
     }
 
-    /// Writes down what was noted.
+    /// Writes the notes to the file.
     pub(crate) fn record(self) {
         let Some(folder) = std::env::var_os("STROWGER_CONFORMANCE") else {
             return;
@@ -79,7 +79,7 @@ impl Proof {
             .rows
             .iter()
             .map(|(what, number)| format!("{what}\t{number}\n"));
-        // One write, for tests run side by side.
+        // A single write, because tests run in parallel.
         let text: String = lines.collect();
         file.and_then(|mut file| file.write_all(text.as_bytes()))
             .expect("a file to write to");

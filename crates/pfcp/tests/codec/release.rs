@@ -1,4 +1,4 @@
-//! What release 17 does not have is found, refused when it is sent, or left out.
+//! Elements newer than release 17: they are found, rejected when sent, or left out.
 
 use std::net::IpAddr;
 
@@ -102,7 +102,7 @@ fn judged(octets: &[u8], on: Interfaces) -> [Result<Interfaces, String>; 2] {
 
 #[test]
 fn release_17_does_not_ask_for_what_it_does_not_have() {
-    // MBS sessions have had URRs since release 18: a broken one is no matter for a receiver of 17.
+    // MBS sessions have had URRs since release 18: a receiver of release 17 ignores a broken one.
     let urr = tlv(6, &tlv(81, &[0, 0, 0, 1]));
     let octets = session_message(52, &urr);
     let [old, new] = judged(&octets, Interfaces::N4MB);
@@ -118,7 +118,7 @@ fn release_17_does_not_ask_for_what_it_does_not_have() {
 
 #[test]
 fn a_newer_group_is_ignored_whatever_it_lacks() {
-    // Whatever a later release brings may lack anything.
+    // Elements of a later release may lack anything.
     let newer = IeType::ALL.iter().copied().find(|ie| {
         let is_group = matches!(describe(*ie), Some(Descriptor::Group(_)));
         let member = MessageType::ASSOCIATION_SETUP_REQUEST.table();
@@ -183,7 +183,7 @@ fn newer_in(octets: &[u8]) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// What a receiver of release 17 sees of a message.
+/// A message as a receiver of release 17 sees it.
 fn reduced(octets: &[u8]) -> Vec<u8> {
     let message = Message::decode(octets).expect("whole");
     let reduced = message.reduced_to(Release::R17).expect("an old message");
@@ -247,7 +247,7 @@ fn a_newer_flag_is_one_bit_and_those_beside_it_stay() {
 
 #[test]
 fn release_17_ignores_a_broken_group_that_release_19_brought() {
-    // N4 alone has the group, and it is nothing without its identifier on any interface.
+    // Only N4 has the group, and it is meaningless without its identifier on any interface.
     let empty = tlv(IeType::N6_DELAY_MEASUREMENT_CONTROL_INFORMATION.0, &[]);
     let body = [tlv(60, &[0, 127, 0, 0, 1]), tlv(96, &[0; 4]), empty];
     let [old, new] = judged(&node_message(5, &body.concat()), Interfaces::ALL);

@@ -1,4 +1,4 @@
-//! Decode, drop the octets, encode: the octets are the same.
+//! Decode, drop the bytes, encode: the bytes are the same.
 
 use crate::octets::{session_message, tlv};
 use strowger_pfcp::ie::{
@@ -8,8 +8,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionEstablishmentRequest;
 use strowger_pfcp::{Index, Message, MessageView, Seid, Sequence};
 
-/// An establishment with all that the rows do not say: Create FAR before Create PDR, an unknown
-/// element and a vendor's, spare bits, octets after the fields, an element twice.
+/// An establishment with everything that rows do not describe: Create FAR before Create PDR, an
+/// unknown element and a vendor's, spare bits, bytes after the fields, a duplicate element.
 fn unusual(f_teid: &[u8]) -> Vec<u8> {
     let far = [
         tlv(108, &[0, 0, 0, 1, 0xbe, 0xef]),

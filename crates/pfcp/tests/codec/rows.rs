@@ -5,39 +5,49 @@ use strowger_pfcp::ie::descriptor::{Descriptor, Leaf, describe};
 
 use crate::octets::shared_json;
 
-/// Types without a row, and why.
-const ROWLESS: &[(u16, &str)] = &[
-    (0, "reserved"),
-    (273, "spare"),
-    (381, "not given to an element yet"),
+/// Types without a row, and the reason.
+pub(crate) const ROWLESS: &[(u16, &str)] = &[
+    (0, "Table 8.1.2-1 reserves it"),
+    (273, "Table 8.1.2-1 keeps it spare"),
+    (381, "Table 8.1.2-1 gives it to no element yet"),
 ];
 
-/// Values of zeros that are longer or shorter than the octets that the specification counts:
-/// type, ours, theirs, reason.
-const LENGTHS: &[(u16, usize, usize, &str)] = &[
-    (21, 5, 1, "without CHOOSE there is a TEID"),
-    (43, 2, 1, "features have two octets at least, §8.2.25"),
-    (60, 5, 1, "a node named by an IPv4 address"),
-    (65, 5, 1, "a node named by an IPv4 address"),
-    (98, 3, 1, "a type, then a length or two"),
-    (114, 3, 1, "a packet detection rule"),
-    (115, 5, 1, "the interval has four octets"),
-    (144, 1, 7, "no address"),
-    (145, 1, 7, "no address"),
+/// Values of zeros whose length differs from the number of octets in the specification: type, our
+/// number, its number, reason.
+pub(crate) const LENGTHS: &[(u16, usize, usize, &str)] = &[
+    (21, 5, 1, "without CHOOSE there is a TEID (§8.2.3)"),
+    (43, 2, 1, "features have two octets at least (§8.2.25)"),
+    (60, 5, 1, "a node named by an IPv4 address (§8.2.38)"),
+    (65, 5, 1, "a node named by an IPv4 address (§8.2.43)"),
+    (98, 3, 1, "a type, then a length or two (§8.2.67)"),
+    (114, 3, 1, "a packet detection rule (§8.2.80)"),
+    (115, 5, 1, "the interval has four octets (§8.2.81)"),
+    (144, 1, 7, "no address (§8.2.103)"),
+    (145, 1, 7, "no address (§8.2.104)"),
     (
         152,
         10,
         7,
-        "three lengths, a depth and an identifier of three octets",
+        "three lengths, a depth and an identifier of three octets (§8.2.108)",
     ),
-    (278, 3, 1, "a type and flags come first"),
-    (280, 0, 4, "the length says which version of IP it is"),
-    (293, 1, 2, "one octet of flags; tshark reads it so"),
-    (306, 7, 5, "two lengths of addresses"),
-    (308, 3, 1, "without CHOOSE there is a port"),
-    (317, 1, 2, "no code point"),
-    (357, 5, 1, "the average is always there"),
-    (393, 2, 1, "two lengths"),
+    (278, 3, 1, "a type and flags come first (§8.2.187)"),
+    (
+        280,
+        0,
+        4,
+        "the length says which version of IP it is (§8.2.188)",
+    ),
+    (
+        293,
+        1,
+        2,
+        "one octet of flags; tshark and rs-pfcp read it so (§8.2.200)",
+    ),
+    (306, 7, 5, "two lengths of addresses (§8.2.207)"),
+    (308, 3, 1, "without CHOOSE there is a port (§8.2.209)"),
+    (317, 1, 2, "no code point (§8.2.214)"),
+    (357, 5, 1, "the average is always there (§8.2.247)"),
+    (393, 2, 1, "two lengths (§8.2.276)"),
 ];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Numbers that have a sign: two's complement on the wire, negative in text, JSON and values.
+//! Signed numbers: two's complement on the wire, negative in text, JSON and values.
 
 use serde_json::json;
 use strowger_pfcp::ie::descriptor::Kind;
@@ -11,35 +11,93 @@ use strowger_pfcp::{Ie, IeType, Index, Message, MessageView, from_json, to_json}
 use crate::octets::{hex, node_message, tlv};
 use crate::values::leaves;
 
-/// Elements with a number that has a sign: type, field, octets before it, octets of it. Time Offset
-/// and rateRatio are in TS 29.244 §8.2.147 to §8.2.150, the exponent in §8.2.84.
-const SIGNED: [(IeType, &str, usize, usize); 5] = [
-    (IeType::TIME_OFFSET_THRESHOLD, "time_offset_threshold", 0, 8),
-    (
+/// An element with a signed number: its field, the bytes before the number, the size of the number,
+/// and the bytes after it.
+struct Signed {
+    ie: IeType,
+    field: &'static str,
+    before: &'static [u8],
+    size: usize,
+    after: usize,
+}
+
+const fn signed(
+    ie: IeType,
+    field: &'static str,
+    before: &'static [u8],
+    size: usize,
+    after: usize,
+) -> Signed {
+    Signed {
+        ie,
+        field,
+        before,
+        size,
+        after,
+    }
+}
+
+/// Time Offset and rateRatio are defined in TS 29.244 §8.2.147 to §8.2.150, the exponent in
+/// §8.2.84, and the jitter, whose bounds are before and after the expected time of a packet, in
+/// §8.2.222.
+const SIGNED: [Signed; 7] = [
+    signed(
+        IeType::TIME_OFFSET_THRESHOLD,
+        "time_offset_threshold",
+        &[],
+        8,
+        0,
+    ),
+    signed(
         IeType::TIME_OFFSET_MEASUREMENT,
         "time_offset_measurement",
-        0,
+        &[],
         8,
+        0,
     ),
-    (
+    signed(
         IeType::CUMULATIVE_RATERATIO_THRESHOLD,
         "cumulative_rate_ratio_threshold",
-        0,
+        &[],
         4,
+        0,
     ),
-    (
+    signed(
         IeType::CUMULATIVE_RATERATIO_MEASUREMENT,
         "cumulative_rate_ratio_measurement",
+        &[],
+        4,
         0,
+    ),
+    signed(IeType::MULTIPLIER, "exponent", &[0; 8], 4, 0),
+    signed(
+        IeType::N6_JITTER_MEASUREMENT,
+        "lower_dl_jitter_measurement",
+        &[1, 0, 0, 0, 9],
+        4,
         4,
     ),
-    (IeType::MULTIPLIER, "exponent", 8, 4),
+    signed(
+        IeType::N6_JITTER_MEASUREMENT,
+        "higher_dl_jitter_measurement",
+        &[1, 0, 0, 0, 9, 0, 0, 0, 0],
+        4,
+        0,
+    ),
 ];
 
+impl Signed {
+    /// A message with only this element, and with the last bytes of the number as its value.
+    fn message(&self, number: i64) -> Vec<u8> {
+        let number = &number.to_be_bytes()[8 - self.size..];
+        let value = [self.before, number, &vec![0; self.after]].concat();
+        message(self.ie, &value)
+    }
+}
+
 /// A message with one element.
-fn message(ie: IeType, before: usize, octets: &[u8]) -> Vec<u8> {
-    let value = [&vec![0; before][..], octets].concat();
-    node_message(1, &[tlv(96, &[0; 4]), tlv(ie.0, &value)].concat())
+fn message(ie: IeType, value: &[u8]) -> Vec<u8> {
+    node_message(1, &[tlv(96, &[0; 4]), tlv(ie.0, value)].concat())
 }
 
 #[test]
@@ -58,10 +116,11 @@ fn a_clock_that_is_behind_has_a_negative_offset() {
 
 #[test]
 fn every_signed_number_reads_and_writes_its_whole_range() {
-    for (ie, field, before, size) in SIGNED {
-        let most = i64::MAX >> (64 - 8 * size);
+    for row in SIGNED {
+        let Signed { ie, field, .. } = row;
+        let most = i64::MAX >> (64 - 8 * row.size);
         for number in [-1 - most, -most, -1, 0, 1, most] {
-            let octets = message(ie, before, &number.to_be_bytes()[8 - size..]);
+            let octets = row.message(number);
             let mut index = Index::new();
             let view = MessageView::decode(&octets, &mut index).expect("a message");
             let json = to_json(&view);
@@ -76,11 +135,12 @@ fn every_signed_number_reads_and_writes_its_whole_range() {
 
 #[test]
 fn what_exceeds_the_field_is_refused_in_json() {
-    for (ie, field, before, size) in SIGNED {
-        let octets = message(ie, before, &vec![0; size]);
+    for row in SIGNED {
+        let Signed { ie, field, .. } = row;
+        let octets = row.message(0);
         let mut index = Index::new();
         let view = MessageView::decode(&octets, &mut index).expect("a message");
-        let most = i128::from(i64::MAX >> (64 - 8 * size));
+        let most = i128::from(i64::MAX >> (64 - 8 * row.size));
         for number in [most + 1, -most - 2] {
             let mut json = to_json(&view);
             let text = number.to_string();
@@ -94,7 +154,7 @@ fn what_exceeds_the_field_is_refused_in_json() {
 fn values_have_a_sign() {
     fn again<T: Ie + PartialEq + std::fmt::Debug>(value: &T, octets: &str) {
         let mut out = Vec::new();
-        let message = Message::decode(&message(T::TYPE, 0, &hex(octets)));
+        let message = Message::decode(&message(T::TYPE, &hex(octets)));
         let message = message.expect("a message");
         message.encode_into(&mut out).expect("octets");
         let mut index = Index::new();
@@ -118,7 +178,7 @@ fn no_other_row_is_signed() {
     for (ie, leaf) in leaves() {
         let is_signed = |kind| matches!(kind, Kind::Signed { .. });
         let signed = leaf.fields.iter().any(|field| is_signed(field.kind));
-        assert_eq!(signed, SIGNED.iter().any(|row| row.0 == ie), "{ie}");
+        assert_eq!(signed, SIGNED.iter().any(|row| row.ie == ie), "{ie}");
         let ones = [0xff; 16];
         let says = signed.then(|| leaf.read(&ones).last()).flatten();
         assert!(

@@ -1,4 +1,4 @@
-//! What people read: every element by its name, every field by its own.
+//! Text for people: every element by its name, every field by its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use strowger_pfcp::{IeType, Index, MessageType, MessageView};
 
 use crate::octets::{node_message, session_message, tlv};
 
-/// Makes a value with the bits of a head and every field that they ask for.
+/// Makes a value with the bits of a head and every field that they announce.
 fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
     let mut octets = head.to_vec();
     let mut bits = [0; 16];
@@ -35,6 +35,7 @@ fn filling(field: &Field, head: u128) -> Vec<u8> {
         Kind::Ipv6 => vec![1; 16],
         Kind::Mac => vec![1; 6],
         Kind::List(Listed::Text, _) => vec![0, 3, 0, 1, b'a'],
+        Kind::List(Listed::Octets, _) => vec![1, 0, 1, 1],
         Kind::Text(span)
         | Kind::Octets(span)
         | Kind::Labels(span)
@@ -45,6 +46,7 @@ fn filling(field: &Field, head: u128) -> Vec<u8> {
             Span::Length16 => vec![0, 2, 1, 1],
             Span::Address => vec![4, 1, 1, 1, 1],
             Span::MacAddresses => vec![1, 1, 1, 1, 1, 1, 1],
+            Span::Several => vec![1, 0, 0],
             Span::Rest => vec![1, b'a'],
             Span::RestButLast => vec![1],
             Span::Counted => [0, 1].repeat(usize::from(head.to_le_bytes()[0] & 0xf)),
@@ -53,8 +55,8 @@ fn filling(field: &Field, head: u128) -> Vec<u8> {
     }
 }
 
-/// Heads that between them ask for every field: all values of the first octet with the others
-/// empty, each bit of the others, and everything.
+/// Heads that together announce every field: all values of the first byte with the others empty,
+/// each bit of the others, and all bits.
 fn heads(octets: usize) -> Vec<Vec<u8>> {
     if octets == 0 {
         return vec![Vec::new()];
@@ -73,7 +75,7 @@ fn heads(octets: usize) -> Vec<Vec<u8>> {
     heads
 }
 
-/// Letters and digits alone, as both the name of a field and its words have them.
+/// Only the letters and digits, which the name of a field and its words have in common.
 fn plain(text: &str) -> String {
     let text = text.replace("tgpp", "3gpp");
     text.chars()
@@ -82,7 +84,7 @@ fn plain(text: &str) -> String {
         .collect()
 }
 
-/// The line of an element in a message that has no elements, and its fields in JSON.
+/// The line of an element in a message without elements, and its fields in JSON.
 fn shown(ie: IeType, value: &[u8]) -> (String, Vec<String>) {
     let octets = node_message(11, &tlv(ie.0, value));
     let mut index = Index::new();
@@ -129,7 +131,7 @@ fn every_leaf_is_shown_by_name_and_by_the_names_of_its_fields() {
             assert!(!fields.is_empty(), "{ie}: {line}");
             let fields = plain(fields);
             for (name, (text, json)) in &mut missing {
-                // A field that stands alone goes without its name.
+                // A field without siblings is shown without its name.
                 let alone = leaf.fields.len() == 1;
                 *text &= !alone && !fields.contains(&plain(name));
                 *json &= !keys.iter().any(|key| key.eq_ignore_ascii_case(name));
@@ -200,7 +202,7 @@ fn every_message_is_shown_with_each_of_its_members() {
         .filter(|ie| !all.contains(ie) && !matches!(describe(**ie), Some(Descriptor::Leaf(_))))
         .copied()
         .collect();
-    // What is left has neither fields nor members: it is shown by its name and octets.
+    // The remaining elements have neither fields nor members: each is shown by its name and bytes.
     assert!(left.iter().all(|ie| describe(*ie).is_none()), "{left:?}");
     for ie in left {
         let octets = node_message(11, &tlv(ie.0, &[1, 2]));

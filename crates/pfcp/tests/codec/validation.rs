@@ -1,11 +1,11 @@
-//! What is missing or wrong, and what the answer says about it.
+//! Missing and wrong elements, and the answer about them.
 
 use crate::octets::{hex, node_message, session_message, shared_json, tlv};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::{FindingKind, findings};
 use strowger_pfcp::{IeType, Index, Interfaces, MessageView, Rejection, frames, validate};
 
-/// Reads and validates one message: the interfaces that are left, or the refusal.
+/// Decodes and validates one message; returns the remaining interfaces, or the rejection.
 fn check(octets: &[u8], on: Interfaces) -> Result<Interfaces, Option<Rejection>> {
     let mut index = Index::new();
     let view =
@@ -143,7 +143,7 @@ fn public_crash_classes_are_refused_or_accepted_as_they_should() {
     }
 }
 
-/// What the codec alone can say: nothing to answer, refused, or well-formed.
+/// The outcome that the codec alone decides: nothing to answer, rejected, or well-formed.
 fn outcome(octets: &[u8]) -> Result<(), Option<Rejection>> {
     for frame in frames(octets) {
         let frame = frame.map_err(|_| None)?;
@@ -152,7 +152,7 @@ fn outcome(octets: &[u8]) -> Result<(), Option<Rejection>> {
     Ok(())
 }
 
-/// Unknown sessions, versions and types are for others to answer; refusals are for the codec.
+/// Other layers answer unknown sessions, versions and types; the codec answers rejections.
 fn fits(expected: &serde_json::Value, outcome: &Result<(), Option<Rejection>>) -> bool {
     let numbers = |key: &str| -> Vec<u64> {
         expected[key]

@@ -1,4 +1,4 @@
-//! Values made from the descriptors alone: every leaf, every group, every message.
+//! Values generated from the descriptors alone: every leaf, every group, every message.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,15 +10,15 @@ use strowger_pfcp::{IeType, MessageType};
 
 use crate::octets::{node_message, session_message, tlv};
 
-/// Choices, octet by octet; zeros when they are used up.
+/// Choices, byte by byte; zeros when they are used up.
 pub(crate) struct Choices<'a> {
     octets: std::slice::Iter<'a, u8>,
-    /// Whether texts are to be such as people write.
+    /// If set, texts look as if people had written them.
     readable: bool,
 }
 
 impl<'a> Choices<'a> {
-    /// Takes the octets as they come.
+    /// Takes the bytes as they come.
     pub(crate) fn new(octets: &'a [u8]) -> Self {
         Self {
             octets: octets.iter(),
@@ -61,7 +61,7 @@ impl<'a> Choices<'a> {
         octets
     }
 
-    /// The digits of a number of 15, two in an octet.
+    /// The digits of a number with 15 of them, two in a byte.
     fn digits(&mut self) -> Vec<u8> {
         let mut octets: Vec<u8> = (0..8)
             .map(|_| self.octet() % 10 + 16 * (self.octet() % 10))
@@ -71,7 +71,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Octets that look like chance and are the same in every run.
+/// Bytes that look random and are the same in every run.
 pub(crate) fn noise(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..count)
@@ -84,7 +84,7 @@ pub(crate) fn noise(seed: u64, count: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Makes octets that the specification gives a form which no row tells.
+/// Makes bytes with a format that the specification defines and no row describes.
 fn sensible(ie: IeType, field: &str, choices: &mut Choices<'_>) -> Option<Vec<u8>> {
     let octets = match (ie, field) {
         (IeType::MAC_ADDRESSES_DETECTED | IeType::MAC_ADDRESSES_REMOVED, "c_tag" | "s_tag") => {
@@ -107,9 +107,9 @@ fn sensible(ie: IeType, field: &str, choices: &mut Choices<'_>) -> Option<Vec<u8
     Some(choices.octets(octets))
 }
 
-/// Makes the octets of a list of texts.
+/// Makes the bytes of a list of texts.
 fn texts(field: &str, choices: &mut Choices<'_>) -> Vec<u8> {
-    // A domain name has its protocol beside it.
+    // Each domain name is followed by its protocol.
     let each = if field.ends_with("protocol") { 2 } else { 1 };
     let texts = (0..each * (choices.octet() % 3)).flat_map(|_| {
         let length = 1 + choices.length();
@@ -118,14 +118,25 @@ fn texts(field: &str, choices: &mut Choices<'_>) -> Vec<u8> {
     texts.collect()
 }
 
+/// Makes the bytes of a list of byte strings, after their count.
+fn counted(choices: &mut Choices<'_>) -> Vec<u8> {
+    let count = choices.octet() % 3;
+    let each = (0..count).flat_map(|_| {
+        let length = choices.length();
+        [vec![0, length], choices.octets(usize::from(length))].concat()
+    });
+    let each: Vec<u8> = each.collect();
+    [vec![count], each].concat()
+}
+
 fn span(kind: Kind, span: Span, value: Option<Vec<u8>>, choices: &mut Choices<'_>) -> Vec<u8> {
     let length = match span {
         Span::Fixed(octets) => return choices.octets(usize::from(octets)),
         Span::RestButLast | Span::Rest | Span::Length8 | Span::Length16 => choices.length(),
         Span::Address => [4, 16][usize::from(choices.octet() & 1)],
         Span::MacAddresses => 6 * (choices.octet() & 3),
-        // It is there already.
-        Span::Counted => 0,
+        // It is present already, with a count of its own if it has one.
+        Span::Counted | Span::Several => 0,
     };
     let value = match kind {
         _ if value.is_some() => value.unwrap_or_default(),
@@ -146,7 +157,7 @@ fn span(kind: Kind, span: Span, value: Option<Vec<u8>>, choices: &mut Choices<'_
     [before, value].concat()
 }
 
-/// Makes a well-formed value: any bits of the head, then the fields that they ask for.
+/// Makes a well-formed value: any bits of the head, then the fields that they announce.
 pub(crate) fn leaf(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
     let head = choices.octets(leaf.head);
     leaf_after(leaf, head, choices)
@@ -163,7 +174,7 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
             When::Always => true,
             When::Flag { shift, .. } => head >> shift & 1 == 1,
             When::Head { holds, .. } => holds(head),
-            // Both lengths stand there, also for a tag that does not.
+            // Both lengths are present, even for an absent tag.
             When::More if choices.readable && field.name.ends_with("_tag") => true,
             When::More => {
                 more &= choices.octet() & 1 == 1;
@@ -187,6 +198,7 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
                     let listed = match (field.kind, at) {
                         (_, Span::Counted) => Some(choices.octets(2 * usize::from(value[0] & 0xf))),
                         (Kind::List(Listed::Text, _), _) => Some(texts(field.name, choices)),
+                        (_, Span::Several) => Some(counted(choices)),
                         _ => None,
                     };
                     span(
@@ -231,26 +243,26 @@ pub(crate) fn leaf_variety(what: &Leaf, seed: u64) -> Vec<Vec<u8>> {
     values
 }
 
-/// How many of its optional members a group gets.
+/// Number of optional members that a group gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// As the choices have it.
+    /// As the choices decide.
     Some,
     /// None.
     Least,
 }
 
-/// Makes the members of a table: those that have to be there, and some of the others.
+/// Makes the members of a table: the mandatory ones, and some of the others.
 pub(crate) fn group(table: &Group, choices: &mut Choices<'_>) -> Vec<u8> {
     group_of(table, &leaf, choices)
 }
 
-/// Makes the members of a table, with leaves of the caller.
+/// Makes the members of a table, with leaves made by the caller.
 pub(crate) fn group_of(table: &Group, leaf: Leaves<'_>, choices: &mut Choices<'_>) -> Vec<u8> {
     members(table, Fill::Some, &[], leaf, choices)
 }
 
-/// What makes the leaves of a group.
+/// A function that makes the leaves of a group.
 type Leaves<'a> = &'a dyn Fn(&Leaf, &mut Choices<'_>) -> Vec<u8>;
 
 /// Makes the members of a table, and those on `way`: each type is a member of the one before.
@@ -300,7 +312,7 @@ pub(crate) fn message(message: MessageType, choices: &mut Choices<'_>) -> Vec<u8
     message_of(message, &leaf, choices)
 }
 
-/// Makes a message of any of its members, with leaves of the caller.
+/// Makes a message of any of its members, with leaves made by the caller.
 pub(crate) fn message_of(
     message: MessageType,
     leaf: Leaves<'_>,
@@ -310,7 +322,7 @@ pub(crate) fn message_of(
     framed(message, &members(table, Fill::Some, &[], leaf, choices))
 }
 
-/// Makes a message that has what it must, and a group on a way through its members.
+/// Makes a message with its mandatory members, and a group on a path through its members.
 pub(crate) fn message_with(
     message: MessageType,
     way: &[IeType],
@@ -348,7 +360,7 @@ pub(crate) fn leaves() -> BTreeMap<IeType, &'static Leaf> {
     known.collect()
 }
 
-/// Every group with a message that may have it and the way there, the shortest.
+/// Every group with a message that may contain it and the shortest path to it.
 pub(crate) fn groups() -> BTreeMap<IeType, (MessageType, Vec<IeType>)> {
     let mut found = BTreeMap::new();
     let mut next: Vec<(MessageType, &'static Group, Vec<IeType>)> = MessageType::ALL
@@ -372,7 +384,7 @@ pub(crate) fn groups() -> BTreeMap<IeType, (MessageType, Vec<IeType>)> {
     found
 }
 
-/// Every table: the message, the way to a group of it, the table.
+/// Every table: the message, the path to a group with it, and the table.
 pub(crate) fn tables() -> impl Iterator<Item = (MessageType, Vec<IeType>, &'static Group)> {
     let messages = MessageType::ALL.iter().filter_map(|message| {
         let table = message.table()?;

@@ -1,5 +1,5 @@
-//! Octets from the tests of other projects: decoded, encoded again, and the same; what is not, is
-//! listed with the reason and with what tshark says of it.
+//! Messages and values from the tests of other projects: decoding and encoding gives the same
+//! bytes; exceptions are listed with the reason and with tshark's verdict.
 
 use strowger_pfcp::ie::descriptor::canonical;
 use strowger_pfcp::{IeType, Message, frames};
@@ -8,7 +8,7 @@ use crate::octets::{hex, node_message, shared_json};
 use crate::proof::Proof;
 use crate::{tools, tshark};
 
-/// Reads the vectors of a file: name and octets.
+/// Reads the vectors of a file: name and bytes.
 fn vectors(path: &str) -> Vec<(String, Vec<u8>)> {
     let file = shared_json(path).unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
@@ -18,11 +18,10 @@ fn vectors(path: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// A vector that is not the same after it was decoded and encoded: what becomes of it here, and
-/// what tshark says of it.
+/// A vector that changes when it is decoded and encoded: the result here, and tshark's verdict.
 type Odd = (String, String);
 
-/// Asks tshark about what is odd: each with its octets as a message.
+/// Asks tshark about these vectors: each is given with its bytes as a message.
 fn judged(name: &str, odd: Vec<(String, Vec<u8>)>) -> Option<Vec<Odd>> {
     if !tools::is_here("tshark") {
         return None;
@@ -82,7 +81,7 @@ const MESSAGES: [(&str, &str); 4] = [
         "Session: Session Establishment Request: Node ID is missing",
         "accepts",
     ),
-    // A sketch of a rule, without what the specification asks of it.
+    // An incomplete rule, without elements that the specification requires.
     (
         "TestMarshal: Session Establishment Request / Create PDR[0]: PDI is missing",
         "accepts",
@@ -126,7 +125,7 @@ fn elements_of_others_encode_to_the_same_octets() {
 }
 
 const ELEMENTS: [(&str, &str); 10] = [
-    // An octet of flags that are all zero may be left out.
+    // A byte of flags that are all zero may be omitted.
     ("ApplyAction: 1 octets more than the fields have", "accepts"),
     // Spare bits are set.
     (
@@ -137,7 +136,7 @@ const ELEMENTS: [(&str, &str); 10] = [
         "DownlinkDataServiceInformation/HasPPI: [01, 3f] for [01, ff]",
         "accepts",
     ),
-    // No flag says that there are MAC addresses.
+    // No flag announces the MAC addresses.
     (
         "PMFAddressInformation/Both: 12 octets more than the fields have",
         UNDECODED,
@@ -146,19 +145,19 @@ const ELEMENTS: [(&str, &str); 10] = [
         "PMFAddressInformation/IPv6: 12 octets more than the fields have",
         UNDECODED,
     ),
-    // Only the types of two addresses have a second one.
+    // Only the types for two addresses have a second one.
     (
         "RedirectInformation/URL/2: 35 octets more than the fields have",
         UNDECODED,
     ),
-    // Release 16 had other members for the type inside of a FAR.
+    // In release 16 the type had other members inside a FAR.
     (
         "RedundantTransmissionParameters/FAR: Redundant Transmission Parameters: F-TEID is missing",
         "accepts",
     ),
-    // Release 19 took the third flag back.
+    // Release 19 removed the third flag.
     ("ReportingFrequency: [03] for [07]", "accepts"),
-    // As the first.
+    // Like the first.
     (
         "ReportingTriggers: 1 octets more than the fields have",
         "accepts",

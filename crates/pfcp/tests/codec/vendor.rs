@@ -1,4 +1,4 @@
-//! Elements of vendors by the rows of a dictionary: the same message as text, JSON and fields.
+//! Vendors' elements described by a dictionary: the same message as text, JSON and fields.
 
 use std::borrow::Cow;
 
@@ -339,7 +339,8 @@ fn a_row_that_could_not_be_read_back_is_refused() {
 
 #[test]
 fn groups_in_groups_end_at_a_depth() {
-    // As deep as a message can be, of the vendor's groups alone and with tables in between.
+    // As deeply nested as a message can be, with the vendor's groups alone and with tables in
+    // between.
     for between in [false, true] {
         let mut octets = Vec::new();
         while octets.len() < 65_000 {

@@ -1,9 +1,8 @@
-//! Every message that `go-pfcp` knows, both ways: what we encode it reads and encodes again, what
-//! it builds we read.
+//! Every message that `go-pfcp` knows, in both directions: it decodes and re-encodes what we
+//! encode, and we decode what it builds.
 //!
-//! The program is in `interop/`; it is built once for a run of the tests. What the two see
-//! differently is listed in `go_pfcp.tsv` with the reason: nothing else may differ, and no row may
-//! be idle.
+//! The program is in `interop/`; it is built once per run of the tests. Differences between the two
+//! are listed in `go_pfcp.tsv` with the reason: nothing else may differ, and no row may be unused.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -23,15 +22,15 @@ use crate::proof::Proof;
 use crate::tools;
 use crate::values::{self, Choices};
 
-const DIFFERENT: &str = include_str!("go_pfcp.tsv");
+pub(crate) const DIFFERENT: &str = include_str!("go_pfcp.tsv");
 
-/// The messages that go-pfcp has no type for.
+/// The messages for which go-pfcp has no type.
 const UNKNOWN: [MessageType; 2] = [
     MessageType::SESSION_SET_MODIFICATION_REQUEST,
     MessageType::SESSION_SET_MODIFICATION_RESPONSE,
 ];
 
-/// Builds the program and gives it lines; returns what it answers.
+/// Builds the program and sends it lines; returns its answers.
 fn ask(lines: &[String]) -> Vec<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-pfcp");
@@ -62,7 +61,7 @@ fn ask(lines: &[String]) -> Vec<Value> {
     answers
 }
 
-/// What differs: element or message, what, reason.
+/// Known differences: element or message, difference, reason.
 struct Different {
     rows: Vec<[&'static str; 3]>,
     met: BTreeSet<usize>,
@@ -83,7 +82,7 @@ impl Different {
         }
     }
 
-    /// Says whether a difference is listed, and keeps it if not.
+    /// Returns `true` if a difference is listed; records it otherwise.
     fn listed(&mut self, what: &str, of: &str, more: impl FnOnce() -> String) -> bool {
         let row = self
             .rows
@@ -96,7 +95,7 @@ impl Different {
         row.is_some()
     }
 
-    /// Notes the rows that nothing met.
+    /// Records the rows that matched nothing.
     fn note_idle(&mut self) {
         let idle = (0..self.rows.len()).filter(|row| !self.met.contains(row));
         let idle = idle.map(|row| format!("nothing meets {:?}", self.rows[row]));
@@ -109,7 +108,7 @@ impl Different {
     }
 }
 
-/// Collects the numbers and texts of a value in the forms that getters have.
+/// Collects the numbers and texts of a value in the forms that getters return.
 fn told(element: IeType, value: &Value, octets: &[u8]) -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     collect(value, &mut told);
@@ -128,14 +127,14 @@ fn told(element: IeType, value: &Value, octets: &[u8]) -> BTreeSet<String> {
             .and_then(|unit| seconds.get(unit));
         told.extend(seconds.map(|seconds| (count * seconds).to_string()));
     }
-    // Durations come in microseconds where they are no whole seconds.
+    // Durations are in microseconds unless they are whole seconds.
     let unit = UNITS.iter().find(|(ie, _)| *ie == element);
     let counts = value.as_object().into_iter().flatten();
     for count in counts.filter_map(|(_, count)| count.as_u64()) {
         told.extend(unit.map(|(_, unit)| (count * unit).to_string()));
         told.extend(unit.map(|(_, unit)| (count * unit / 1_000_000).to_string()));
     }
-    // Offsets of clocks are nanoseconds, and may be negative.
+    // Clock offsets are in nanoseconds, and may be negative.
     if [
         IeType::TIME_OFFSET_THRESHOLD,
         IeType::TIME_OFFSET_MEASUREMENT,
@@ -150,7 +149,7 @@ fn told(element: IeType, value: &Value, octets: &[u8]) -> BTreeSet<String> {
     told
 }
 
-/// Elements that count something longer than a microsecond.
+/// Elements that count in a unit longer than a microsecond.
 const UNITS: [(IeType, u64); 4] = [
     (IeType::DOWNLINK_DATA_NOTIFICATION_DELAY, 50_000),
     (IeType::AVERAGE_PACKET_DELAY, 1000),
@@ -231,7 +230,7 @@ fn without_spare_bits(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
         .expect("well-formed")
 }
 
-/// Messages of every type, and every leaf alone in one.
+/// Messages of every type, and every leaf alone in a message.
 fn messages() -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     for round in 0..6 {

@@ -1,4 +1,4 @@
-//! Datagrams as a capture: IPv4 and UDP around each, nothing below.
+//! Datagrams as a capture: IPv4 and UDP around each, without a link layer.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -6,17 +6,17 @@ use std::path::Path;
 
 const PORT: u16 = 8805;
 
-/// A datagram and who sends it.
+/// A datagram and its direction.
 pub(crate) struct Datagram {
     pub(crate) octets: Vec<u8>,
-    /// Whether it goes back to where requests come from.
+    /// Set if it goes back to the sender of requests.
     pub(crate) answer: bool,
 }
 
 /// Writes a capture of datagrams.
 pub(crate) fn write(path: &Path, datagrams: &[Datagram]) -> io::Result<()> {
     let mut out = io::BufWriter::new(std::fs::File::create(path)?);
-    // Version 2.4, packets of up to 256 KiB, each begins with its IP header.
+    // Version 2.4, packets of up to 256 KiB, each of which begins with its IP header.
     let head: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 0x4_0000, 101];
     for word in head {
         out.write_all(&word.to_le_bytes())?;

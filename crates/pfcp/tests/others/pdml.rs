@@ -13,7 +13,7 @@ pub(crate) struct Field {
     pub(crate) label: String,
     /// The value as filters compare it.
     pub(crate) show: String,
-    /// The octets, or what a bit field's mask leaves of them, in hex.
+    /// The bytes in hex, reduced to a bit field by its mask.
     pub(crate) octets: String,
     pub(crate) fields: Vec<Self>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Field {
 pub(crate) struct Message {
     pub(crate) frame: u64,
     pub(crate) fields: Vec<Field>,
-    /// What tshark does not like about it; `malformed` where it gave up.
+    /// Tshark's complaints about it; `malformed` where it gave up.
     pub(crate) complaints: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Field {
     }
 }
 
-/// Asks tshark for the PFCP messages of a capture and hands them on one at a time.
+/// Asks tshark for the PFCP messages of a capture and passes them on one at a time.
 pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
     let mut tshark = Command::new("tshark")
         .args(["-n", "-Y", "pfcp", "-T", "pdml", "-J", "pfcp", "-r"])
@@ -45,8 +45,8 @@ pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
         .expect("tshark starts");
     let lines = BufReader::new(tshark.stdout.take().expect("piped")).lines();
     let mut frame = 0;
-    // The messages of the frame, and the fields that are open, from the outside to the inside;
-    // the first stands for the message.
+    // The messages of the frame, and the open fields from the outside to the inside; the first one
+    // stands for the message.
     let mut messages: Vec<Message> = Vec::new();
     let mut open: Vec<Field> = Vec::new();
     for line in lines {
@@ -100,7 +100,7 @@ pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
     );
 }
 
-/// Reads an attribute; one that is not there is empty.
+/// Reads an attribute; an absent one is empty.
 fn attribute(tag: &str, name: &str) -> String {
     let start = format!(" {name}=\"");
     let Some(at) = tag.find(&start) else {

@@ -1,9 +1,9 @@
-//! Programs by others that may not be on this machine.
+//! Programs of other projects that may not be installed on this machine.
 
 use std::process::{Command, Stdio};
 
-/// Says whether a program is here, and what is left out without it; that is a failure where
-/// everything must be there.
+/// Returns `true` if a program is installed; otherwise reports the skipped part, or fails where
+/// nothing may be skipped.
 pub(crate) fn is_here(program: &str) -> bool {
     let mut command = Command::new(program);
     let flag = if program == "go" {

@@ -1,10 +1,10 @@
-//! Every element up to the last that tshark knows, every group and every message: what our encoder
-//! writes, its decoder reads.
+//! Every element up to the last that tshark knows, every group and every message: its decoder reads
+//! the output of our encoder.
 //!
-//! `fields.tsv` says which of tshark's fields is which of ours, `unmapped.tsv` what has no
-//! counterpart on one side, and `verdicts.tsv` what tshark does not like or does not know;
-//! `labels.tsv` and `wording.tsv` have the names of fields and values that differ. All are closed:
-//! nothing else may differ, and no row may be idle.
+//! `fields.tsv` maps tshark's fields to ours, `unmapped.tsv` lists fields without a counterpart on
+//! one side, and `verdicts.tsv` what tshark complains about or does not know; `labels.tsv` and
+//! `wording.tsv` list names of fields and values that differ. All are closed: nothing else may
+//! differ, and no row may be unused.
 
 #[path = "tshark/compare.rs"]
 mod compare;
@@ -26,13 +26,13 @@ use crate::values::{self, Choices};
 
 const VERDICTS: &str = include_str!("tshark/verdicts.tsv");
 
-/// One message of ours and what tshark says of it.
+/// One message of ours and tshark's view of it.
 struct Pair {
     ours: Value,
     theirs: pdml::Message,
 }
 
-/// Lists the rows that nothing met.
+/// Lists the rows that matched nothing.
 fn unmet(map: &Map, compared: &Compared) -> Vec<map::Pair> {
     let rows: BTreeSet<map::Pair> = map.rows.iter().map(Row::pair).collect();
     let unused = rows.difference(&compared.used);
@@ -43,7 +43,7 @@ fn unmet(map: &Map, compared: &Compared) -> Vec<map::Pair> {
     unmet.cloned().collect()
 }
 
-/// Hands messages to tshark, in the order of their sequence numbers.
+/// Passes messages to tshark, in the order of their sequence numbers.
 fn shown(name: &str, messages: &[Vec<u8>]) -> Vec<Pair> {
     let numbered: Vec<Vec<u8>> = (1_u32..)
         .zip(messages)
@@ -76,7 +76,7 @@ pub(crate) fn told(name: &str, datagrams: &[Vec<u8>]) -> Vec<pdml::Message> {
     theirs
 }
 
-/// Gives a message a sequence number, and one in three a priority; an answer that follows its
+/// Gives a message a sequence number, and one in three a priority; a response directly after its
 /// request gets the same number.
 fn numbered(octets: &[u8], sequence: u32) -> Vec<u8> {
     let mut octets = octets.to_vec();
@@ -91,7 +91,7 @@ fn numbered(octets: &[u8], sequence: u32) -> Vec<u8> {
     octets
 }
 
-/// What tshark does not like or know: element, complaint, which of our fields are there, reason.
+/// Known complaints and gaps of tshark: element, complaint, the required fields of ours, reason.
 struct Verdicts {
     rows: Vec<[&'static str; 4]>,
     met: BTreeSet<usize>,
@@ -108,7 +108,7 @@ impl Verdicts {
         }
     }
 
-    /// Says that every complaint about an element is listed.
+    /// Returns `true` if every complaint about an element is listed.
     fn excuse(&mut self, element: &Value, complaints: &[String]) -> bool {
         let ie = element["type"].to_string();
         let listed = |complaint: &String| {
@@ -140,7 +140,7 @@ fn holds(value: &Value, condition: &str) -> bool {
     }
 }
 
-/// Values of every leaf of a number that tshark knows.
+/// Values of every leaf whose number tshark knows.
 fn leaves() -> Vec<(IeType, Vec<u8>)> {
     let mut values = Vec::new();
     for (ie, what) in values::leaves() {
@@ -161,7 +161,7 @@ fn compare_leaves(map: &Map, compared: &mut Compared) -> Clean {
     let mut verdicts = Verdicts::read();
     let mut clean = Clean::new();
     let values = leaves();
-    // A heartbeat leaves an element as it is.
+    // A heartbeat leaves an element unchanged.
     let alone = |(ie, value): &(IeType, Vec<u8>)| node_message(1, &tlv(ie.0, value));
     let messages: Vec<Vec<u8>> = values.iter().map(alone).collect();
     for ((ie, value), Pair { ours, theirs }) in values.into_iter().zip(shown("leaves", &messages)) {
@@ -190,7 +190,8 @@ fn clean_leaf(clean: &Clean, leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> 
     }
 }
 
-/// Says that an element is among others, at any depth, of which tshark reads no value to the end.
+/// Returns `true` if the elements include, at any depth, one of which tshark reads no value to the
+/// end.
 fn has_unread(clean: &Clean, elements: &Value) -> bool {
     elements.as_array().into_iter().flatten().any(|element| {
         let ie = element["type"]
@@ -204,7 +205,7 @@ fn has_unread(clean: &Clean, elements: &Value) -> bool {
     })
 }
 
-/// Every group in a message that may have it, then every message.
+/// Every group in a message that may contain it, then every message.
 fn groups_and_messages(clean: &Clean) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     let leaf = |leaf: &Leaf, choices: &mut Choices<'_>| clean_leaf(clean, leaf, choices);
@@ -272,7 +273,7 @@ fn every_element_group_and_message_is_to_tshark_what_it_is_to_us() {
     );
 }
 
-/// The elements of which tshark shows no field as it is.
+/// The elements of which tshark shows no field unchanged.
 const UNPROVEN: [IeType; 3] = [
     IeType::ACCESS_AVAILABILITY_INFORMATION,
     IeType::NOTIFICATION_CORRELATION_ID,

@@ -1,4 +1,4 @@
-//! What the peer leaves to be chosen.
+//! Values that the peer leaves to be chosen.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use crate::parts::{
     two_and_two,
 };
 
-/// Gives tunnels and addresses in turn.
+/// Allocates tunnels and addresses in sequence.
 #[derive(Default)]
 pub(crate) struct Counter(u8);
 

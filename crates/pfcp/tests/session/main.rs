@@ -1,4 +1,4 @@
-//! Rules of a session: what establishments and modifications make of them.
+//! Rules of a session: the effects of establishments and modifications.
 
 mod choosing;
 mod parts;

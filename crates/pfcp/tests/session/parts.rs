@@ -1,4 +1,4 @@
-//! The parts of a message, and what comes of it.
+//! The parts of a message, and their results.
 
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::{Cause, FailedRuleId};

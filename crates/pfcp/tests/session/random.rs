@@ -1,4 +1,4 @@
-//! Elements from a generator, right or wrong.
+//! Random elements, right or wrong.
 
 use proptest::prelude::{Just, Strategy, any, prop, proptest};
 use proptest::{prop_assert, prop_assert_eq, prop_oneof};
@@ -47,7 +47,7 @@ proptest! {
         let rules = modify(&two_and_two(), &good).unwrap_or_else(|_| two_and_two());
         let before = rules.clone();
         let octets = before.octets().to_vec();
-        // One of these is never right, whatever stands beside it.
+        // One of these is always wrong, whatever else the message contains.
         let wrong = match wrong {
             0 => tlv(IeType::CREATE_PDR, &[]),
             1 => group(IeType::REMOVE_PDR, &[tlv(IeType::PDR_ID, &[0xff, 0xff])]),

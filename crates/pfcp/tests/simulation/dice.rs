@@ -1,8 +1,8 @@
-//! The simulation's own numbers.
+//! The simulation's own random numbers.
 
 use std::time::Duration;
 
-/// SplitMix64.
+/// The SplitMix64 generator.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

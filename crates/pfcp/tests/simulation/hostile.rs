@@ -1,4 +1,4 @@
-//! Octets of those who mean no good.
+//! Datagrams from hostile senders.
 
 use std::net::SocketAddr;
 

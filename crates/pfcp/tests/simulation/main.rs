@@ -1,8 +1,8 @@
 //! Two endpoints and a bad network in one process, on virtual time, from a seed.
 //!
-//! Whatever is lost, doubled, delayed or overtaken, and whoever panics or restarts: every request
-//! is answered or fails, none is done twice, repetitions are identical, and at the end both sides
-//! agree on the sessions.
+//! Despite lost, duplicated, delayed and reordered datagrams, panics and restarts, every request is
+//! answered or fails, none is executed twice, repeated answers are identical, and at the end both
+//! sides agree on the sessions.
 
 mod dice;
 mod hostile;

@@ -1,4 +1,4 @@
-//! The world of a seed: two endpoints, the network between them, and those who use them.
+//! The world of a seed: two endpoints, the network between them, and their users.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,16 +39,16 @@ impl Side {
     }
 }
 
-/// What will happen.
+/// A scheduled event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Coming {
     Datagram(Side, Vec<u8>),
-    /// The worker of a request is done, in this life of the user plane.
+    /// The worker of a request is done, in this incarnation of the user plane.
     Worked(u32, TransactionId, Vec<u8>),
     Crash,
 }
 
-/// How often each fault fired.
+/// Number of times that each fault occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Faults {
     pub(crate) lost: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Faults {
     pub(crate) repeated: u64,
 }
 
-/// What the control plane does to one session.
+/// An action of the control plane on one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Establish,
@@ -81,9 +81,9 @@ struct Asked {
 struct Control {
     association: Option<AssociationId>,
     asked: BTreeMap<RequestId, Asked>,
-    /// The sessions that it believes in: SEID at the peer, and rules.
+    /// The sessions that should exist: SEID at the peer, and rules.
     sessions: BTreeMap<u64, (Seid, RuleSet)>,
-    /// The sessions of which it cannot know.
+    /// The sessions whose state is unknown.
     unsure: BTreeSet<u64>,
     started: u64,
     ended: u64,
@@ -112,7 +112,8 @@ pub(crate) struct World {
     upf: Endpoint,
     control: Control,
     user: User,
-    /// The octets of each sequence number and type from each side, in each life of the user plane.
+    /// The bytes of each sequence number and type from each side, in each incarnation of the user
+    /// plane.
     sent: BTreeMap<(Side, u32, u8, u32), Vec<u8>>,
     faults: Faults,
     trace: DefaultHasher,
@@ -132,7 +133,7 @@ pub(crate) fn endpoint(side: Side, life: u32) -> Endpoint {
         Side::Upf => Role::UserPlane,
     };
     let config = EndpointConfig::new(role, side.address().ip().into(), Recovery(100 + life));
-    // The numbers wrap on the way, and differ from life to life.
+    // The numbers wrap during the run, and differ between incarnations.
     let first_sequence = Sequence::new(0x00ff_fff0 + 0x0001_0000 * life);
     Endpoint::new(EndpointConfig {
         first_sequence,
@@ -248,7 +249,7 @@ impl World {
         }
     }
 
-    /// Takes out what the endpoints have to say, until they are quiet.
+    /// Takes the outputs of the endpoints until there are no more.
     fn settle(&mut self) {
         loop {
             let mut quiet = true;
@@ -331,7 +332,7 @@ impl World {
         self.upf.respond(now, id, octets.into());
     }
 
-    /// The user plane does what a request says.
+    /// The user plane executes a request.
     fn work(&mut self, transaction: TransactionId, octets: &[u8]) {
         let frame = Frame::decode(octets).expect("it was admitted");
         let seid = frame.header.seid.expect("a session's message");
@@ -430,7 +431,7 @@ impl World {
         let asked = self.control.asked.remove(&request).expect("one outcome");
         let session = asked.session;
         if asked.life != self.control.life {
-            // An earlier life of the peer was asked.
+            // The request went to an earlier incarnation of the peer.
             self.control.unsure.insert(session);
             self.control.ended += 1;
             return;
@@ -438,7 +439,7 @@ impl World {
         let answer = Frame::decode(octets).expect("sound octets");
         let cause = answer.tlvs().flatten().find(|tlv| tlv.ie == IeType::CAUSE);
         if Cause(cause.expect("a cause").value[0]) != Cause::REQUEST_ACCEPTED {
-            // It panicked too often, or does not know us any more.
+            // The peer panicked too often, or no longer knows us.
             self.control.unsure.insert(session);
             self.control.sessions.remove(&session);
             self.control.ended += 1;
@@ -470,7 +471,7 @@ impl World {
         }
     }
 
-    /// Both sides agree on every session of which the control plane can know.
+    /// Checks that both sides agree on every session whose state the control plane knows.
     fn judge(&self) {
         let Control {
             asked,
@@ -528,7 +529,7 @@ pub(crate) fn establishment(session: u64) -> Vec<u8> {
         .to_vec()
 }
 
-/// Adds a rule, so that doing it twice would not pass unseen.
+/// Adds a rule, so that executing it twice would be noticed.
 fn modification(session: u64) -> Vec<u8> {
     let number = u32::try_from(session + 1).expect("a few").to_be_bytes();
     let far = Elements::new()

@@ -1,4 +1,4 @@
-//! A session on virtual time, and a control plane that counts what it is told.
+//! A session on virtual time, and a control plane that counts the reported usage.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use strowger_pfcp::{Frame, Header, Message, MessageType, Seid, Sequence};
 /// Seconds since 1900 at the start of each bench.
 pub(crate) const START: u32 = 4_000_000_000;
 
-/// Detects what comes from the user, as rule 1, and what goes there, as rule 2.
+/// The PDRs: rule 1 detects packets from the user, rule 2 packets to the user.
 pub(crate) const UP: u16 = 1;
 pub(crate) const DOWN: u16 = 2;
 
@@ -31,7 +31,7 @@ pub(crate) struct Bench {
     pub(crate) rules: RuleSet,
     pub(crate) usage: Usage,
     pub(crate) tally: Tally,
-    /// Says that an answer was lost, so that a report may be told again.
+    /// Set if an answer was lost, so that a report may be sent again.
     pub(crate) lossy: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn forwarding(id: u32) -> CreateFar {
         .forwarding_parameters(ForwardingParameters::new(DestinationInterface::CORE))
 }
 
-/// An establishment of two detection rules that are counted by these.
+/// An establishment with two detection rules that these URRs count.
 pub(crate) fn establishment(urrs: Vec<CreateUrr>) -> SessionEstablishmentRequest {
     let ids: Vec<UrrId> = urrs.iter().map(|urr| urr.urr_id).collect();
     let pdr = |id: u16, from| {
@@ -64,7 +64,7 @@ fn octets(body: impl Into<Body>) -> Vec<u8> {
     message.encode().expect("a sound message")
 }
 
-/// Reads elements as the body of a message.
+/// Decodes elements as the body of a message.
 fn read(kind: MessageType, elements: &[u8]) -> Message {
     let header = Header::session(kind, Seid(1), Sequence::new(1));
     let octets = strowger_pfcp::endpoint::message(&header, elements).expect("a short message");
@@ -106,7 +106,7 @@ impl Bench {
         }
     }
 
-    /// The time, in seconds since the start.
+    /// Advances to a time, in seconds since the start.
     pub(crate) fn at(&mut self, seconds: f64) {
         let at = self.zero + Duration::from_secs_f64(seconds);
         assert!(at >= self.now);
@@ -128,13 +128,13 @@ impl Bench {
         self.usage.handle_traffic(self.now, traffic)
     }
 
-    /// When something is due, in seconds since the start.
+    /// The next timeout, in seconds since the start.
     pub(crate) fn deadline(&self) -> Option<f64> {
         let at = self.usage.poll_timeout()?;
         Some((at - self.zero).as_secs_f64())
     }
 
-    /// The request that is to be sent now.
+    /// The request to be sent now.
     pub(crate) fn request(&mut self) -> Option<SessionReportRequest> {
         let body = self.usage.poll_request(self.now)?;
         match read(MessageType::SESSION_REPORT_REQUEST, &body).body {
@@ -149,7 +149,7 @@ impl Bench {
         self.usage.handle_answer(self.now, &frame)
     }
 
-    /// Counts a report. What goes with an answer overtakes what waits.
+    /// Counts a report. Reports in an answer overtake waiting ones.
     pub(crate) fn hear<'a>(&mut self, report: impl Into<Figures<'a>>) {
         let arrival = self.tally.add(report);
         assert!(arrival != Arrival::Repeated || self.lossy, "told twice");
@@ -168,7 +168,7 @@ impl Bench {
         all
     }
 
-    /// The one report that is sent now.
+    /// The only report that is sent now.
     pub(crate) fn report(&mut self) -> UsageReportRequest {
         let mut reports = self.reports();
         assert_eq!(reports.len(), 1, "{reports:?}");

@@ -15,7 +15,7 @@ fn accepted() -> SessionReportResponse {
     SessionReportResponse::new(Cause::REQUEST_ACCEPTED)
 }
 
-/// A session whose packets to the user wait.
+/// A session whose packets to the user are buffered.
 fn waiting(delay: Option<u8>) -> Bench {
     let urr =
         CreateUrr::new(1, Method::VOLUM, On::VOLTH).volume_threshold(VolumeThreshold::total(1000));

@@ -1,4 +1,4 @@
-//! Whatever happens: all that is counted is told, once, and no number is left out.
+//! Random steps: all counted usage is reported once, and no sequence number is skipped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -112,12 +112,12 @@ fn urr(id: u32, wanted: &Wanted, exist: &[u32]) -> CreateUrr {
     urr
 }
 
-/// What should be told, kept beside the session in the simplest way.
+/// The expected reports, computed beside the session in the simplest way.
 #[derive(Default)]
 struct Expected {
-    /// Octets each way that were forwarded while the rule was there and counted them.
+    /// Bytes forwarded in each direction while the rule existed and counted them.
     octets: BTreeMap<u32, (u64, u64)>,
-    /// Which rules count the packets of which detection rule.
+    /// The rules that count the packets of each detection rule.
     counts: BTreeMap<u16, Vec<u32>>,
 }
 
@@ -134,7 +134,7 @@ impl Expected {
     }
 }
 
-/// Sums of rules that are gone, so that one of the same number starts anew.
+/// Sums of removed rules, so that a new rule with the same number starts again.
 type Past = Vec<(u32, (u64, u64))>;
 
 fn retire(bench: &mut Bench, expected: &mut Expected, id: u32, past: &mut Past) {
@@ -148,8 +148,8 @@ fn retire(bench: &mut Bench, expected: &mut Expected, id: u32, past: &mut Past) 
     bench.tally.forget(UrrId(id));
 }
 
-/// Takes all reports that wait, those on their way included, before a rule goes: afterwards a
-/// number may mean another rule.
+/// Takes all waiting reports, including those in flight, before a rule is removed: afterwards its
+/// number may refer to another rule.
 fn drain(bench: &mut Bench) {
     loop {
         bench.reports();
@@ -162,7 +162,7 @@ fn drain(bench: &mut Bench) {
     }
 }
 
-/// Does a step; says whether it could be done.
+/// Executes a step; returns `true` if it was possible.
 fn take(bench: &mut Bench, expected: &mut Expected, past: &mut Past, step: Step) {
     let exist: Vec<u32> = expected.octets.keys().copied().collect();
     let none = SessionModificationRequest::new;
@@ -177,7 +177,7 @@ fn take(bench: &mut Bench, expected: &mut Expected, past: &mut Past, step: Step)
         }
         Step::Deliver => _ = bench.reports(),
         Step::Lose => {
-            // The peer has it all, and its answer is lost.
+            // The peer has received everything, and its answer is lost.
             if let Some(request) = bench.request() {
                 for report in &request.usage_reports {
                     bench.hear(report);
@@ -191,7 +191,7 @@ fn take(bench: &mut Bench, expected: &mut Expected, past: &mut Past, step: Step)
         }
         Step::QueryAll => _ = bench.modify(none().pfcpsmreq_flags(PfcpsmreqFlags::QAURR)),
         Step::Remove(id) if exist.contains(&id) => {
-            // Nothing may name it any more.
+            // No other rule may refer to it.
             drain(bench);
             let others = unlinked(bench, id);
             let Some(other) = exist.iter().copied().find(|one| *one != id) else {
@@ -225,7 +225,7 @@ fn take(bench: &mut Bench, expected: &mut Expected, past: &mut Past, step: Step)
     }
 }
 
-/// Says that no other rule is linked to this one.
+/// Returns `true` if no other rule is linked to this one.
 fn unlinked(bench: &Bench, id: u32) -> bool {
     bench
         .rules

@@ -1,4 +1,4 @@
-//! Reports on their way to a control plane that answers, or does not.
+//! Reports sent to a control plane that answers, or does not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Several accesses of one session.
+//! Multi-access sessions.
 
 use super::group;
 use crate::ie::{
@@ -9,7 +9,7 @@ use crate::ie::{
 };
 
 group! {
-    /// What to report about accesses.
+    /// The control of reports about the availability of accesses.
     AccessAvailabilityControlInformation AccessAvailabilityControlInformationView
         = ACCESS_AVAILABILITY_CONTROL_INFORMATION "7.5.2.9-2" {
         requested_access_availability_information: RequestedAccessAvailabilityInformation,
@@ -18,14 +18,14 @@ group! {
 }
 
 group! {
-    /// Accesses that came and went.
+    /// A report about the availability of accesses.
     AccessAvailabilityReport AccessAvailabilityReportView = ACCESS_AVAILABILITY_REPORT "7.5.8.6-2" {
         access_availability_information: AccessAvailabilityInformation, M one [N4];
     }
 }
 
 group! {
-    /// Which kinds of steering are wanted.
+    /// The kinds of steering that are requested.
     ProvideAtsssControlInformation ProvideAtsssControlInformationView
         = PROVIDE_ATSSS_CONTROL_INFORMATION "7.5.2.10-1" {
         mptcp_control_information: MptcpControlInformation, C opt [N4];
@@ -36,7 +36,7 @@ group! {
 }
 
 group! {
-    /// What each kind of steering uses.
+    /// The parameters of each kind of steering.
     AtsssControlParameters AtsssControlParametersView = ATSSS_CONTROL_PARAMETERS "7.5.3.7-1" {
         mptcp_parameters: MptcpParameters, C rare [N4];
         atsss_ll_parameters: AtsssLlParameters, C rare [N4];
@@ -46,7 +46,7 @@ group! {
 }
 
 group! {
-    /// What steering by MPTCP uses.
+    /// The parameters of steering by MPTCP.
     MptcpParameters MptcpParametersView = MPTCP_PARAMETERS "7.5.3.7-2" {
         mptcp_address_information: MptcpAddressInformation, M one [N4];
         mptcp_link_specific_ip_address: LinkSpecificMultipathIpAddress,
@@ -55,14 +55,14 @@ group! {
 }
 
 group! {
-    /// What steering below IP uses.
+    /// The parameters of lower-layer steering (ATSSS-LL).
     AtsssLlParameters AtsssLlParametersView = ATSSS_LL_PARAMETERS "7.5.3.7-3" {
         atsss_ll_information: AtsssLlInformation, M one [N4];
     }
 }
 
 group! {
-    /// What measuring performance uses.
+    /// The parameters of the performance measurement function (PMF).
     PmfParameters PmfParametersView = PMF_PARAMETERS "7.5.3.7-4" {
         pmf_address_information: PmfAddressInformation, M one [N4];
         qos_flow_identifier: Qfi, O opt [N4] "QoS flow identifier";
@@ -70,7 +70,7 @@ group! {
 }
 
 group! {
-    /// What steering by MPQUIC uses.
+    /// The parameters of steering by MPQUIC.
     MpquicParameters MpquicParametersView = MPQUIC_PARAMETERS "7.5.3.7-5" {
         mpquic_address_information: MpquicAddressInformation, M one [N4];
         mpquic_link_specific_ip_address: LinkSpecificMultipathIpAddress,

@@ -7,7 +7,7 @@ use crate::ie::{
 };
 
 group! {
-    /// What to configure in a bridge or router.
+    /// Management information for a bridge or router.
     TscManagementInformationModificationRequest TscManagementInformationModificationRequestView
         = TSC_MANAGEMENT_INFORMATION_IE_WITHIN_PFCP_SESSION_MODIFICATION_REQUEST "7.5.4.18-1" {
         port_management_information_container: PortManagementInformationContainer, O opt [N4];
@@ -19,7 +19,7 @@ group! {
 }
 
 group! {
-    /// What a bridge or router answers.
+    /// Management information in the answer of a bridge or router.
     TscManagementInformationModificationResponse TscManagementInformationModificationResponseView
         = TSC_MANAGEMENT_INFORMATION_IE_WITHIN_PFCP_SESSION_MODIFICATION_RESPONSE "7.5.5.3-1" {
         port_management_information_container: PortManagementInformationContainer, O opt [N4];
@@ -30,7 +30,7 @@ group! {
 }
 
 group! {
-    /// What a bridge or router tells.
+    /// Management information reported by a bridge or router.
     TscManagementInformationReportRequest TscManagementInformationReportRequestView
         = TSC_MANAGEMENT_INFORMATION_IE_WITHIN_PFCP_SESSION_REPORT_REQUEST "7.5.8.5-1" {
         port_management_information_container: PortManagementInformationContainer, O opt [N4];

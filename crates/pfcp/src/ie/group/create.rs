@@ -1,4 +1,4 @@
-//! What a session is made of.
+//! The components of a session.
 
 use super::group;
 use crate::ie::{
@@ -34,7 +34,7 @@ use crate::ie::{
 };
 
 group! {
-    /// Rules to detect packets, with what to do with them.
+    /// A packet detection rule: the packets to detect, and the rules that apply to them.
     CreatePdr CreatePdrView = CREATE_PDR "7.5.2.2-1" {
         pdr_id: PdrId, M one [ALL];
         precedence: Precedence, M opt [SXB SXC N4 N4MB];
@@ -59,7 +59,7 @@ group! {
 }
 
 group! {
-    /// What a packet is recognised by.
+    /// The criteria by which packets are detected.
     Pdi PdiView = PDI "7.5.2.2-2" {
         source_interface: SourceInterface, M one [ALL];
         local_f_teid: FTeid, O opt [SXA SXB N4] "Local F-TEID";
@@ -91,7 +91,7 @@ group! {
 }
 
 group! {
-    /// What to do with packets.
+    /// A forwarding action rule: the action for packets.
     CreateFar CreateFarView = CREATE_FAR "7.5.2.3-1" {
         far_id: FarId, M one [ALL];
         apply_action: ApplyAction, M one [ALL];
@@ -106,7 +106,7 @@ group! {
 }
 
 group! {
-    /// Where and how packets go.
+    /// The destination and treatment of forwarded packets.
     ForwardingParameters ForwardingParametersView = FORWARDING_PARAMETERS "7.5.2.3-2" {
         destination_interface: DestinationInterface, M one [SXA SXB SXC N4];
         network_instance: NetworkInstance, O opt [SXA SXB SXC N4];
@@ -132,7 +132,7 @@ group! {
 }
 
 group! {
-    /// Where copies of packets go.
+    /// The destination of duplicated packets.
     DuplicatingParameters DuplicatingParametersView = DUPLICATING_PARAMETERS "7.5.2.3-3" {
         destination_interface: DestinationInterface, M one [SXA SXB];
         outer_header_creation: OuterHeaderCreation, C opt [SXA SXB];
@@ -142,7 +142,7 @@ group! {
 }
 
 group! {
-    /// What to measure and when to report it.
+    /// A usage reporting rule: the usage to measure, and the reports about it.
     CreateUrr CreateUrrView = CREATE_URR "7.5.2.4-1" {
         urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
         measurement_method: MeasurementMethod, M one [ALL; R17 SXA SXB SXC N4];
@@ -182,7 +182,7 @@ group! {
 }
 
 group! {
-    /// How fast packets may go.
+    /// A QoS enforcement rule: the gates and rates of packets.
     CreateQer CreateQerView = CREATE_QER "7.5.2.5-1" {
         qer_id: QerId, M one [SXB SXC N4 N4MB];
         qer_correlation_id: QerCorrelationId, C opt [SXB N4];
@@ -202,7 +202,7 @@ group! {
 }
 
 group! {
-    /// How packets wait.
+    /// A buffering action rule: the buffering of packets.
     CreateBar CreateBarView = CREATE_BAR "7.5.2.6-1" {
         bar_id: BarId, M one [SXA N4];
         downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA];
@@ -215,7 +215,7 @@ group! {
 }
 
 group! {
-    /// Where packets come from, for several rules.
+    /// A traffic endpoint: a source of packets that several rules share.
     CreateTrafficEndpoint CreateTrafficEndpointView = CREATE_TRAFFIC_ENDPOINT "7.5.2.7-1" {
         traffic_endpoint_id: TrafficEndpointId, M one [ALL];
         local_f_teid: FTeid, O opt [SXA SXB N4] "Local F-TEID";
@@ -241,7 +241,7 @@ group! {
 }
 
 group! {
-    /// Which Ethernet frames a filter takes.
+    /// A filter for Ethernet frames.
     EthernetPacketFilter EthernetPacketFilterView = ETHERNET_PACKET_FILTER "7.5.2.2-3" {
         ethernet_filter_id: EthernetFilterId, C opt [N4];
         ethernet_filter_properties: EthernetFilterProperties, C opt [N4];
@@ -254,7 +254,7 @@ group! {
 }
 
 group! {
-    /// Rules that share a quota.
+    /// Usage reporting rules that share a quota.
     AggregatedUrrs AggregatedUrrsView = AGGREGATED_URRS "7.5.2.4-2" {
         aggregated_urr_id: AggregatedUrrId, M one [SXB];
         multiplier: Multiplier, M one [SXB];
@@ -262,7 +262,7 @@ group! {
 }
 
 group! {
-    /// A further time at which thresholds change.
+    /// An additional time at which thresholds change.
     AdditionalMonitoringTime AdditionalMonitoringTimeView = ADDITIONAL_MONITORING_TIME "7.5.2.4-3" {
         monitoring_time: MonitoringTime, M one [SXA SXB SXC N4];
         subsequent_volume_threshold: SubsequentVolumeThreshold, O opt [SXA SXB SXC N4];
@@ -275,7 +275,7 @@ group! {
 }
 
 group! {
-    /// How packets of several accesses are steered.
+    /// A multi-access rule: the steering of packets of several accesses.
     CreateMar CreateMarView = CREATE_MAR "7.5.2.8-1" {
         mar_id: MarId, M one [N4];
         steering_functionality: SteeringFunctionality, M one [N4];
@@ -291,7 +291,7 @@ group! {
 }
 
 group! {
-    /// What to do with packets of 3GPP access.
+    /// The forwarding action for packets of 3GPP access.
     TgppAccessForwardingActionInformation TgppAccessForwardingActionInformationView
         = TGPP_ACCESS_FORWARDING_ACTION_INFORMATION "7.5.2.8-2" {
         far_id: FarId, M one [N4];
@@ -303,7 +303,7 @@ group! {
 }
 
 group! {
-    /// What to do with packets of other access.
+    /// The forwarding action for packets of non-3GPP access.
     Non3gppAccessForwardingActionInformation Non3gppAccessForwardingActionInformationView
         = NON_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION "7.5.2.8-3" {
         far_id: FarId, M one [N4];
@@ -315,7 +315,7 @@ group! {
 }
 
 group! {
-    /// What to report about a session.
+    /// A session reporting rule: the events of a session to report.
     CreateSrr CreateSrrView = CREATE_SRR "7.5.2.9-1" {
         srr_id: SrrId, M one [N4];
         access_availability_control_information: AccessAvailabilityControlInformation, C rare [N4];
@@ -329,7 +329,7 @@ group! {
 }
 
 group! {
-    /// A multicast address and its sources.
+    /// An IP multicast address and its sources.
     IpMulticastAddressingInfo IpMulticastAddressingInfoView
         = IP_MULTICAST_ADDRESSING_INFO_WITHIN_PFCP_SESSION_ESTABLISHMENT_REQUEST "7.5.2.2-4" {
         ip_multicast_address: IpMulticastAddress, M one [N4 N4MB];

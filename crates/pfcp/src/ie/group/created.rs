@@ -1,4 +1,4 @@
-//! What the UP function says about what was made.
+//! Information of the UP function about created rules and resources.
 
 use super::group;
 use crate::ie::{
@@ -8,7 +8,7 @@ use crate::ie::{
 };
 
 group! {
-    /// What the UP function chose for a rule.
+    /// The values that the UP function allocated for a packet detection rule.
     CreatedPdr CreatedPdrView = CREATED_PDR "7.5.3.2-1" {
         pdr_id: PdrId, M one [SXA SXB N4 N4MB];
         f_teids: FTeid, C many [SXA SXB N4];
@@ -19,7 +19,7 @@ group! {
 }
 
 group! {
-    /// What the UP function chose for an endpoint.
+    /// The values that the UP function allocated for a traffic endpoint.
     CreatedTrafficEndpoint CreatedTrafficEndpointView = CREATED_TRAFFIC_ENDPOINT "7.5.3.5-1" {
         traffic_endpoint_id: TrafficEndpointId, M one [SXA SXB N4 N4MB];
         f_teids: FTeid, C many [SXA SXB N4];
@@ -30,7 +30,7 @@ group! {
 }
 
 group! {
-    /// What the UP function chose for a bridge or router.
+    /// The values that the UP function allocated for a bridge or router.
     CreatedBridgeRouterInfo CreatedBridgeRouterInfoView = CREATED_BRIDGE_ROUTER_INFO "7.5.3.6-1" {
         port_number: PortNumber, C opt [N4];
         five_gs_user_plane_node_id: FiveGsUserPlaneNodeId, C opt [N4];
@@ -38,7 +38,7 @@ group! {
 }
 
 group! {
-    /// How loaded a node is.
+    /// The load of a node.
     LoadControlInformation LoadControlInformationView = LOAD_CONTROL_INFORMATION "7.5.3.3-1" {
         load_control_sequence_number: SequenceNumber, M one [ALL] "Load Control Sequence Number";
         load_metric: Metric, M one [ALL] "Load Metric";
@@ -46,7 +46,7 @@ group! {
 }
 
 group! {
-    /// By how much a node wants fewer requests.
+    /// The reduction of load that a node requests.
     OverloadControlInformation OverloadControlInformationView
         = OVERLOAD_CONTROL_INFORMATION "7.5.3.4-1" {
         overload_control_sequence_number: SequenceNumber,
@@ -59,7 +59,7 @@ group! {
 }
 
 group! {
-    /// What could not be done.
+    /// The part of a request that failed.
     PartialFailureInformation PartialFailureInformationView
         = PARTIAL_FAILURE_INFORMATION "7.5.3.1-2" {
         failed_rule_id: FailedRuleId, M one [SXB SXC N4 N4MB];
@@ -69,7 +69,7 @@ group! {
 }
 
 group! {
-    /// What the UP function chose for a changed rule.
+    /// The values that the UP function allocated for an updated packet detection rule.
     UpdatedPdr UpdatedPdrView = UPDATED_PDR "7.5.5.5-1" {
         pdr_id: PdrId, M one [N4];
         f_teids: FTeid, C many [SXB N4];

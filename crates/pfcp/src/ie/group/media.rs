@@ -13,7 +13,7 @@ use crate::ie::{
 };
 
 group! {
-    /// How media travel.
+    /// The protocols that transport media.
     ProtocolDescription ProtocolDescriptionView = PROTOCOL_DESCRIPTION "7.5.2.2-7" {
         transport_protocol: MediaTransportProtocol, O opt [N4] "Transport Protocol";
         rtp_header_extension_informations: RtpHeaderExtensionInformation, C many [N4];
@@ -23,7 +23,7 @@ group! {
 }
 
 group! {
-    /// A header extension of RTP.
+    /// An RTP header extension.
     RtpHeaderExtensionInformation RtpHeaderExtensionInformationView
         = RTP_HEADER_EXTENSION_INFORMATION "7.5.2.2-8" {
         rtp_header_extension_type: RtpHeaderExtensionType, C opt [N4];
@@ -34,7 +34,7 @@ group! {
 }
 
 group! {
-    /// A payload of RTP.
+    /// An RTP payload.
     RtpPayloadInformation RtpPayloadInformationView = RTP_PAYLOAD_INFORMATION "7.5.2.2-9" {
         rtp_payload_types: RtpPayloadType, C many [N4];
         rtp_payload_format: RtpPayloadFormat, O opt [N4];
@@ -42,7 +42,7 @@ group! {
 }
 
 group! {
-    /// A rule about headers.
+    /// A header handling control rule.
     HeaderHandlingControlRule HeaderHandlingControlRuleView
         = HEADER_HANDLING_CONTROL_RULE "7.5.2.3-7" {
         header_handling_control_rule_id: HeaderHandlingControlRuleId, M one [N4];
@@ -54,7 +54,7 @@ group! {
 }
 
 group! {
-    /// Who is told about headers.
+    /// The control of reports about headers.
     HeaderHandlingReportingControlInfo HeaderHandlingReportingControlInfoView
         = HEADER_HANDLING_REPORTING_CONTROL_INFO "7.5.2.3-8" {
         reporting_endpoint_id: ReportingEndpointId, M one [N4];
@@ -69,7 +69,7 @@ group! {
 }
 
 group! {
-    /// What is done with a header.
+    /// The handling of a header.
     HeaderHandlingControlInformation HeaderHandlingControlInformationView
         = HEADER_HANDLING_CONTROL_INFORMATION "7.5.2.3-9" {
         header_handling_control_id: HeaderHandlingControlId, M one [N4];
@@ -83,7 +83,7 @@ group! {
 }
 
 group! {
-    /// The marking of important sets of PDUs.
+    /// The transport level marking of important PDU sets.
     ExtendedTransportLevelMarking ExtendedTransportLevelMarkingView
         = EXTENDED_TRANSPORT_LEVEL_MARKING "7.5.2.3-10" {
         transport_level_marking: TransportLevelMarking, M one [N4; R17];
@@ -93,7 +93,7 @@ group! {
 }
 
 group! {
-    /// The relay for media over QUIC.
+    /// The relay for media over QUIC (MoQ).
     MoqInformation MoqInformationView = MOQ_INFORMATION "7.5.3.1-6" {
         moq_relay_address: MoqRelayIpAddress, C opt [N4] "MoQ Relay Address";
     }

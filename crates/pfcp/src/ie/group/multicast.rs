@@ -1,4 +1,4 @@
-//! Multicast and broadcast.
+//! Multicast and broadcast sessions.
 
 use super::group;
 use crate::ie::{
@@ -8,7 +8,7 @@ use crate::ie::{
 };
 
 group! {
-    /// What a multicast session is, towards its UP function.
+    /// The parameters of a multicast session for the UP function of the session (MB-UPF).
     MbsSessionN4mbControlInformation MbsSessionN4mbControlInformationView
         = MBS_SESSION_N4MB_CONTROL_INFORMATION "7.5.2.1-4" {
         mbs_session_identifier: MbsSessionIdentifier, M one [N4MB];
@@ -20,7 +20,7 @@ group! {
 }
 
 group! {
-    /// What a multicast session is, towards the UP function of a UE.
+    /// The parameters of a multicast session for the UP function of a UE.
     MbsSessionN4ControlInformation MbsSessionN4ControlInformationView
         = MBS_SESSION_N4_CONTROL_INFORMATION "7.5.2.1-5" {
         mbs_session_identifier: MbsSessionIdentifier, M one [N4];
@@ -30,7 +30,7 @@ group! {
 }
 
 group! {
-    /// Where packets go by multicast.
+    /// The parameters of forwarding by multicast.
     MbsMulticastParameters MbsMulticastParametersView = MBS_MULTICAST_PARAMETERS "7.5.2.3-5" {
         destination_interface: DestinationInterface, M one [N4MB];
         network_instance: NetworkInstance, O opt [N4MB];
@@ -41,7 +41,7 @@ group! {
 }
 
 group! {
-    /// Where packets go to one receiver.
+    /// The parameters of forwarding to a single receiver.
     AddMbsUnicastParameters AddMbsUnicastParametersView = ADD_MBS_UNICAST_PARAMETERS "7.5.2.3-6" {
         destination_interface: DestinationInterface, M one [N4MB];
         mbs_unicast_parameters_id: MbsUnicastParametersId, M one [N4MB];
@@ -53,7 +53,7 @@ group! {
 }
 
 group! {
-    /// Where a multicast session arrives.
+    /// The endpoint at which a multicast session arrives.
     MbsSessionN4mbInformation MbsSessionN4mbInformationView
         = MBS_SESSION_N4MB_INFORMATION "7.5.3.1-4" {
         multicast_transport_information: MulticastTransportInformation, C opt [N4MB];
@@ -61,7 +61,7 @@ group! {
 }
 
 group! {
-    /// A receiver that gets no more packets.
+    /// A receiver that is removed.
     RemoveMbsUnicastParameters RemoveMbsUnicastParametersView
         = REMOVE_MBS_UNICAST_PARAMETERS "7.5.4.3-4" {
         mbs_unicast_parameters_id: MbsUnicastParametersId, M one [N4MB];
@@ -69,7 +69,7 @@ group! {
 }
 
 group! {
-    /// What the UP function of a UE says of a multicast session.
+    /// Information of the UP function of a UE about a multicast session.
     MbsSessionN4Information MbsSessionN4InformationView = MBS_SESSION_N4_INFORMATION "7.5.3.1-5" {
         mbs_session_identifier: MbsSessionIdentifier, M one [N4];
         area_session_id: AreaSessionId, C opt [N4];

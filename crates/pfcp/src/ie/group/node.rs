@@ -1,4 +1,4 @@
-//! What belongs to nodes rather than sessions.
+//! Groups that belong to nodes rather than sessions.
 
 use super::group;
 use crate::ie::{
@@ -17,7 +17,7 @@ use crate::ie::{
 };
 
 group! {
-    /// Which sessions to keep at a new association.
+    /// The sessions to retain in a new association.
     PfcpSessionRetentionInformation PfcpSessionRetentionInformationView
         = PFCP_SESSION_RETENTION_INFORMATION "7.4.4.1-2" {
         cp_pfcp_entity_ip_addresses: CpPfcpEntityIpAddress, O many [ALL];
@@ -25,7 +25,7 @@ group! {
 }
 
 group! {
-    /// A pool of UE addresses.
+    /// A pool of UE IP addresses.
     UeIpAddressPoolInformation UeIpAddressPoolInformationView
         = UE_IP_ADDRESS_POOL_INFORMATION "7.4.4.1-3" {
         ue_ip_address_pool_identities: UeIpAddressPoolIdentity, M many [SXB N4];
@@ -36,7 +36,7 @@ group! {
 }
 
 group! {
-    /// How full a pool of UE addresses is.
+    /// The usage of a pool of UE IP addresses.
     UeIpAddressUsageInformation UeIpAddressUsageInformationView
         = UE_IP_ADDRESS_USAGE_INFORMATION "7.4.4.3.1-1" {
         ue_ip_address_usage_sequence_number: SequenceNumber,
@@ -51,7 +51,7 @@ group! {
 }
 
 group! {
-    /// Packet flow descriptions of an application.
+    /// The packet flow descriptions (PFDs) of an application.
     ApplicationIdsPfds ApplicationIdsPfdsView = APPLICATION_IDS_PFDS "7.4.3.1-2" {
         application_id: ApplicationId, M one [SXB SXC N4];
         pfd_contexts: PfdContext, C many [SXB SXC N4];
@@ -59,14 +59,14 @@ group! {
 }
 
 group! {
-    /// One set of packet flow descriptions.
+    /// A set of packet flow descriptions.
     PfdContext PfdContextView = PFD_CONTEXT "7.4.3.1-3" {
         pfd_contents: PfdContents, M many [SXB SXC N4];
     }
 }
 
 group! {
-    /// An application whose descriptions could not be set.
+    /// An application whose packet flow descriptions could not be provisioned.
     PfdPartialFailureInformation PfdPartialFailureInformationView
         = PFD_PARTIAL_FAILURE_INFORMATION "7.4.3.2-2" {
         application_id: ApplicationId, M one [SXB SXC N4; R17];
@@ -75,7 +75,7 @@ group! {
 }
 
 group! {
-    /// Which clocks to watch.
+    /// The clocks to monitor.
     ClockDriftControlInformation ClockDriftControlInformationView
         = CLOCK_DRIFT_CONTROL_INFORMATION "7.4.4.1.2-1" {
         requested_clock_drift_information: RequestedClockDriftInformation, M one [N4];
@@ -87,7 +87,7 @@ group! {
 }
 
 group! {
-    /// Which paths to measure, and when to report them.
+    /// The GTP-U paths to measure, and the reports about them.
     GtpuPathQosControlInformation GtpuPathQosControlInformationView
         = GTPU_PATH_QOS_CONTROL_INFORMATION "7.4.4.1.3-1" {
         remote_gtpu_peers: RemoteGtpuPeer, C many [N4; R17];
@@ -106,7 +106,7 @@ group! {
 }
 
 group! {
-    /// What to measure over N6, and when to report it.
+    /// The N6 delays to measure, and the reports about them.
     N6DelayMeasurementControlInformation N6DelayMeasurementControlInformationView
         = N6_DELAY_MEASUREMENT_CONTROL_INFORMATION "7.4.4.1.4-1" {
         n6_delay_measurement_control_information_id: N6DelayMeasurementControlInformationId,
@@ -129,7 +129,7 @@ group! {
 }
 
 group! {
-    /// How to measure over N6.
+    /// The parameters of a protocol for N6 delay measurements.
     ProtocolSpecificConfigurationParameters ProtocolSpecificConfigurationParametersView
         = PROTOCOL_SPECIFIC_CONFIGURATION_PARAMETERS "7.4.4.1.4-2" {
         measurement_protocol: N6DelayMeasurementProtocols, M one [N4] "Measurement Protocol";
@@ -143,7 +143,7 @@ group! {
 }
 
 group! {
-    /// How far a clock drifted.
+    /// A report about the drift of a clock.
     ClockDriftReport ClockDriftReportView = CLOCK_DRIFT_REPORT "7.4.5.1.4-1" {
         time_domain_number: TimeDomainNumber, M one [N4];
         time_offset_measurement: TimeOffsetMeasurement, O opt [N4];
@@ -156,7 +156,7 @@ group! {
 }
 
 group! {
-    /// Delays of a path.
+    /// A report about the delays of a GTP-U path.
     GtpuPathQosReport GtpuPathQosReportView = GTPU_PATH_QOS_REPORT "7.4.5.1.5-1" {
         remote_gtpu_peer: RemoteGtpuPeer, M one [N4];
         gtpu_path_interface_type: GtpuPathInterfaceType, C opt [N4];
@@ -168,7 +168,7 @@ group! {
 }
 
 group! {
-    /// Delays of the packets of one class.
+    /// The delays of the packets of one class.
     QosInformation QosInformationView = QOS_INFORMATION_IN_GTPU_PATH_QOS_REPORT "7.4.5.1.6-1" {
         average_packet_delay: AveragePacketDelay, M one [N4];
         minimum_packet_delay: MinimumPacketDelay, C opt [N4];
@@ -178,14 +178,14 @@ group! {
 }
 
 group! {
-    /// Peers that started again.
+    /// A report about peers that restarted.
     PeerUpRestartReport PeerUpRestartReportView = PEER_UP_RESTART_REPORT "7.4.5.1.7-1" {
         remote_gtpu_peers: RemoteGtpuPeer, M many [SXA SXB N4 N4MB];
     }
 }
 
 group! {
-    /// Delays over N6.
+    /// A report about N6 delays.
     N6DelayMeasurementReport N6DelayMeasurementReportView
         = N6_DELAY_MEASUREMENT_REPORT "7.4.5.1.8-1" {
         measurement_endpoint_address: MeasurementEndpointAddress, M one [N4];

@@ -1,4 +1,4 @@
-//! What is measured in a session, and who is told.
+//! Measurements of sessions, and the recipients of reports.
 
 use super::group;
 use crate::ie::{
@@ -12,7 +12,7 @@ use crate::ie::{
 };
 
 group! {
-    /// What to measure of QoS flows.
+    /// The quantities of QoS flows to measure.
     QosMonitoringPerQosFlowControlInformation QosMonitoringPerQosFlowControlInformationView
         = QOS_MONITORING_PER_QOS_FLOW_CONTROL_INFORMATION "7.5.2.9-3" {
         qfis: Qfi, M many [N4];
@@ -29,7 +29,7 @@ group! {
 }
 
 group! {
-    /// What was measured of a QoS flow.
+    /// The measurements of a QoS flow.
     QosMonitoringReport QosMonitoringReportView = QOS_MONITORING_REPORT "7.5.8.6-3" {
         qfi: Qfi, M one [N4];
         qos_monitoring_measurement: QosMonitoringMeasurement, M one [N4];
@@ -40,7 +40,7 @@ group! {
 }
 
 group! {
-    /// Which parameters of traffic to measure.
+    /// The traffic parameters to measure.
     TrafficParameterMeasurementControlInformation TrafficParameterMeasurementControlInformationView
         = TRAFFIC_PARAMETER_MEASUREMENT_CONTROL_INFORMATION "7.5.2.9-5" {
         qfis: Qfi, M many [N4; R17];
@@ -52,7 +52,7 @@ group! {
 }
 
 group! {
-    /// Parameters of traffic that were measured.
+    /// The measured traffic parameters.
     TrafficParameterMeasurementReport TrafficParameterMeasurementReportView
         = TRAFFIC_PARAMETER_MEASUREMENT_REPORT "7.5.8.6-4" {
         qfi: Qfi, M one [N4; R17];
@@ -64,7 +64,7 @@ group! {
 }
 
 group! {
-    /// Who gets reports without the CP function between.
+    /// The recipient of reports that bypass the CP function.
     DirectReportingInformation DirectReportingInformationView
         = DIRECT_REPORTING_INFORMATION "7.5.2.9-4" {
         event_notification_uri: EventNotificationUri, M one [N4];
@@ -76,7 +76,7 @@ group! {
 }
 
 group! {
-    /// Who gets what a bridge or router tells without the CP function between.
+    /// The recipient of reports of a bridge or router that bypass the CP function.
     TscDirectReportingInformation TscDirectReportingInformationView
         = DIRECT_REPORTING_INFORMATION "7.5.4.18-2" {
         event_notification_uri: EventNotificationUri, M one [N4];
@@ -87,7 +87,7 @@ group! {
 }
 
 group! {
-    /// What was measured in a session, reported when it ends.
+    /// The measurements of a session, reported at its deletion.
     SessionReportDeletionResponse SessionReportDeletionResponseView = SESSION_REPORT "7.5.7.3-1" {
         srr_id: SrrId, M one [N4];
         qos_monitoring_reports: QosMonitoringReport, C many [N4];
@@ -95,7 +95,7 @@ group! {
 }
 
 group! {
-    /// What was measured in a session.
+    /// The measurements of a session.
     SessionReport SessionReportView = SESSION_REPORT "7.5.8.6-1" {
         srr_id: SrrId, M one [N4];
         access_availability_report: AccessAvailabilityReport, C rare [N4];
@@ -105,7 +105,7 @@ group! {
 }
 
 group! {
-    /// Tunnels of packets that travel twice.
+    /// The tunnels of redundant transmission.
     RedundantN3N9TransmissionInformation RedundantN3N9TransmissionInformationView
         = REDUNDANT_N3_N9_TRANSMISSION_INFORMATION "7.5.8.6-5" {
         local_n3_n9_tunnel_information: LocalN3N9TunnelInformation, M one [N4];
@@ -114,7 +114,7 @@ group! {
 }
 
 group! {
-    /// The end of a tunnel at the UP function.
+    /// The local endpoint of a tunnel, at the UP function.
     LocalN3N9TunnelInformation LocalN3N9TunnelInformationView
         = LOCAL_N3_N9_TUNNEL_INFORMATION "7.5.8.6-6" {
         f_teid: FTeid, M one [N4; R17];
@@ -123,7 +123,7 @@ group! {
 }
 
 group! {
-    /// The far end of a tunnel.
+    /// The remote endpoint of a tunnel.
     RemoteN3N9TunnelInformation RemoteN3N9TunnelInformationView
         = REMOTE_N3_N9_TUNNEL_INFORMATION "7.5.8.6-7" {
         f_teid: FTeid, M one [N4; R17];
@@ -132,7 +132,7 @@ group! {
 }
 
 group! {
-    /// Packets that rate control still allows.
+    /// The number of packets that rate control still allows.
     PacketRateStatusReport PacketRateStatusReportView = PACKET_RATE_STATUS_REPORT "7.5.7.1-2" {
         qer_id: QerId, M one [SXB N4];
         packet_rate_status: PacketRateStatus, M one [SXB N4];
@@ -140,7 +140,7 @@ group! {
 }
 
 group! {
-    /// Asks how many packets rate control still allows.
+    /// A query for the number of packets that rate control still allows.
     QueryPacketRateStatus QueryPacketRateStatusView
         = QUERY_PACKET_RATE_STATUS_IE_WITHIN_PFCP_SESSION_MODIFICATION_REQUEST "7.5.4.22-1" {
         qer_id: QerId, M one [SXB N4];
@@ -148,7 +148,7 @@ group! {
 }
 
 group! {
-    /// Packets that rate control still allows, told when asked.
+    /// The number of packets that rate control still allows, in the response to a query.
     PacketRateStatusReportModificationResponse PacketRateStatusReportModificationResponseView
         = PACKET_RATE_STATUS_REPORT_IE_WITHIN_PFCP_SESSION_MODIFICATION_RESPONSE "7.5.5.4-1" {
         qer_id: QerId, M one [SXB N4];

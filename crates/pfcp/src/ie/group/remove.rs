@@ -1,4 +1,4 @@
-//! What leaves a session, and what is asked of it.
+//! Removals from a session, and queries.
 
 use super::group;
 use crate::ie::{BarId, FarId, MarId, PdrId, QerId, SrrId, TrafficEndpointId, UrrId};
@@ -11,49 +11,49 @@ group! {
 }
 
 group! {
-    /// The forwarding rule to remove.
+    /// The forwarding action rule to remove.
     RemoveFar RemoveFarView = REMOVE_FAR "7.5.4.7-1" {
         far_id: FarId, M one [ALL];
     }
 }
 
 group! {
-    /// The usage rule to remove.
+    /// The usage reporting rule to remove.
     RemoveUrr RemoveUrrView = REMOVE_URR "7.5.4.8-1" {
         urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
     }
 }
 
 group! {
-    /// The QoS rule to remove.
+    /// The QoS enforcement rule to remove.
     RemoveQer RemoveQerView = REMOVE_QER "7.5.4.9-1" {
         qer_id: QerId, M one [SXB SXC N4 N4MB];
     }
 }
 
 group! {
-    /// The usage rule to report now.
+    /// The usage reporting rule to report immediately.
     QueryUrr QueryUrrView = QUERY_URR "7.5.4.10-1" {
         urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
     }
 }
 
 group! {
-    /// The buffering rule to remove.
+    /// The buffering action rule to remove.
     RemoveBar RemoveBarView = REMOVE_BAR "7.5.4.12-1" {
         bar_id: BarId, M one [SXA N4];
     }
 }
 
 group! {
-    /// The endpoint to remove.
+    /// The traffic endpoint to remove.
     RemoveTrafficEndpoint RemoveTrafficEndpointView = REMOVE_TRAFFIC_ENDPOINT "7.5.4.14-1" {
         traffic_endpoint_id: TrafficEndpointId, M one [ALL];
     }
 }
 
 group! {
-    /// The steering rule to remove.
+    /// The multi-access rule to remove.
     RemoveMar RemoveMarView = REMOVE_MAR "7.5.4.15-1" {
         mar_id: MarId, M one [N4];
     }

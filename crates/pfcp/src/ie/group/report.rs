@@ -1,4 +1,4 @@
-//! What a UP function reports.
+//! Reports of a UP function.
 
 use super::group;
 use crate::ie::{
@@ -11,7 +11,7 @@ use crate::ie::{
 };
 
 group! {
-    /// Usage, reported when asked.
+    /// A usage report in the response to a query or a modification.
     UsageReportModificationResponse UsageReportModificationResponseView
         = USAGE_REPORT_MODIFICATION_RESPONSE "7.5.5.2-1" {
         urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
@@ -30,7 +30,7 @@ group! {
 }
 
 group! {
-    /// Usage, reported when a session ends.
+    /// A usage report in the response to a deletion.
     UsageReportDeletionResponse UsageReportDeletionResponseView
         = USAGE_REPORT_DELETION_RESPONSE "7.5.7.2-1" {
         urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
@@ -48,7 +48,7 @@ group! {
 }
 
 group! {
-    /// Usage, reported by the UP function.
+    /// A usage report sent by the UP function.
     UsageReportRequest UsageReportRequestView = USAGE_REPORT_REQUEST "7.5.8.3-1" {
         urr_id: UrrId, M one [ALL; R17 SXA SXB SXC N4];
         ur_seqn: UrSeqn, M one [ALL; R17 SXA SXB SXC N4];
@@ -75,7 +75,7 @@ group! {
 }
 
 group! {
-    /// An application that was detected.
+    /// A detected application.
     ApplicationDetectionInformation ApplicationDetectionInformationView
         = APPLICATION_DETECTION_INFORMATION "7.5.8.3-2" {
         application_id: ApplicationId, M one [SXB SXC N4];
@@ -86,7 +86,7 @@ group! {
 }
 
 group! {
-    /// Packets that wait for a UE.
+    /// A report about downlink packets that wait for a UE.
     DownlinkDataReport DownlinkDataReportView = DOWNLINK_DATA_REPORT "7.5.8.2-1" {
         pdr_ids: PdrId, M many [SXA N4 N4MB];
         downlink_data_service_information: DownlinkDataServiceInformation, C opt [SXA N4];
@@ -96,14 +96,14 @@ group! {
 }
 
 group! {
-    /// Tunnels whose other end does not know them.
+    /// Tunnels that are unknown at their remote endpoint.
     ErrorIndicationReport ErrorIndicationReportView = ERROR_INDICATION_REPORT "7.5.8.4-1" {
         remote_f_teids: FTeid, M many [SXA SXB N4 N4MB] "Remote F-TEID";
     }
 }
 
 group! {
-    /// Ethernet addresses that came and went.
+    /// Ethernet addresses that appeared or disappeared.
     EthernetTrafficInformation EthernetTrafficInformationView
         = ETHERNET_TRAFFIC_INFORMATION "7.5.8.3-3" {
         mac_addresses_detecteds: MacAddressesDetected, C many [N4];
@@ -112,7 +112,7 @@ group! {
 }
 
 group! {
-    /// Peers that cannot be reached.
+    /// Peers that are unreachable.
     UserPlanePathFailureReport UserPlanePathFailureReportView
         = USER_PLANE_PATH_FAILURE_REPORT "7.4.5.1.2-1" {
         remote_gtpu_peers: RemoteGtpuPeer, M many [SXA SXB N4 N4MB];
@@ -120,7 +120,7 @@ group! {
 }
 
 group! {
-    /// Peers that can be reached again.
+    /// Peers that are reachable again.
     UserPlanePathRecoveryReport UserPlanePathRecoveryReportView
         = USER_PLANE_PATH_RECOVERY_REPORT "7.4.5.1.3-1" {
         remote_gtpu_peers: RemoteGtpuPeer, M many [SXA SXB N4 N4MB];

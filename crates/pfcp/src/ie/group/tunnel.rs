@@ -1,4 +1,4 @@
-//! Tunnels of L2TP.
+//! L2TP tunnels and sessions.
 
 use super::group;
 use crate::ie::{
@@ -7,7 +7,7 @@ use crate::ie::{
 };
 
 group! {
-    /// A tunnel of L2TP to use.
+    /// The L2TP tunnel to use.
     L2tpTunnelInformation L2tpTunnelInformationView = L2TP_TUNNEL_INFORMATION "7.5.2.1-2" {
         lns_address: LnsAddress, M one [SXB N4];
         tunnel_password: TunnelPassword, O opt [SXB N4];
@@ -16,7 +16,7 @@ group! {
 }
 
 group! {
-    /// A session of L2TP to use.
+    /// The L2TP session to use.
     L2tpSessionInformation L2tpSessionInformationView = L2TP_SESSION_INFORMATION "7.5.2.1-3" {
         calling_number: CallingNumber, O opt [SXB N4];
         called_number: CalledNumber, O opt [SXB N4];
@@ -27,7 +27,7 @@ group! {
 }
 
 group! {
-    /// A session of L2TP that was made.
+    /// An L2TP session that was created.
     CreatedL2tpSession CreatedL2tpSessionView = CREATED_L2TP_SESSION "7.5.3.1-3" {
         dns_server_address: DnsServerAddress, O many [SXB N4];
         nbns_server_address: NbnsServerAddress, O many [SXB N4];

@@ -1,4 +1,4 @@
-//! What changes in a session.
+//! Changes to a session.
 
 use super::group;
 use crate::ie::{
@@ -31,7 +31,7 @@ use crate::ie::{
 };
 
 group! {
-    /// Changes of a packet detection rule.
+    /// Changes to a packet detection rule.
     UpdatePdr UpdatePdrView = UPDATE_PDR "7.5.4.2-1" {
         pdr_id: PdrId, M one [ALL];
         outer_header_removal: OuterHeaderRemoval, C opt [SXA SXB N4 N4MB];
@@ -52,7 +52,7 @@ group! {
 }
 
 group! {
-    /// Changes of a forwarding action rule.
+    /// Changes to a forwarding action rule.
     UpdateFar UpdateFarView = UPDATE_FAR "7.5.4.3-1" {
         far_id: FarId, M one [ALL];
         apply_action: ApplyAction, C opt [ALL];
@@ -67,7 +67,7 @@ group! {
 }
 
 group! {
-    /// Changes of where and how packets go.
+    /// Changes to the destination and treatment of forwarded packets.
     UpdateForwardingParameters UpdateForwardingParametersView
         = UPDATE_FORWARDING_PARAMETERS "7.5.4.3-2" {
         destination_interface: DestinationInterface, C opt [SXA SXB SXC N4];
@@ -92,7 +92,7 @@ group! {
 }
 
 group! {
-    /// Changes of where copies go.
+    /// Changes to the destination of duplicated packets.
     UpdateDuplicatingParameters UpdateDuplicatingParametersView
         = UPDATE_DUPLICATING_PARAMETERS "7.5.4.3-3" {
         destination_interface: DestinationInterface, C opt [SXA SXB];
@@ -103,7 +103,7 @@ group! {
 }
 
 group! {
-    /// Changes of a usage reporting rule.
+    /// Changes to a usage reporting rule.
     UpdateUrr UpdateUrrView = UPDATE_URR "7.5.4.4-1" {
         urr_id: UrrId, M one [SXA SXB SXC N4];
         measurement_method: MeasurementMethod, C opt [SXA SXB SXC N4];
@@ -143,7 +143,7 @@ group! {
 }
 
 group! {
-    /// Changes of a QoS rule.
+    /// Changes to a QoS enforcement rule.
     UpdateQer UpdateQerView = UPDATE_QER "7.5.4.5-1" {
         qer_id: QerId, M one [SXB SXC N4 N4MB];
         qer_correlation_id: QerCorrelationId, C opt [SXB N4];
@@ -162,7 +162,7 @@ group! {
 }
 
 group! {
-    /// Changes of a buffering rule in a modification.
+    /// Changes to a buffering action rule, in a modification.
     UpdateBar UpdateBarView = UPDATE_BAR "7.5.4.11-1" {
         bar_id: BarId, M one [SXA N4];
         downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA; R17 SXA N4];
@@ -177,7 +177,7 @@ group! {
 }
 
 group! {
-    /// Changes of a buffering rule in the response to a report.
+    /// Changes to a buffering action rule, in the response to a report.
     UpdateBarReportResponse UpdateBarReportResponseView = UPDATE_BAR_REPORT_RESPONSE "7.5.9.2-1" {
         bar_id: BarId, M one [SXA N4];
         downlink_data_notification_delay: DownlinkDataNotificationDelay, C opt [SXA; R17 SXA N4];
@@ -190,7 +190,7 @@ group! {
 }
 
 group! {
-    /// Changes of a traffic endpoint.
+    /// Changes to a traffic endpoint.
     UpdateTrafficEndpoint UpdateTrafficEndpointView = UPDATE_TRAFFIC_ENDPOINT "7.5.4.13-1" {
         traffic_endpoint_id: TrafficEndpointId, M one [ALL];
         local_f_teid: FTeid, C opt [SXA N4] "Local F-TEID";
@@ -208,7 +208,7 @@ group! {
 }
 
 group! {
-    /// Changes of steering.
+    /// Changes to a multi-access rule.
     UpdateMar UpdateMarView = UPDATE_MAR "7.5.4.16-1" {
         mar_id: MarId, M one [N4];
         steering_functionality: SteeringFunctionality, C opt [N4];
@@ -230,7 +230,7 @@ group! {
 }
 
 group! {
-    /// Changes for packets of 3GPP access.
+    /// Changes to the forwarding action for packets of 3GPP access.
     Update3gppAccessForwardingActionInformation Update3gppAccessForwardingActionInformationView
         = UPDATE_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION "7.5.4.16-2" {
         far_id: FarId, C opt [N4];
@@ -242,7 +242,7 @@ group! {
 }
 
 group! {
-    /// Changes for packets of other access.
+    /// Changes to the forwarding action for packets of non-3GPP access.
     UpdateNon3gppAccessForwardingActionInformation
         UpdateNon3gppAccessForwardingActionInformationView
         = UPDATE_NON_3GPP_ACCESS_FORWARDING_ACTION_INFORMATION "7.5.4.16-3" {
@@ -255,7 +255,7 @@ group! {
 }
 
 group! {
-    /// Changes of what to report about a session.
+    /// Changes to a session reporting rule.
     UpdateSrr UpdateSrrView = UPDATE_SRR "7.5.4.20-1" {
         srr_id: SrrId, M one [N4];
         access_availability_control_information: AccessAvailabilityControlInformation, C rare [N4];

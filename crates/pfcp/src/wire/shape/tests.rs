@@ -1,8 +1,8 @@
-//! What is kept of messages, seen from inside: nobody outside can tell, but for the time it takes.
+//! Tests of the shapes that are kept, from inside. From outside they only show in the time taken.
 
 use std::net::Ipv4Addr;
 
-use super::{LONGEST, MOST_BLOCKS, MOST_NODES, MOST_SHAPES, Shape};
+use super::{MAX_BLOCKS, MAX_LENGTH, MAX_NODES, MAX_SHAPES, Shape};
 use crate::message::{MessageType, table};
 use crate::wire::{Frame, Index, Node};
 use crate::{IeType, Interfaces, MessageView};
@@ -22,7 +22,7 @@ fn message(kind: MessageType, body: &[u8]) -> Vec<u8> {
 
 const MODIFICATION: MessageType = MessageType::SESSION_MODIFICATION_REQUEST;
 
-/// A rule of a modification, with these members besides its name.
+/// Returns a rule of a modification, with the given members after its identifier.
 fn pdr(id: u16, members: &[u8]) -> Vec<u8> {
     let id = tlv(IeType::PDR_ID, &id.to_be_bytes());
     tlv(IeType::CREATE_PDR, &[&id, members].concat())
@@ -36,15 +36,17 @@ fn read(octets: &[u8], index: &mut Index) {
     MessageView::decode(octets, index).expect("well-formed");
 }
 
-/// Whether a message is like one that the index has kept.
+/// Returns `true` if a message matches one that the index has kept.
 fn is_known(octets: &[u8], index: &Index) -> bool {
     let frame = Frame::decode(octets).expect("a message");
     let group = table(frame.header.message_type);
     let shapes = index.shapes();
-    shapes.whole(group, frame.body.len(), octets).is_some()
+    shapes
+        .find_message(group, frame.body.len(), octets)
+        .is_some()
 }
 
-/// Whether one message stands for the other once it has been kept.
+/// Returns `true` if one message matches the other once the other has been kept.
 fn alike(one: &[u8], other: &[u8]) -> bool {
     let mut index = Index::new();
     read(one, &mut index);
@@ -54,7 +56,7 @@ fn alike(one: &[u8], other: &[u8]) -> bool {
     is_known(other, &index)
 }
 
-/// Whether elements of a PDI are alike, one at a time.
+/// Returns `true` if two values of an element of a PDI match, tested alone.
 fn alike_in_pdi(ie: IeType, one: &[u8], other: &[u8]) -> bool {
     let [one, other] = [one, other].map(|value| {
         let members = pdi(&tlv(ie, value));
@@ -88,14 +90,14 @@ fn flags_lengths_and_what_is_judged_may_not_differ() {
     let f_teids = |one: &[u8], other: &[u8]| alike_in_pdi(IeType::F_TEID, one, other);
     assert!(f_teids(&f_teid(1, 7), &f_teid(1, 9)));
     assert!(!f_teids(&f_teid(1, 7), &f_teid(0x11, 7)), "a spare bit");
-    // Its octets are judged, not only its head.
+    // Its bytes are validated, not only its head.
     let filter = |octet| [1, 0, 0, 1, octet];
     assert!(!alike_in_pdi(
         IeType::SDF_FILTER,
         &filter(b'a'),
         &filter(b'b')
     ));
-    // Lengths stand among the octets.
+    // There are lengths among the bytes.
     let tags = |octet| [1, 2, 3, 4, 5, 6, octet];
     let mac = IeType::MAC_ADDRESSES_DETECTED;
     assert!(
@@ -119,7 +121,7 @@ fn what_a_condition_looks_at_may_not_differ() {
     assert!(!alike(&far(1, 1), &far(2, 1)));
 }
 
-/// The places where the nodes of what is in each rule begin.
+/// Returns the index of the first node inside each rule.
 fn insides(octets: &[u8], index: &mut Index) -> Vec<usize> {
     let view = MessageView::decode(octets, index).expect("well-formed");
     let (tree, root) = view.root().bare();
@@ -146,7 +148,7 @@ fn rules_that_are_alike_share_what_was_found() {
     assert_eq!(first[1], first[2], "the second is met again");
     assert_ne!(first[2], first[3], "another form");
     assert_eq!(first[2], first[4], "whatever stands between");
-    // The order or the number of the rules is new, the rules are not.
+    // The order and number of the rules are new, the rules are not.
     let two = message(MODIFICATION, &[pdr(7, &members), pdr(6, &members)].concat());
     let again = insides(&two, &mut index);
     assert_eq!(again[0], again[1]);
@@ -174,7 +176,7 @@ fn rules_of_every_kind_are_known_at_once() {
     let (ours, other) = (MODIFICATION, MessageType::SESSION_ESTABLISHMENT_REQUEST);
     for rule in &rules {
         let head = u32::from_be_bytes(*rule.first_chunk().expect("a header"));
-        // A rule is compared from its end, in blocks that reach into what is before it.
+        // A rule is compared from its end, in blocks that reach into the bytes before it.
         let octets = message(MODIFICATION, rule);
         let found = |kind, head| index.shapes().find(table(kind), head, &octets);
         let known = found(ours, head);
@@ -184,11 +186,11 @@ fn rules_of_every_kind_are_known_at_once() {
     }
 }
 
-/// What the walk alone says of a message that is read again and again.
-fn fit(octets: &[u8], index: &mut Index) -> [Interfaces; 3] {
+/// Returns the result of the walk alone for a message that is decoded repeatedly.
+fn valid_on(octets: &[u8], index: &mut Index) -> [Interfaces; 3] {
     [(); 3].map(|()| {
         let view = MessageView::decode(octets, index).expect("well-formed");
-        view.fit()
+        view.valid_on()
     })
 }
 
@@ -220,7 +222,7 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
         (far(2, &[]), none),
         (far(2, &parameters(1)), all),
         (far(2, &parameters(9)), none),
-        // To forward and to duplicate, with parameters for the former.
+        // Forwards and duplicates, with parameters for forwarding only.
         (far(0x12, &parameters(1)), none),
         (tlv(IeType::REMOVE_PDR, &[]), none),
         (tlv(IeType(999), &[]), all),
@@ -228,9 +230,9 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
     let mut index = Index::new();
     for (rule, expected) in &rules {
         let octets = message(MODIFICATION, rule);
-        assert_eq!(fit(&octets, &mut index), [*expected; 3], "{rule:02x?}");
+        assert_eq!(valid_on(&octets, &mut index), [*expected; 3], "{rule:02x?}");
         assert_eq!(
-            fit(&octets, &mut Index::new()),
+            valid_on(&octets, &mut Index::new()),
             [*expected; 3],
             "{rule:02x?}"
         );
@@ -239,33 +241,36 @@ fn the_walk_alone_says_for_which_interfaces_all_is_there() {
         for (other, second) in &rules {
             let octets = message(MODIFICATION, &[&one[..], other, one].concat());
             let expected = [first.and(*second); 3];
-            assert_eq!(fit(&octets, &mut index), expected, "{octets:02x?}");
+            assert_eq!(valid_on(&octets, &mut index), expected, "{octets:02x?}");
         }
     }
     let time = tlv(IeType::RECOVERY_TIME_STAMP, &[0; 4]);
     let heartbeat = |body: &[u8]| message(MessageType::HEARTBEAT_REQUEST, body);
-    assert_eq!(fit(&heartbeat(&time), &mut index), [all; 3]);
-    assert_eq!(fit(&heartbeat(&precedence), &mut index), [none; 3]);
-    assert_eq!(fit(&heartbeat(&[]), &mut index), [none; 3]);
+    assert_eq!(valid_on(&heartbeat(&time), &mut index), [all; 3]);
+    assert_eq!(valid_on(&heartbeat(&precedence), &mut index), [none; 3]);
+    assert_eq!(valid_on(&heartbeat(&[]), &mut index), [none; 3]);
     let cause = tlv(IeType::CAUSE, &[1]);
     let answer = message(MessageType::PFD_MANAGEMENT_RESPONSE, &cause);
     let described = MessageType::PFD_MANAGEMENT_RESPONSE.interfaces();
-    assert_eq!(fit(&answer, &mut index), [described; 3]);
-    // One element, right by itself, where another or one more has to be.
+    assert_eq!(valid_on(&answer, &mut index), [described; 3]);
+    // One element that is valid itself, although another one or a further one is required.
     let release = message(MessageType::ASSOCIATION_RELEASE_RESPONSE, &cause);
-    assert_eq!(fit(&release, &mut index), [none; 3]);
+    assert_eq!(valid_on(&release, &mut index), [none; 3]);
     let features = tlv(IeType::UP_FUNCTION_FEATURES, &[0; 4]);
     let lacking = message(MessageType::ASSOCIATION_SETUP_REQUEST, &features);
-    assert_eq!(fit(&lacking, &mut index), [none; 3]);
+    assert_eq!(valid_on(&lacking, &mut index), [none; 3]);
     let flags = tlv(IeType::PFCPSRREQ_FLAGS, &[1]);
     let report = message(MessageType::SESSION_REPORT_REQUEST, &flags);
-    assert_eq!(fit(&report, &mut index), [none; 3], "no report type");
-    // A value that is judged by more than its row.
-    assert_eq!(fit(&setup(&[0, 10, 0, 0, 1], 1), &mut index), [all; 3]);
-    assert_eq!(fit(&setup(&[3, 10, 0, 0, 1], 1), &mut index), [none; 3]);
+    assert_eq!(valid_on(&report, &mut index), [none; 3], "no report type");
+    // A value that its row alone does not decide.
+    assert_eq!(valid_on(&setup(&[0, 10, 0, 0, 1], 1), &mut index), [all; 3]);
+    assert_eq!(
+        valid_on(&setup(&[3, 10, 0, 0, 1], 1), &mut index),
+        [none; 3]
+    );
 }
 
-/// A setup of so many octets that the header gives room to compare them in blocks.
+/// Returns a setup request long enough that the header leaves room to compare it in blocks.
 fn setup(node: &[u8], time: u8) -> Vec<u8> {
     let body = [
         tlv(IeType::NODE_ID, node),
@@ -280,14 +285,14 @@ fn leaves_that_are_alike_are_kept_by_themselves() {
     let setup = |time| setup(&[0, 10, 0, 0, 1], time);
     let mut index = Index::new();
     read(&setup(1), &mut index);
-    assert_eq!(index.shapes().met.len(), 0);
+    assert_eq!(index.shapes().known.len(), 0);
     read(&setup(2), &mut index);
-    // The two that their rows alone do not judge, and the whole.
-    assert_eq!(index.shapes().met.len(), 3);
-    let whole = |shape: &&Shape| shape.whole;
-    assert_eq!(index.shapes().met.iter().filter(whole).count(), 1);
+    // The two elements that their rows alone do not decide, and the whole.
+    assert_eq!(index.shapes().known.len(), 3);
+    let is_message = |shape: &&Shape| shape.is_message;
+    assert_eq!(index.shapes().known.iter().filter(is_message).count(), 1);
     read(&setup(3), &mut index);
-    assert_eq!(index.shapes().met.len(), 3, "it is known");
+    assert_eq!(index.shapes().known.len(), 3, "it is known");
     // The first of them in a message of another length, which is not known.
     let time = tlv(IeType::RECOVERY_TIME_STAMP, &[0; 4]);
     let short = [tlv(IeType::NODE_ID, &[0, 10, 0, 0, 9]), time].concat();
@@ -295,7 +300,7 @@ fn leaves_that_are_alike_are_kept_by_themselves() {
         &message(MessageType::ASSOCIATION_SETUP_REQUEST, &short),
         &mut index,
     );
-    assert_eq!(index.shapes().met.len(), 3, "whatever is before it");
+    assert_eq!(index.shapes().known.len(), 3, "whatever is before it");
 }
 
 #[test]
@@ -308,8 +313,8 @@ fn an_element_that_is_alone_is_neither_walked_nor_kept() {
     for time in 0..4 {
         read(&heartbeat(&[0, 0, 0, time]), &mut index);
     }
-    assert_eq!(index.shapes().met.len(), 0);
-    // What is odd about an element that is alone has to be found all the same.
+    assert_eq!(index.shapes().known.len(), 0);
+    // An oddity of a single element must be found too.
     for _ in 0..3 {
         read(&heartbeat(&[0, 0, 0, 1, 0]), &mut index);
     }
@@ -322,21 +327,21 @@ fn what_is_long_is_not_kept() {
         let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; octets]);
         message(MODIFICATION, &pdr(1, &pdi(&name)))
     };
-    // Headers of the rule, its name, the PDI and the text.
+    // The headers of the rule, the identifier, the PDI and the text.
     let around = 4 + 6 + 4 + 4;
     let mut index = Index::new();
     for _ in 0..3 {
-        read(&name(LONGEST - around + 1), &mut index);
+        read(&name(MAX_LENGTH - around + 1), &mut index);
     }
-    assert!(!is_known(&name(LONGEST - around + 1), &index));
+    assert!(!is_known(&name(MAX_LENGTH - around + 1), &index));
     for _ in 0..3 {
-        read(&name(LONGEST - around), &mut index);
+        read(&name(MAX_LENGTH - around), &mut index);
     }
-    assert!(is_known(&name(LONGEST - around), &index));
+    assert!(is_known(&name(MAX_LENGTH - around), &index));
 }
 
 fn kept(index: &Index) -> (usize, usize) {
-    (index.shapes().met.len(), index.shapes().blocks.len())
+    (index.shapes().known.len(), index.shapes().blocks.len())
 }
 
 #[test]
@@ -362,8 +367,8 @@ fn many_shapes_are_forgotten_together() {
             most = most.max(kept(&index).0);
         }
     }
-    assert_eq!(most, MOST_SHAPES, "as many as there may be");
-    assert!(kept(&index).0 < MOST_SHAPES, "they were forgotten");
+    assert_eq!(most, MAX_SHAPES, "as many as there may be");
+    assert!(kept(&index).0 < MAX_SHAPES, "they were forgotten");
 }
 
 #[test]
@@ -377,9 +382,9 @@ fn long_shapes_are_forgotten_before_they_are_many() {
         read(&octets, &mut index);
         most = most.max(kept(&index).1);
     }
-    // At most what one message adds to what is just below.
-    assert!(most >= MOST_BLOCKS, "{most}");
-    assert!(most < MOST_BLOCKS + 3 * LONGEST / 16, "{most}");
+    // At most the amount that one message adds just below the limit.
+    assert!(most >= MAX_BLOCKS, "{most}");
+    assert!(most < MAX_BLOCKS + 3 * MAX_LENGTH / 16, "{most}");
 }
 
 #[test]
@@ -391,10 +396,10 @@ fn shapes_with_many_elements_are_forgotten_before_they_are_many() {
         let octets = message(MODIFICATION, &pdr(1, &pdi(&qfis)));
         read(&octets, &mut index);
         read(&octets, &mut index);
-        most = most.max(index.kept());
+        most = most.max(index.kept_nodes());
     }
-    assert!(most >= MOST_NODES, "{most}");
-    assert!(most < MOST_NODES + 3 * LONGEST / 4, "{most}");
+    assert!(most >= MAX_NODES, "{most}");
+    assert!(most < MAX_NODES + 3 * MAX_LENGTH / 4, "{most}");
 }
 
 #[test]
@@ -407,5 +412,5 @@ fn what_is_odd_beside_an_element_is_not_kept_with_it() {
     read(&octets, &mut index);
     let head = u32::from(IeType::F_SEID.0) << 16 | 13;
     let kept = index.shapes().find(table(MODIFICATION), head, &octets);
-    assert!(!kept.expect("it was met again").odd);
+    assert!(!kept.expect("it was met again").irregular);
 }

@@ -26,7 +26,7 @@ fn interfaces(value: &Value) -> Interfaces {
     names.map(named).fold(Interfaces::NONE, Interfaces::with)
 }
 
-/// What a table says of a type; rows of one type at several places are taken together.
+/// The rows of a table for each type; rows of one type in several places are merged.
 fn members(table: &Value) -> BTreeMap<u16, (&str, bool, Interfaces, &str)> {
     let mut rows = BTreeMap::new();
     for member in list(table, "members") {
@@ -105,7 +105,7 @@ fn elements(old: &Value, new: &Value, lines: &mut BTreeSet<String>) {
     }
 }
 
-/// The bit fields of a layout that are no spare ones: octet and bit, width, name.
+/// The bit fields of a layout except for spare ones: octet and bit, width, name.
 fn bits(layout: &Value) -> BTreeMap<(usize, usize), (usize, String)> {
     let mut found = BTreeMap::new();
     for row in list(layout, "rows") {
@@ -139,7 +139,7 @@ fn bits(layout: &Value) -> BTreeMap<(usize, usize), (usize, String)> {
     found
 }
 
-/// The names that a drawing has in it, by type.
+/// The names in the drawings, by type.
 pub(super) fn drawn() -> Option<BTreeSet<(u16, String)>> {
     let layouts = shared_json("pfcp/spec/spec_r19_layouts.json")?;
     let names = list(&layouts, "layouts").iter().flat_map(|layout| {
@@ -151,7 +151,7 @@ pub(super) fn drawn() -> Option<BTreeSet<(u16, String)>> {
     Some(names.collect())
 }
 
-/// The octets of the fields behind a head.
+/// The sizes of the fields after a head.
 fn sizes(layout: &Value, head: usize) -> String {
     let mut line = String::new();
     for row in list(layout, "rows")
@@ -227,7 +227,7 @@ fn layouts(old: &Value, new: &Value, lines: &mut BTreeSet<String>) {
     }
 }
 
-/// A name as the row has it, where that is the name without what the table explains.
+/// A name as the row has it, if that is the name without the words that the table explains.
 fn named(name: &str, leaf: Option<&Leaf>, field: &str, value: u64) -> String {
     let row = leaf.and_then(|leaf| leaf.fields.iter().find(|one| one.name == field));
     let ours = row.and_then(|row| match row.kind {

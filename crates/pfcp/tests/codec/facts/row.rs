@@ -23,7 +23,7 @@ pub(super) fn role(table: &str, member: &Member) -> String {
     format!("role {table} {} {}", member.ie.0, plain(name))
 }
 
-/// A line for the bits of a field; a field of one bit has its name there.
+/// A line for the bits of a field; a field of one bit includes its name.
 fn bit(ie: IeType, shift: u8, width: u32, name: &str, since: Release) -> String {
     let (octet, bit) = (shift / 8 + 5, shift % 8 + 1);
     let name = if width == 1 {
@@ -34,7 +34,7 @@ fn bit(ie: IeType, shift: u8, width: u32, name: &str, since: Release) -> String 
     format!("bits {} {octet}/{bit} width {width} {name} {since}", ie.0)
 }
 
-/// What a field says: its bits and the flag that brings it, or its names of values.
+/// The lines of a field: its bits and the flag that announces it, or its names of values.
 pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
     let mut lines = Vec::new();
     if let When::Flag { name, shift } = field.when {
@@ -77,7 +77,7 @@ pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
     lines
 }
 
-/// The octets of the fields after the head, `*` for as many as there are.
+/// The sizes of the fields after the head, `*` for a variable size.
 pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
     let mut line = format!("octets {} {head}:", ie.0);
     for field in fields {
@@ -96,7 +96,9 @@ pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
             | Kind::Labels(span)
             | Kind::Digits(span)
             | Kind::List(_, span) => match span {
-                Span::Length8 | Span::Address | Span::MacAddresses => " 1 *".to_owned(),
+                Span::Length8 | Span::Address | Span::MacAddresses | Span::Several => {
+                    " 1 *".to_owned()
+                }
                 Span::Length16 => " 2 *".to_owned(),
                 Span::Fixed(octets) => format!(" {octets}"),
                 Span::Rest | Span::RestButLast | Span::Counted => " *".to_owned(),

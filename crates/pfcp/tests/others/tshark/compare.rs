@@ -35,7 +35,7 @@ fn is_leaf(field: &&Field) -> bool {
     field.member("pfcp.ie_type").is_none()
 }
 
-/// Compares elements one by one: as many, in the same order, with the same names.
+/// Compares elements one by one: the same number, in the same order, with the same names.
 fn elements(map: &Map, at: &str, ours: &Value, theirs: &[Field], compared: &mut Compared) {
     let ours = ours
         .as_array()

@@ -1,4 +1,4 @@
-//! Which field of tshark is which field of ours, and how the two are compared.
+//! The mapping of tshark's fields to ours, and the way in which each pair is compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,9 +19,9 @@ pub(crate) const LAST: u16 = 320;
 /// One row: an element, our field and tshark's field.
 pub(crate) type Pair = (String, String, String);
 
-/// The rows of `fields.tsv`, what `unmapped.tsv` says may have none, the names of values that
-/// `wording.tsv` says may differ, and those of fields that `labels.tsv` does: element, our name and
-/// tshark's.
+/// The rows of `fields.tsv`; the fields that have no row according to `unmapped.tsv`; the names of
+/// values that may differ according to `wording.tsv`, and those of fields according to
+/// `labels.tsv`: element, our name and tshark's.
 pub(crate) struct Map {
     pub(super) rows: Vec<Row>,
     pub(super) unmapped: BTreeSet<Pair>,
@@ -42,43 +42,43 @@ enum How {
     Number,
     /// True where tshark has 1.
     Flag,
-    /// Ours is there when tshark's flag is set.
+    /// Our field is present when tshark's flag is set.
     Present,
     Address,
     Text,
-    /// The octets of our text; tshark shows them otherwise.
+    /// The bytes of our text, which tshark shows in another form.
     Utf8,
     /// True where a bit of tshark's integer is set.
     Bit(u32),
-    /// Tshark's integer is some bits of ours: the lowest one and how many.
+    /// Tshark's integer is a part of ours: the lowest bit and the number of bits.
     Cut(u32, u32),
-    /// The same integer, from the octets; tshark shows a date.
+    /// The same integer, from the bytes; tshark shows a date.
     Raw,
-    /// The same octets.
+    /// The same bytes.
     Octets,
-    /// The next one of our list.
+    /// The next item of our list.
     Parts,
-    /// Octets that stand in one of our fields.
+    /// Bytes that occur in one of our fields.
     Among,
     /// The names of an element differ in the two texts.
     Name,
 }
 
-/// What was compared so far.
+/// The results of the comparison so far.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) values: u64,
     pub(crate) elements: u64,
     pub(crate) used: BTreeSet<Pair>,
-    /// What differs.
+    /// The differences.
     pub(crate) wrong: Vec<String>,
     /// The elements of which some field was compared.
     pub(crate) agreed: BTreeSet<String>,
-    /// Element, side and field of what has no row.
+    /// Element, side and field of fields without a row.
     pub(crate) unmapped: BTreeSet<Pair>,
-    /// Element, our name and tshark's of values that are the same and have other names.
+    /// Element, our name and tshark's of values that are equal and have different names.
     pub(crate) worded: BTreeSet<Pair>,
-    /// Element, our name and tshark's of fields that have other names.
+    /// Element, our name and tshark's of fields that have different names.
     pub(crate) labelled: BTreeSet<Pair>,
 }
 
@@ -107,7 +107,7 @@ impl Map {
         }
     }
 
-    /// Fails when something differs, or has no counterpart and is not listed.
+    /// Fails if something differs, or has no counterpart and is not listed.
     pub(crate) fn check(&self, compared: &Compared) {
         let (count, wrong) = (compared.wrong.len(), &compared.wrong);
         let first: Vec<&str> = wrong.iter().map(String::as_str).take(2000).collect();
@@ -129,7 +129,7 @@ impl Map {
         }
     }
 
-    /// Compares the name of an element; a row says which names mean the same.
+    /// Compares the name of an element; a row tells which names mean the same.
     pub(crate) fn compare_name(&self, at: &str, ours: &Value, theirs: &str, done: &mut Compared) {
         let element = ours["type"].to_string();
         let ours = ours["name"].as_str().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Map {
                 let name = members.get(&format!("{}_name", row.ours));
                 if let (How::Number, Some(name)) = (row.how, name.and_then(Value::as_str)) {
                     let theirs = words(&leaf.label);
-                    // Where tshark leaves out a space says nothing.
+                    // Spaces that tshark omits are ignored.
                     let bare = |text: &str| text.replace(' ', "");
                     if bare(name) != bare(theirs) {
                         let pair = (element.to_owned(), name.to_owned(), theirs.to_owned());
@@ -232,14 +232,14 @@ impl Map {
     }
 }
 
-/// Names what is said in fields of ours that no row has compared.
+/// Lists the fields of ours that carry information and that no row has compared.
 fn unseen<'a>(
     members: &'a serde_json::Map<String, Value>,
     seen: &'a BTreeSet<&str>,
 ) -> impl Iterator<Item = String> + 'a {
     let said = members.iter().filter(|(name, value)| {
-        // A flag that is not set says nothing, perhaps because its octet is not there, nor do
-        // octets that are none; the name of a number says nothing new.
+        // A flag that is not set carries no information, since its byte may be absent; nor do empty
+        // bytes. The name of a number adds nothing to the number.
         let number = name.strip_suffix("_name").unwrap_or_default();
         **value != false && **value != "" && **value != json!([]) && !members.contains_key(number)
     });
@@ -247,7 +247,7 @@ fn unseen<'a>(
     names.filter(|name| !seen.contains(name.as_str())).cloned()
 }
 
-/// Collects what stands in an element but not in the elements inside it.
+/// Collects the fields of an element without those of the elements inside it.
 fn flatten<'a>(field: &'a Field, leaves: &mut Vec<&'a Field>) {
     for inner in &field.fields {
         let outside = matches!(inner.name.as_str(), "pfcp.ie_type" | "pfcp.ie_len");
@@ -289,7 +289,7 @@ impl Row {
         }
     }
 
-    /// Says that octets stand in one of our fields, as hexadecimal digits or as text.
+    /// Returns `true` if the bytes occur in one of our fields, as hexadecimal digits or as text.
     fn holds(&self, members: &serde_json::Map<String, Value>, octets: &str) -> bool {
         let values = self.ours.split('+').filter_map(|name| members.get(name));
         let each = values.flat_map(|value| {
@@ -302,11 +302,11 @@ impl Row {
         either.any(|digits| digits.contains(octets))
     }
 
-    /// Notes a label that has not our name.
+    /// Notes a label that differs from our name.
     fn compare_label(&self, field: &Field, done: &mut Compared) {
         let label = label_of(&field.label);
         let names = self.ours.split('+').any(|ours| is_named(ours, label));
-        // Of a number of flags tshark shows the number's label.
+        // For a number of flags tshark shows the label of the number.
         if !names && !matches!(self.how, How::Bit(_)) {
             let pair = (
                 self.element.to_owned(),
@@ -340,9 +340,9 @@ impl How {
         let raw = || u128::from_str_radix(&theirs.octets, 16).ok();
         match (self, ours) {
             (Self::Present, ours) => Some(u128::from(ours.is_some())) == shown(),
-            // What is not said is not set.
+            // An absent flag is not set.
             (Self::Flag, None) => shown() == Some(0),
-            // A field of the name of its flag takes its place.
+            // A field with the name of its flag replaces the flag.
             (Self::Flag, Some(ours)) => Some(u128::from(*ours != false)) == shown(),
             // tshark shows some negative numbers as their two's complement.
             (Self::Number, Some(ours)) if ours.as_i64().is_some_and(i64::is_negative) => {
@@ -373,7 +373,7 @@ impl How {
     }
 }
 
-/// Reads our integers: numbers, and what is too long for them as text.
+/// Reads our integers: numbers, and longer ones as text.
 fn number(value: &Value) -> Option<u128> {
     match value {
         Value::Number(number) => number.as_u64().map(u128::from),
@@ -389,7 +389,7 @@ fn integer(text: &str) -> Option<u128> {
     }
 }
 
-/// Says that a number or a MAC address has the octets of a field.
+/// Returns `true` if a number or a MAC address equals the bytes of a field.
 fn is_part(ours: &Value, theirs: &Field) -> bool {
     let octets = octets_of(theirs);
     match ours {
@@ -402,7 +402,7 @@ fn hex(text: &str) -> String {
     text.bytes().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// The octets of a field, two digits each also where a mask left one.
+/// The bytes of a field, with two digits even if a mask left one.
 fn octets_of(field: &Field) -> String {
     let digits = field.octets.to_lowercase();
     let width = digits.len().next_multiple_of(2);
@@ -422,8 +422,8 @@ fn label_of(label: &str) -> &str {
     label.split_once(": ").map_or(label, |(name, _)| name)
 }
 
-/// Says that a field has our name in a label, alone or beside an explanation: `FORW (Forward)`.
-/// That a value is a value, an address or a number need not be said.
+/// Returns `true` if a label contains our name of the field, alone or beside an explanation: `FORW
+/// (Forward)`. Words such as value, address or number may be omitted.
 fn is_named(ours: &str, label: &str) -> bool {
     let letters = |text: &str| -> String {
         let letters = text.chars().filter(char::is_ascii_alphanumeric);
@@ -441,13 +441,13 @@ fn is_named(ours: &str, label: &str) -> bool {
     names.iter().any(|name| letters(name) == letters(ours))
 }
 
-/// Takes the name out of `.... 0001 = Interface: Core (1)`, `-` where there is none.
+/// Takes the name out of `.... 0001 = Interface: Core (1)`, `-` if there is none.
 fn words(label: &str) -> &str {
     let value = label.split_once(": ").map_or(label, |(_, value)| value);
     value.rsplit_once(" (").map_or("-", |(name, _)| name)
 }
 
-/// Says that bits mean nothing: ours tells only those that are set.
+/// Returns `true` for bits without meaning: ours shows only those that are set.
 fn is_spare(name: &str) -> bool {
     name.split(['.', '_']).any(|word| word == "spare")
 }

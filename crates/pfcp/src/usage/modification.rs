@@ -1,4 +1,4 @@
-//! What a modification says about usage.
+//! The usage-related parts of a modification.
 
 use std::collections::BTreeSet;
 
@@ -7,27 +7,27 @@ use litemap::LiteMap;
 use crate::ie::{Ie, IeType, PfcpsmreqFlags, QueryUrrReference, UpdateUrr};
 use crate::wire::{Frame, Tlv, Tlvs};
 
-/// What a modification says about usage.
+/// The usage-related parts of a modification.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct UsageModification {
     pub(super) queried: BTreeSet<u32>,
     pub(super) all: bool,
     pub(super) reference: Option<QueryUrrReference>,
     pub(super) removed: BTreeSet<u32>,
-    /// The types of the elements that an update has.
+    /// The types of the elements in each Update URR, by URR ID.
     pub(super) updated: LiteMap<u32, Vec<IeType>>,
     pub(super) flags: PfcpsmreqFlags,
 }
 
-impl Asked {
+impl UsageModification {
     pub(super) fn of(requests: &[&Frame<'_>]) -> Self {
-        let mut asked = Self::default();
+        let mut modification = Self::default();
         for frame in requests {
             for tlv in Tlvs::new(frame.body).map_while(Result::ok) {
-                asked.element(&tlv);
+                modification.element(&tlv);
             }
         }
-        asked
+        modification
     }
 
     fn element(&mut self, tlv: &Tlv<'_>) {

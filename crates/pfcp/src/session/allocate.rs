@@ -1,4 +1,4 @@
-//! What the UP function chooses: ends of tunnels and addresses of users.
+//! Allocation of the values that the UP function chooses: F-TEIDs and UE IP addresses.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,21 +9,21 @@ use super::refusal::Refusal;
 use crate::ie::{Cause, FTeid, Ie, IeType, UeIpAddress};
 use crate::wire::Tlvs;
 
-/// Gives what a peer leaves to be chosen.
+/// Allocates the values that a peer leaves to the UP function.
 pub trait Allocator {
-    /// Gives the end of a tunnel.
+    /// Allocates an F-TEID.
     ///
-    /// `wish` says which kinds of addresses it needs; `network_instance` is the value of the
-    /// Network Instance that stands beside it.
+    /// `wish` specifies the required kinds of addresses. `network_instance` is the value of the
+    /// Network Instance in the same group.
     ///
     /// # Errors
-    /// The cause to answer with.
+    /// Returns the cause to answer with.
     fn f_teid(&mut self, wish: &FTeid, network_instance: Option<&[u8]>) -> Result<FTeid, Cause>;
 
-    /// Gives addresses to a user.
+    /// Allocates IP addresses for a UE.
     ///
     /// # Errors
-    /// The cause to answer with.
+    /// Returns the cause to answer with.
     fn ue_address(
         &mut self,
         wish: UeWish,
@@ -31,7 +31,7 @@ pub trait Allocator {
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause>;
 }
 
-/// Which addresses a user needs.
+/// The kinds of addresses that a UE needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UeWish {
     /// An IPv4 address.
@@ -40,7 +40,7 @@ pub struct UeWish {
     pub ipv6: bool,
 }
 
-/// An [`Allocator`] that has nothing to give.
+/// An [`Allocator`] that refuses every allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAllocator;
 
@@ -61,41 +61,41 @@ impl Allocator for NoAllocator {
 /// An IPv4 and an IPv6 address.
 type UeAddresses = (Option<Ipv4Addr>, Option<Ipv6Addr>);
 
-/// What one message had chosen so far, so that equal wishes get equal answers.
-struct Chosen<'a> {
+/// The values allocated so far for one message, so that equal wishes get equal values.
+struct Allocations<'a> {
     allocator: &'a mut dyn Allocator,
     tunnels: Vec<(u8, FTeid)>,
     addresses: Vec<(Vec<u8>, UeWish, UeAddresses)>,
 }
 
-/// A group whose wishes are fulfilled.
-struct Filled {
+/// A group in which the allocated values have been filled in.
+struct FilledGroup {
     value: Vec<u8>,
-    /// What was chosen, as elements.
-    chosen: Vec<u8>,
+    /// The allocated values, as elements.
+    allocated: Vec<u8>,
 }
 
 impl Draft<'_> {
-    /// Chooses what the touched rules leave to be chosen, and puts it into them. Returns the
-    /// elements that tell the peer.
-    pub(super) fn choose(&mut self, allocator: &mut dyn Allocator) -> Result<Vec<u8>, Refusal> {
-        let mut chosen = Chosen {
+    /// Allocates the values that the changed rules ask for, and fills them in. Returns the elements
+    /// that report the values to the peer.
+    pub(super) fn allocate(&mut self, allocator: &mut dyn Allocator) -> Result<Vec<u8>, Refusal> {
+        let mut allocations = Allocations {
             allocator,
             tunnels: Vec::new(),
             addresses: Vec::new(),
         };
         let mut created = Vec::new();
-        for id in std::mem::take(&mut self.touched) {
+        for id in std::mem::take(&mut self.changed) {
             let Some(value) = self.rules.get(&id) else {
                 continue;
             };
             let filled = match id.kind {
-                RuleKind::Pdr => chosen.fill_pdr(value),
-                RuleKind::TrafficEndpoint => chosen.fill(value),
+                RuleKind::Pdr => allocations.fill_pdr(value),
+                RuleKind::TrafficEndpoint => allocations.fill(value),
                 _ => continue,
             };
             if let Some(filled) = filled.map_err(|refusal| refusal.rule(id))? {
-                tell(&mut created, id, &filled.chosen)?;
+                put_created(&mut created, id, &filled.allocated)?;
                 self.rules.insert(id, Cow::Owned(filled.value));
             }
         }
@@ -103,11 +103,11 @@ impl Draft<'_> {
     }
 }
 
-impl Chosen<'_> {
-    /// Fulfils the wishes of the PDI of a rule.
-    fn fill_pdr(&mut self, rule: &[u8]) -> Result<Option<Filled>, Refusal> {
+impl Allocations<'_> {
+    /// Fills in the PDI of a rule.
+    fn fill_pdr(&mut self, rule: &[u8]) -> Result<Option<FilledGroup>, Refusal> {
         let mut value = Vec::with_capacity(rule.len() + 16);
-        let mut chosen = Vec::new();
+        let mut allocated = Vec::new();
         for tlv in Tlvs::new(rule).map_while(Result::ok) {
             let filled = match tlv.ie {
                 IeType::PDI => self.fill(tlv.value)?,
@@ -116,22 +116,22 @@ impl Chosen<'_> {
             match filled {
                 Some(filled) => {
                     put(&mut value, IeType::PDI, &filled.value)?;
-                    chosen.extend_from_slice(&filled.chosen);
+                    allocated.extend_from_slice(&filled.allocated);
                 }
                 None => value.extend_from_slice(raw(rule, &tlv)),
             }
         }
-        Ok((!chosen.is_empty()).then_some(Filled { value, chosen }))
+        Ok((!allocated.is_empty()).then_some(FilledGroup { value, allocated }))
     }
 
-    /// Fulfils the wishes of a PDI or a traffic endpoint.
-    fn fill(&mut self, group: &[u8]) -> Result<Option<Filled>, Refusal> {
+    /// Fills in a PDI or a traffic endpoint.
+    fn fill(&mut self, group: &[u8]) -> Result<Option<FilledGroup>, Refusal> {
         let instance = Tlvs::new(group)
             .map_while(Result::ok)
             .find(|tlv| tlv.ie == IeType::NETWORK_INSTANCE)
             .map(|tlv| tlv.value);
         let mut value = Vec::with_capacity(group.len() + 16);
-        let mut chosen = Vec::new();
+        let mut allocated = Vec::new();
         for tlv in Tlvs::new(group).map_while(Result::ok) {
             let start = value.len();
             let given = match tlv.ie {
@@ -140,15 +140,15 @@ impl Chosen<'_> {
                 _ => false,
             };
             if given {
-                chosen.extend_from_slice(&value[start..]);
+                allocated.extend_from_slice(&value[start..]);
             } else {
                 value.extend_from_slice(raw(group, &tlv));
             }
         }
-        Ok((!chosen.is_empty()).then_some(Filled { value, chosen }))
+        Ok((!allocated.is_empty()).then_some(FilledGroup { value, allocated }))
     }
 
-    /// Writes the end of a tunnel if one is to be chosen.
+    /// Writes an allocated F-TEID, if one is requested.
     fn tunnel(
         &mut self,
         value: &[u8],
@@ -180,7 +180,7 @@ impl Chosen<'_> {
         Ok(true)
     }
 
-    /// Writes the address of a user if one is to be chosen.
+    /// Writes an allocated UE IP address, if one is requested.
     fn address(
         &mut self,
         value: &[u8],
@@ -228,13 +228,13 @@ fn write<T: Ie>(value: &T, out: &mut Vec<u8>) -> Result<(), Refusal> {
 }
 
 /// Writes a Created PDR or a Created Traffic Endpoint.
-fn tell(out: &mut Vec<u8>, id: RuleId, chosen: &[u8]) -> Result<(), Refusal> {
+fn put_created(out: &mut Vec<u8>, id: RuleId, allocated: &[u8]) -> Result<(), Refusal> {
     let ie = match id.kind {
         RuleKind::Pdr => IeType::CREATED_PDR,
         _ => IeType::CREATED_TRAFFIC_ENDPOINT,
     };
-    let mut value = Vec::with_capacity(chosen.len() + 8);
+    let mut value = Vec::with_capacity(allocated.len() + 8);
     put(&mut value, id.kind.id(), &id.octets())?;
-    value.extend_from_slice(chosen);
+    value.extend_from_slice(allocated);
     put(out, ie, &value)
 }

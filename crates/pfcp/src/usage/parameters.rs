@@ -1,49 +1,49 @@
-//! What a usage reporting rule says, read once.
+//! The parameters of a usage reporting rule, decoded once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::count::{Marks, Octets, seconds};
+use super::count::{UrrLimits, VolumeLimit, seconds};
 use crate::ie::{
     AdditionalMonitoringTime, CreateUrr, MeasurementInformation, MeasurementMethod,
     ReportingTriggers,
 };
 
-/// A rule as it stands in the rule set.
+/// The parameters of a rule as provisioned in the rule set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
+pub(super) struct UrrParameters {
     pub(super) method: MeasurementMethod,
     pub(super) triggers: ReportingTriggers,
     pub(super) information: MeasurementInformation,
-    pub(super) thresholds: Marks,
-    pub(super) quotas: Marks,
+    pub(super) thresholds: UrrLimits,
+    pub(super) quotas: UrrLimits,
     pub(super) period: Option<Duration>,
     pub(super) holding: Option<Duration>,
     pub(super) validity: Option<Duration>,
     pub(super) inactivity: Option<Duration>,
-    /// How long no packet may come before that is reported.
+    /// The time without packets after which inactivity is reported.
     pub(super) idle: Option<Duration>,
-    /// Dropped packets, and octets, until a report.
+    /// The numbers of dropped packets and bytes that trigger a report.
     pub(super) dropped: (Option<u64>, Option<u64>),
-    pub(super) moments: VecDeque<Moment>,
+    pub(super) monitoring_points: VecDeque<MonitoringPoint>,
     pub(super) links: Vec<u32>,
     pub(super) quota_far: Option<u32>,
     pub(super) reports: Option<u16>,
 }
 
-/// A time of day at which marks change.
+/// A monitoring time, at which thresholds and quotas change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct MonitoringPoint {
     /// Seconds since 1900.
     pub(super) at: u32,
-    pub(super) thresholds: Marks,
-    pub(super) quotas: Marks,
+    pub(super) thresholds: UrrLimits,
+    pub(super) quotas: UrrLimits,
 }
 
-impl Setting {
+impl UrrParameters {
     pub(super) fn of(urr: &CreateUrr) -> Self {
         let dropped = urr.dropped_dl_traffic_threshold.as_ref();
-        // A period of nothing would report without end.
+        // A period of zero would create reports endlessly.
         let period = urr
             .measurement_period
             .map(|period| seconds(period.0.max(1)));
@@ -51,18 +51,18 @@ impl Setting {
             method: urr.measurement_method,
             triggers: urr.reporting_triggers,
             information: urr.measurement_information.unwrap_or_default(),
-            thresholds: Marks::thresholds(urr),
-            quotas: Marks::quotas(urr),
+            thresholds: UrrLimits::thresholds(urr),
+            quotas: UrrLimits::quotas(urr),
             period,
             holding: urr.quota_holding_time.map(|time| seconds(time.0)),
             validity: urr.quota_validity_time.map(|time| seconds(time.0)),
             inactivity: urr.inactivity_detection_time.map(|time| seconds(time.0)),
             idle: urr.user_plane_inactivity_timer.map(|time| seconds(time.0)),
             dropped: (
-                dropped.and_then(|mark| mark.downlink_packets),
-                dropped.and_then(|mark| mark.downlink_octets),
+                dropped.and_then(|threshold| threshold.downlink_packets),
+                dropped.and_then(|threshold| threshold.downlink_octets),
             ),
-            moments: moments(urr),
+            monitoring_points: monitoring_points(urr),
             links: urr.linked_urr_ids.iter().map(|link| link.0).collect(),
             quota_far: urr.far_id_for_quota_action.map(|far| far.0),
             reports: urr.number_of_reports.map(|number| number.0),
@@ -77,44 +77,56 @@ impl Setting {
         self.triggers.contains(trigger)
     }
 
-    pub(super) fn says(&self, information: MeasurementInformation) -> bool {
+    pub(super) fn has(&self, information: MeasurementInformation) -> bool {
         self.information.contains(information)
     }
 }
 
-/// The monitoring times of a rule, the next one first.
-fn moments(urr: &CreateUrr) -> VecDeque<Moment> {
-    let own = urr.monitoring_time.map(|at| Moment {
+/// Returns the monitoring times of a rule, earliest first.
+fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
+    let own = urr.monitoring_time.map(|at| MonitoringPoint {
         at: at.0,
-        thresholds: Marks {
-            volume: urr.subsequent_volume_threshold.as_deref().map(Octets::from),
+        thresholds: UrrLimits {
+            volume: urr
+                .subsequent_volume_threshold
+                .as_deref()
+                .map(VolumeLimit::from),
             time: urr.subsequent_time_threshold.map(|time| seconds(time.0)),
             events: urr.subsequent_event_threshold.map(|count| count.0.into()),
         },
-        quotas: Marks {
-            volume: urr.subsequent_volume_quota.as_deref().map(Octets::from),
+        quotas: UrrLimits {
+            volume: urr
+                .subsequent_volume_quota
+                .as_deref()
+                .map(VolumeLimit::from),
             time: urr.subsequent_time_quota.map(|time| seconds(time.0)),
             events: urr.subsequent_event_quota.map(|count| count.0.into()),
         },
     });
-    let further = urr.additional_monitoring_times.iter().map(Moment::of);
-    let mut moments: Vec<Moment> = own.into_iter().chain(further).collect();
-    moments.sort_by_key(|moment| moment.at);
-    moments.into()
+    let further = urr
+        .additional_monitoring_times
+        .iter()
+        .map(MonitoringPoint::of);
+    let mut monitoring_points: Vec<MonitoringPoint> = own.into_iter().chain(further).collect();
+    monitoring_points.sort_by_key(|moment| moment.at);
+    monitoring_points.into()
 }
 
-impl Moment {
+impl MonitoringPoint {
     fn of(group: &AdditionalMonitoringTime) -> Self {
         let volume = group.subsequent_volume_threshold.as_ref();
         Self {
             at: group.monitoring_time.0,
-            thresholds: Marks {
-                volume: volume.map(Octets::from),
+            thresholds: UrrLimits {
+                volume: volume.map(VolumeLimit::from),
                 time: group.subsequent_time_threshold.map(|time| seconds(time.0)),
                 events: group.subsequent_event_threshold.map(|count| count.0.into()),
             },
-            quotas: Marks {
-                volume: group.subsequent_volume_quota.as_ref().map(Octets::from),
+            quotas: UrrLimits {
+                volume: group
+                    .subsequent_volume_quota
+                    .as_ref()
+                    .map(VolumeLimit::from),
                 time: group.subsequent_time_quota.map(|time| seconds(time.0)),
                 events: group.subsequent_event_quota.map(|count| count.0.into()),
             },

@@ -1,25 +1,25 @@
-//! Sessions without packets, TS 29.244 §5.11.3.
+//! User plane inactivity detection of sessions, TS 29.244 §5.11.3.
 
 use std::time::{Duration, Instant};
 
 use crate::ie::IeType;
 use crate::session::RuleSet;
 
-/// Whether the whole session is without packets.
+/// The inactivity timer of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Idle {
+pub(super) struct InactivityTimer {
     pub(super) after: Duration,
     pub(super) since: Instant,
-    pub(super) told: bool,
+    pub(super) reported: bool,
 }
 
-impl Idle {
+impl InactivityTimer {
     pub(super) fn of(now: Instant, rules: &RuleSet, before: Option<Self>) -> Option<Self> {
-        let after = idle_after(rules)?;
+        let after = inactivity_after(rules)?;
         let fresh = Self {
             after,
             since: now,
-            told: false,
+            reported: false,
         };
         Some(
             before
@@ -29,8 +29,8 @@ impl Idle {
     }
 }
 
-/// How long a session may be without packets.
-pub(super) fn idle_after(rules: &RuleSet) -> Option<Duration> {
+/// Returns the time without packets after which a session counts as inactive.
+pub(super) fn inactivity_after(rules: &RuleSet) -> Option<Duration> {
     let timer = rules
         .session_elements()
         .find(|tlv| tlv.ie == IeType::USER_PLANE_INACTIVITY_TIMER)?;

@@ -1,23 +1,23 @@
-//! Values from named fields: written by the rows of a descriptor alone.
+//! Encoding of values from named fields, driven by descriptors.
 
 #[cfg(feature = "serde")]
 use super::bits;
 use super::descriptor::{Kind, Span};
 #[cfg(feature = "serde")]
 use super::descriptor::{Leaf, When};
-use super::field::{put_address, put_mac_addresses, put_number, put_prefixed};
+use super::field::{put_address, put_counted16, put_mac_addresses, put_number, put_prefixed};
 #[cfg(feature = "serde")]
 use super::name;
 use super::value::{Value, counted};
 
 #[cfg(feature = "serde")]
 impl Leaf {
-    /// Appends octets from fields; `get` returns the value of a name.
+    /// Appends a value encoded from its fields. `get` returns the value of a field by name.
     ///
-    /// Returns the name of a field that `get` should know and does not.
+    /// If `get` does not return a required field, returns the name of that field.
     pub(crate) fn write(
         &self,
-        get: &mut dyn FnMut(&'static str, Kind) -> Option<Given>,
+        get: &mut dyn FnMut(&'static str, Kind) -> Option<FieldInput>,
         out: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
         let mut head = 0u128;
@@ -26,8 +26,8 @@ impl Leaf {
             let value = get(field.name, field.kind);
             if let Kind::Bits { shift, width, .. } = field.kind {
                 head |= match value {
-                    Some(Given::Number(flag)) if width == 1 => u128::from(flag & 1) << shift,
-                    Some(Given::Number(number)) => bits::put(number, shift, width).into(),
+                    Some(FieldInput::Number(flag)) if width == 1 => u128::from(flag & 1) << shift,
+                    Some(FieldInput::Number(number)) => bits::put(number, shift, width).into(),
                     None if width == 1 => 0,
                     _ => return Err(field.name),
                 };
@@ -37,11 +37,11 @@ impl Leaf {
                     width: 1,
                     names: None,
                 };
-                let told = match get(name, flag) {
-                    Some(Given::Number(number)) => number & 1,
+                let flag_value = match get(name, flag) {
+                    Some(FieldInput::Number(number)) => number & 1,
                     _ => u64::from(value.is_some()),
                 };
-                head |= u128::from(told) << shift;
+                head |= u128::from(flag_value) << shift;
             }
             given.push(value);
         }
@@ -63,7 +63,8 @@ impl Leaf {
         Ok(())
     }
 
-    /// Counts the octets of the head to write: those that have to be there, and those in use.
+    /// Returns the number of bytes of the head to write: at least the mandatory ones and those in
+    /// use.
     fn written_head(&self, head: u128) -> usize {
         let octets = head.to_le_bytes();
         let used = octets
@@ -74,14 +75,14 @@ impl Leaf {
     }
 }
 
-/// A value given for a field.
-pub(crate) enum Given {
+/// A value supplied for a field.
+pub(crate) enum FieldInput {
     Number(u64),
     Octets(Vec<u8>),
 }
 
-impl Given {
-    /// Takes a value for a field of a kind, if that can hold it.
+impl FieldInput {
+    /// Converts a value for a field of a kind, if the field can hold it.
     pub(crate) fn of(value: Value<'_>, kind: Kind) -> Option<Self> {
         Some(match (value, kind) {
             (Value::Number(number), Kind::Number { width, .. }) => {
@@ -102,7 +103,7 @@ impl Given {
         })
     }
 
-    /// Appends the value; `None` where the field, or the head before it, cannot hold it.
+    /// Appends the value. Returns `None` if the field, or the head before it, cannot hold it.
     pub(crate) fn put(self, kind: Kind, head: u128, out: &mut Vec<u8>) -> Option<()> {
         match (self, kind) {
             (Self::Number(number), Kind::Number { octets, width, .. }) => {
@@ -127,6 +128,7 @@ impl Given {
                 Span::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
                 Span::Address => put_address(&octets, out).then_some(())?,
                 Span::MacAddresses => put_mac_addresses(&octets, out).then_some(())?,
+                Span::Several => put_counted16(&octets, out).then_some(())?,
                 Span::Counted if octets.len() == counted(head) => out.extend(octets),
                 Span::Fixed(_) | Span::Counted => return None,
             },
@@ -136,19 +138,19 @@ impl Given {
     }
 }
 
-/// A number that is not cut when it is written in so many bits.
+/// Returns the number if it fits into `width` bits.
 pub(crate) fn fitting(number: u64, width: u32) -> Option<u64> {
     (u64::BITS - number.leading_zeros() <= width).then_some(number)
 }
 
-/// The two's complement of a number that is not cut when it is written in so many octets.
+/// Returns the two's complement of the number if it fits into `octets` bytes.
 pub(crate) fn fitting_signed(number: i64, octets: usize) -> Option<u64> {
-    // Bits above the field repeat its sign.
+    // The bits above the field repeat the sign.
     let above = u32::try_from(8 * octets).ok()?.saturating_sub(1).min(63);
     matches!(number >> above, 0 | -1).then_some(number.cast_unsigned())
 }
 
-/// Returns the octets of a text.
+/// Returns the encoded bytes of a text.
 #[cfg(feature = "serde")]
 pub(crate) fn octets_of(kind: Kind, text: &str) -> Option<Vec<u8>> {
     match kind {

@@ -1,7 +1,7 @@
-//! Reports on their way to the control plane, TS 29.244 §5.2.2 and §7.5.8.
+//! Sending of reports to the control plane, TS 29.244 §5.2.2 and §7.5.8.
 //!
-//! One request at a time is on its way. What it tells is kept until it is answered: a peer that
-//! does not answer is told again later, with the same numbers.
+//! At most one request is outstanding. Its reports are kept until it is answered. If the peer does
+//! not answer, the same reports are sent again later with the same sequence numbers.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,67 +13,68 @@ use crate::ie::{
     QueryUrrReference, ReportType, UpdateBarReportResponse, UsageReportDeletionResponse,
     UsageReportModificationResponse, UsageReportRequest,
 };
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 use crate::wire::{Frame, Tlvs};
 
-/// What is to be told, and where the telling stands.
+/// The waiting reports and the state of their transmission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sending {
-    /// Usage reports, each as the element of a session report; the first of them may be on their
-    /// way.
+pub(super) struct ReportQueue {
+    /// Usage reports, each encoded as an element of a Session Report Request. The first of them may
+    /// be part of the outstanding request.
     reports: VecDeque<Box<[u8]>>,
     downlink: VecDeque<DownlinkDataReport>,
     inactive: bool,
-    state: State,
-    /// Requests in a row that were not answered.
+    state: SendState,
+    /// Number of consecutive unanswered requests.
     failures: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum State {
+enum SendState {
     #[default]
     Idle,
-    /// A request is on its way.
+    /// A request is outstanding.
     Waiting {
         until: Instant,
         reports: usize,
         downlink: usize,
         inactive: bool,
     },
-    /// The next attempt.
-    Later(Instant),
+    /// The next attempt is due at this time.
+    Backoff(Instant),
 }
 
-/// What an answer to a report said.
+/// The instructions in the answer to a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wishes {
+pub(super) struct ReportInstructions {
     pub(super) bar: Option<UpdateBarReportResponse>,
     pub(super) drop_buffered: bool,
 }
 
-/// What became of a request.
+/// The outcome of a Session Report Request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// Usage reports that the peer has now.
+    /// Number of usage reports that the peer received.
     pub delivered: usize,
-    /// Usage reports that the peer does not want: it refused the request for good.
+    /// Number of usage reports that the peer rejected permanently.
     pub refused: usize,
-    /// Says that the peer did not answer, or asks for patience: it is told again.
+    /// `true` if the peer did not answer, or reported congestion or a system failure. The reports
+    /// are sent again.
     pub again: bool,
 }
 
-impl Sending {
+impl ReportQueue {
     pub(super) fn push(&mut self, report: &UsageReportRequest) {
         let mut octets = Vec::with_capacity(96);
-        // A report is far below 65535 octets: times of events are bounded.
+        // A report is far below 65535 bytes, because the number of event times is limited.
         if report.encode_into(&mut octets).is_ok() {
             self.reports.push_back(octets.into());
         }
     }
 
     pub(super) fn push_downlink(&mut self, report: DownlinkDataReport) {
-        // One that waits already tells enough.
-        if self.downlink.len() < DOWNLINK && !self.downlink.contains(&report) {
+        // A duplicate of a waiting report would add nothing.
+        if self.downlink.len() < MAX_DOWNLINK && !self.downlink.contains(&report) {
             self.downlink.push_back(report);
         }
     }
@@ -82,7 +83,7 @@ impl Sending {
         self.inactive = true;
     }
 
-    /// How many usage reports wait.
+    /// Returns the number of waiting usage reports.
     pub(super) fn len(&self) -> usize {
         self.reports.len()
     }
@@ -91,20 +92,20 @@ impl Sending {
         self.reports.is_empty() && self.downlink.is_empty() && !self.inactive
     }
 
-    /// Returns the body of the next request, if it is time for one.
+    /// Returns the body of the next request, if one is due.
     pub(super) fn poll(&mut self, now: Instant, limits: &UsageLimits) -> Option<Vec<u8>> {
         match self.state {
-            State::Idle => {}
-            State::Later(at) if at <= now => {}
-            State::Waiting { until, .. } if until <= now => {
-                // Nobody will say what became of it.
+            SendState::Idle => {}
+            SendState::Backoff(at) if at <= now => {}
+            SendState::Waiting { until, .. } if until <= now => {
+                // The outcome of the request is unknown.
                 self.failed(now, limits);
                 return None;
             }
-            State::Later(_) | State::Waiting { .. } => return None,
+            SendState::Backoff(_) | SendState::Waiting { .. } => return None,
         }
         if self.is_empty() {
-            self.state = State::Idle;
+            self.state = SendState::Idle;
             return None;
         }
         let mut kind = ReportType::NONE;
@@ -112,7 +113,7 @@ impl Sending {
         let downlink = self.downlink.front();
         if let Some(report) = downlink {
             kind = kind | ReportType::DLDR;
-            // A few rules and flags always fit.
+            // A few PDR IDs and flags always fit.
             let _ = report.encode_into(&mut body);
         }
         let reports = self.fitting(limits.message.saturating_sub(body.len()));
@@ -128,7 +129,7 @@ impl Sending {
         let mut head = Vec::with_capacity(body.len() + 8);
         let _ = kind.encode_into(&mut head);
         head.extend_from_slice(&body);
-        self.state = State::Waiting {
+        self.state = SendState::Waiting {
             until: now + limits.patience,
             reports,
             downlink: downlink.iter().len(),
@@ -137,7 +138,8 @@ impl Sending {
         Some(head)
     }
 
-    /// How many reports fit into so many octets; at least one, if there is one.
+    /// Returns the number of reports that fit into `room` bytes, but at least one if any is
+    /// waiting.
     fn fitting(&self, room: usize) -> usize {
         let mut taken = 0;
         let lengths = self.reports.iter().map(|report| report.len());
@@ -150,62 +152,62 @@ impl Sending {
         fitting.max(self.reports.len().min(1))
     }
 
-    /// Notes the answer to the request that is on its way.
+    /// Handles the answer to the outstanding request.
     pub(super) fn answered(
         &mut self,
         now: Instant,
         limits: &UsageLimits,
         answer: &Frame<'_>,
-    ) -> (Settled, Wishes) {
-        let State::Waiting {
+    ) -> (Settled, ReportInstructions) {
+        let SendState::Waiting {
             reports,
             downlink,
             inactive,
             ..
         } = self.state
         else {
-            return (Settled::default(), Wishes::default());
+            return (Settled::default(), ReportInstructions::default());
         };
         let mut cause = Cause::REQUEST_ACCEPTED;
-        let mut wishes = Wishes::default();
+        let mut instructions = ReportInstructions::default();
         for tlv in Tlvs::new(answer.body).map_while(Result::ok) {
             match tlv.ie {
                 IeType::CAUSE => cause = Cause(tlv.value.first().copied().unwrap_or_default()),
                 IeType::UPDATE_BAR_REPORT_RESPONSE => {
-                    wishes.bar = UpdateBarReportResponse::decode(tlv.value).ok();
+                    instructions.bar = UpdateBarReportResponse::decode(tlv.value).ok();
                 }
                 IeType::PFCPSRRSP_FLAGS => {
                     let flags = PfcpsrrspFlags::decode(tlv.value).unwrap_or_default();
-                    wishes.drop_buffered = flags.contains(PfcpsrrspFlags::DROBU);
+                    instructions.drop_buffered = flags.contains(PfcpsrrspFlags::DROBU);
                 }
                 _ => {}
             }
         }
         if matches!(cause, Cause::CONGESTION | Cause::SYSTEM_FAILURE) {
-            return (self.failed(now, limits), Wishes::default());
+            return (self.failed(now, limits), ReportInstructions::default());
         }
         self.reports.drain(..reports.min(self.reports.len()));
         self.downlink.drain(..downlink.min(self.downlink.len()));
         self.inactive &= !inactive;
-        self.state = State::Idle;
+        self.state = SendState::Idle;
         self.failures = 0;
         let mut settled = Settled::default();
         if cause.is_acceptance() {
             settled.delivered = reports;
         } else {
             settled.refused = reports;
-            wishes = Wishes::default();
+            instructions = ReportInstructions::default();
         }
-        (settled, wishes)
+        (settled, instructions)
     }
 
-    /// Notes that the request that is on its way was not answered.
+    /// Records that the outstanding request was not answered.
     pub(super) fn failed(&mut self, now: Instant, limits: &UsageLimits) -> Settled {
-        if matches!(self.state, State::Waiting { .. }) {
+        if matches!(self.state, SendState::Waiting { .. }) {
             let factor = 1 << self.failures.min(6);
             self.failures = self.failures.saturating_add(1);
-            let pause = (limits.retry * factor).min(LONGEST_PAUSE.max(limits.retry));
-            self.state = State::Later(now + pause);
+            let backoff = (limits.retry * factor).min(MAX_BACKOFF.max(limits.retry));
+            self.state = SendState::Backoff(now + backoff);
         }
         Settled {
             again: true,
@@ -213,32 +215,33 @@ impl Sending {
         }
     }
 
-    /// Returns when [`Sending::poll`] may have something, if nothing new comes.
+    /// Returns the time at which [`ReportQueue::poll`] may return a request if nothing new is
+    /// added.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Idle => None,
-            State::Waiting { until, .. } => Some(until),
-            State::Later(at) => Some(at),
+            SendState::Idle => None,
+            SendState::Waiting { until, .. } => Some(until),
+            SendState::Backoff(at) => Some(at),
         }
     }
 
     /// Takes the usage reports that the peer has not acknowledged.
     pub(super) fn take_all(&mut self) -> Vec<UsageReportRequest> {
         let kept = match self.state {
-            State::Waiting { reports, .. } if planted(Bug::ReportDroppedAtTheEnd) => reports,
-            State::Waiting { .. } | State::Idle | State::Later(_) => 0,
+            SendState::Waiting { reports, .. } if seeded(Bug::ReportDroppedAtTheEnd) => reports,
+            SendState::Waiting { .. } | SendState::Idle | SendState::Backoff(_) => 0,
         };
         let unsent = self.reports.split_off(kept.min(self.reports.len()));
         unsent.iter().filter_map(|octets| typed(octets)).collect()
     }
 }
 
-/// Reads a whole element.
+/// Decodes a complete element.
 fn typed(octets: &[u8]) -> Option<UsageReportRequest> {
     UsageReportRequest::decode(octets.get(4..)?).ok()
 }
 
-/// Writes reports into the answer to a modification, as many as fit; returns those that do not.
+/// Appends as many reports as fit to the answer to a modification, and returns the others.
 pub(super) fn modified(
     reports: Vec<UsageReportRequest>,
     query: Option<QueryUrrReference>,
@@ -246,43 +249,43 @@ pub(super) fn modified(
     out: &mut Vec<u8>,
 ) -> Vec<UsageReportRequest> {
     fill(reports, room, out, |report, out| {
-        let mut told = UsageReportModificationResponse::new(
+        let mut element = UsageReportModificationResponse::new(
             report.urr_id,
             report.ur_seqn,
             report.usage_report_trigger,
         );
-        told.start_time = report.start_time;
-        told.end_time = report.end_time;
-        told.volume_measurement = report.volume_measurement;
-        told.duration_measurement = report.duration_measurement;
-        told.time_of_first_packet = report.time_of_first_packet;
-        told.time_of_last_packet = report.time_of_last_packet;
-        told.usage_information = report.usage_information;
-        told.query_urr_reference = query;
-        told.encode_into(out).is_ok()
+        element.start_time = report.start_time;
+        element.end_time = report.end_time;
+        element.volume_measurement = report.volume_measurement;
+        element.duration_measurement = report.duration_measurement;
+        element.time_of_first_packet = report.time_of_first_packet;
+        element.time_of_last_packet = report.time_of_last_packet;
+        element.usage_information = report.usage_information;
+        element.query_urr_reference = query;
+        element.encode_into(out).is_ok()
     })
 }
 
-/// Writes reports into the answer to a deletion, as many as fit; returns those that do not.
+/// Appends as many reports as fit to the answer to a deletion, and returns the others.
 pub(super) fn deleted(
     reports: Vec<UsageReportRequest>,
     room: usize,
     out: &mut Vec<u8>,
 ) -> Vec<UsageReportRequest> {
     fill(reports, room, out, |report, out| {
-        let mut told = UsageReportDeletionResponse::new(
+        let mut element = UsageReportDeletionResponse::new(
             report.urr_id,
             report.ur_seqn,
             report.usage_report_trigger,
         );
-        told.start_time = report.start_time;
-        told.end_time = report.end_time;
-        told.volume_measurement = report.volume_measurement;
-        told.duration_measurement = report.duration_measurement;
-        told.time_of_first_packet = report.time_of_first_packet;
-        told.time_of_last_packet = report.time_of_last_packet;
-        told.usage_information = report.usage_information;
-        told.encode_into(out).is_ok()
+        element.start_time = report.start_time;
+        element.end_time = report.end_time;
+        element.volume_measurement = report.volume_measurement;
+        element.duration_measurement = report.duration_measurement;
+        element.time_of_first_packet = report.time_of_first_packet;
+        element.time_of_last_packet = report.time_of_last_packet;
+        element.usage_information = report.usage_information;
+        element.encode_into(out).is_ok()
     })
 }
 
@@ -296,7 +299,8 @@ fn fill(
     let start = out.len();
     for report in reports {
         let before = out.len();
-        // What does not fit keeps its order.
+        // After the first report that does not fit, the others are kept back too, to preserve the
+        // order.
         let fits = rest.is_empty() && write(&report, out) && out.len() - start <= room;
         if !fits {
             out.truncate(before);
@@ -309,18 +313,18 @@ fn fill(
     rest
 }
 
-/// Tells how many reports follow, TS 29.244 §8.2.91: their number, or that there are some (AURI)
-/// where the field has no room for it.
+/// Appends the number of reports that follow, TS 29.244 §8.2.91, or the flag AURI if the number
+/// does not fit its field.
 fn additional(count: usize, out: &mut Vec<u8>) {
     let number = u16::try_from(count).ok().filter(|number| *number < 1 << 15);
-    let told = AdditionalUsageReportsInformation {
+    let element = AdditionalUsageReportsInformation {
         number: number.unwrap_or(0),
         auri: number.is_none(),
     };
-    let _ = told.encode_into(out);
+    let _ = element.encode_into(out);
 }
 
-/// Writes reports of a session that is no more as requests, each as long as may be.
+/// Encodes the reports of a deleted session as request bodies of limited size.
 pub(super) fn requests(reports: &[UsageReportRequest], room: usize) -> Vec<Vec<u8>> {
     let kind = Elements::new().with(IeType::REPORT_TYPE, &[USAR]);
     let mut bodies = Vec::new();
@@ -344,7 +348,7 @@ pub(super) fn requests(reports: &[UsageReportRequest], room: usize) -> Vec<Vec<u
 
 /// The value of Report Type for usage reports.
 const USAR: u8 = 0x02;
-/// Downlink data reports that wait.
-const DOWNLINK: usize = 16;
-/// The longest pause before a peer that does not answer is told again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// Maximum number of waiting downlink data reports.
+const MAX_DOWNLINK: usize = 16;
+/// The longest pause before a report is sent again to a peer that does not answer.
+const MAX_BACKOFF: Duration = Duration::from_secs(300);

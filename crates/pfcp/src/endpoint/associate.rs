@@ -1,0 +1,223 @@
+//! Setup, refusal and release of associations, TS 29.244 §6.2.6 to §6.2.8.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::answer::{TopLevelElements, cause_of, timer_octet};
+use super::receive::{Sender, Unanswerable};
+use super::{Discard, Elements, Endpoint, Event, Purpose, Role};
+use crate::association::{AssociationId, NodeName, Recovery, Setup, SetupRefused};
+use crate::ie::{Cause, IeType};
+use crate::message::MessageType;
+use crate::transaction::RequestsFull;
+
+impl Endpoint {
+    /// Requests an association from a peer. The outcome is [`Event::AssociationUp`] or
+    /// [`Event::AssociationFailed`].
+    ///
+    /// # Errors
+    /// Returns [`RequestsFull`] if too many requests are waiting for answers.
+    pub fn associate(&mut self, now: Instant, peer: SocketAddr) -> Result<(), RequestsFull> {
+        let body = self.identity();
+        self.ask(
+            now,
+            peer,
+            MessageType::ASSOCIATION_SETUP_REQUEST,
+            &body,
+            Purpose::Associate,
+        )
+    }
+
+    /// Requests the peer to release an association. The association ends with
+    /// [`Event::AssociationReleased`], even if the peer does not answer.
+    ///
+    /// # Errors
+    /// Returns [`RequestsFull`] if too many requests are waiting for answers.
+    pub fn release(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+    ) -> Result<(), RequestsFull> {
+        let Some(peer) = self.associations.get(association).map(|one| one.address) else {
+            return Ok(());
+        };
+        let body = Elements::new().node(&self.config.node);
+        let purpose = Purpose::Release(association);
+        self.ask(
+            now,
+            peer,
+            MessageType::ASSOCIATION_RELEASE_REQUEST,
+            &body,
+            purpose,
+        )
+    }
+
+    /// Asks the peer, a control plane node, to initiate the release of an association, within a
+    /// time span if one is given: TS 29.244 §6.2.8.3. The peer answers
+    /// ([`Event::ReleaseAnswered`]), and releases the association when it sees fit.
+    ///
+    /// # Errors
+    /// Returns [`RequestsFull`] if too many requests are waiting for answers.
+    pub fn ask_release(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+        within: Option<Duration>,
+    ) -> Result<(), RequestsFull> {
+        let Some(peer) = self.associations.get(association).map(|one| one.address) else {
+            return Ok(());
+        };
+        let wanted = Elements::new()
+            .node(&self.config.node)
+            .with(IeType::PFCP_ASSOCIATION_RELEASE_REQUEST, &[1]);
+        let body = match within {
+            Some(span) => wanted.with(IeType::GRACEFUL_RELEASE_PERIOD, &[timer_octet(span)]),
+            None => wanted,
+        };
+        let update = MessageType::ASSOCIATION_UPDATE_REQUEST;
+        self.ask(now, peer, update, &body, Purpose::Update(association))
+    }
+
+    /// Returns Node ID, Recovery Time Stamp and features, which both setup messages contain.
+    pub(super) fn identity(&self) -> Elements {
+        let body = Elements::new().node(&self.config.node);
+        self.rest_of_identity(body)
+    }
+
+    fn rest_of_identity(&self, body: Elements) -> Elements {
+        let features = match self.config.role {
+            Role::UserPlane => IeType::UP_FUNCTION_FEATURES,
+            Role::ControlPlane => IeType::CP_FUNCTION_FEATURES,
+        };
+        body.recovery(self.config.recovery)
+            .with(features, &self.config.features)
+    }
+
+    pub(super) fn set_up(
+        &mut self,
+        now: Instant,
+        from: Sender,
+        top: &TopLevelElements<'_>,
+    ) -> Elements {
+        let peer = from.peer;
+        let mut retained = false;
+        let cause = match (top.node(), top.recovery()) {
+            (Err(kind), _) | (_, Err(kind)) => cause_of(kind),
+            (Ok(node), Ok(recovery)) => match self.admit(now, node.clone(), peer, recovery) {
+                Ok(setup) => {
+                    self.associations
+                        .store_properties(setup.id(), top.features, from.local);
+                    let known = !matches!(setup, Setup::New(_));
+                    retained = known && top.retains(peer.ip());
+                    self.report_up(match retained {
+                        true => Setup::Same(setup.id()),
+                        false => setup,
+                    });
+                    Cause::REQUEST_ACCEPTED
+                }
+                Err(why) => {
+                    self.report_refused_setup(now, node, peer, why);
+                    match why {
+                        SetupRefused::Full { .. } | SetupRefused::HostFull { .. } => {
+                            Cause::NO_RESOURCES_AVAILABLE
+                        }
+                        SetupRefused::Claimed { .. }
+                        | SetupRefused::Configured
+                        | SetupRefused::Foreign => Cause::REQUEST_REJECTED,
+                    }
+                }
+            },
+        };
+        let refusal = self.refusal(MessageType::ASSOCIATION_SETUP_REQUEST, cause);
+        let body = self.rest_of_identity(refusal);
+        match retained {
+            // The flag PSREI: the sessions have been retained.
+            true => body.with(IeType::PFCPASRSP_FLAGS, &[1]),
+            false => body,
+        }
+    }
+
+    /// Sets up an association that a peer requests.
+    ///
+    /// A Node ID that the configuration names is checked against the configuration. Otherwise a
+    /// domain name belongs to the first peer that uses it, and an IP address to its own host, which
+    /// must not find it taken: another host may use it only if the allow-list excludes that
+    /// address, for example behind a network address translation.
+    fn admit(
+        &mut self,
+        now: Instant,
+        node: NodeName,
+        peer: SocketAddr,
+        recovery: Recovery,
+    ) -> Result<Setup, SetupRefused> {
+        if !self.associations.is_named(&node) {
+            let named = node.address().map(|address| address.to_canonical());
+            let foreign = named.filter(|address| *address != peer.ip().to_canonical());
+            if foreign.is_some_and(|address| self.is_allowed(address)) {
+                return Err(SetupRefused::Foreign);
+            }
+            let limit = self.config.peer.associations;
+            if self.associations.with(&node).is_none()
+                && self.associations.of_host(peer.ip()) >= limit
+            {
+                return Err(SetupRefused::HostFull { limit });
+            }
+        }
+        self.associations.set_up(now, node, peer, recovery)
+    }
+
+    fn report_refused_setup(
+        &mut self,
+        now: Instant,
+        node: NodeName,
+        peer: SocketAddr,
+        why: SetupRefused,
+    ) {
+        self.stats.setups_refused += 1;
+        if let Some(count) = self.refusals.count(now, peer.ip()) {
+            self.events.push_back(Event::SetupRefused {
+                peer,
+                node,
+                count,
+                reason: why.to_string(),
+            });
+        }
+    }
+
+    /// Ignores a setup of a previous incarnation of the peer, without an answer: its time stamp is
+    /// older than that of the last setup, which is recent enough that the message may have been in
+    /// transit since. A peer whose clock was set back repeats its setup after T1, and that one is
+    /// accepted whatever its stamp is, TS 29.244 §6.2.6.2.2.
+    pub(super) fn check_late(
+        &self,
+        now: Instant,
+        peer: SocketAddr,
+        top: &TopLevelElements<'_>,
+    ) -> Result<(), Unanswerable> {
+        let (Ok(node), Ok(recovery)) = (top.node(), top.recovery()) else {
+            // The answer reports the error.
+            return Ok(());
+        };
+        let longest = self.config.retransmission.t1;
+        let late = self.associations.with(&node).filter(|known| {
+            known.is_at(peer.ip())
+                && known.set_up_with.is_after(recovery)
+                && now < known.since + longest
+        });
+        late.map_or(Ok(()), |known| {
+            let (old, new) = (recovery.0, known.set_up_with.0);
+            let detail = format!("Recovery Time Stamp {old} after {new}");
+            Err(Unanswerable(Discard::Late, detail))
+        })
+    }
+
+    pub(super) fn report_up(&mut self, setup: Setup) {
+        let association = setup.id();
+        if matches!(setup, Setup::Restarted(_)) {
+            self.restarted(association);
+        }
+        let kept = matches!(setup, Setup::Same(_));
+        self.events
+            .push_back(Event::AssociationUp { association, kept });
+    }
+}
