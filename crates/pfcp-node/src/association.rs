@@ -10,28 +10,28 @@ use strowger::{
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 
-use crate::session::{Session, SessionArgs, SessionMsg};
-use crate::store::Owner;
+use crate::session::{SessionActor, SessionArgs, SessionMsg};
+use crate::store::StoredPeer;
 
-/// The sessions of an association, under a supervisor of their own.
+/// The sessions of an association, under their own supervisor.
 #[derive(Debug)]
-pub(crate) struct Members {
+pub(crate) struct AssociationSessions {
     key: Arc<str>,
-    owner: Arc<Owner>,
-    supervisor: DynamicRef<Session>,
+    owner: Arc<StoredPeer>,
+    supervisor: DynamicRef<SessionActor>,
     count: usize,
 }
 
-impl Members {
-    /// Starts the supervisor below the endpoint.
+impl AssociationSessions {
+    /// Starts the supervisor as a child of the endpoint.
     pub(crate) fn start_supervisor<A: Actor>(
         cx: &mut Context<A>,
-        owner: Arc<Owner>,
+        owner: Arc<StoredPeer>,
         limit: usize,
     ) -> Result<Self, StartError> {
-        // One session that fails again and again must not end the others: there is no limit to
-        // restarts here, but each row of them slows down.
-        let sessions = Dynamic::<Session>::new()
+        // A session that fails repeatedly must not take the others down, so the number of restarts
+        // is not limited here; the backoff slows down repeated restarts instead.
+        let sessions = Dynamic::<SessionActor>::new()
             .restart(Restart::Transient)
             .shutdown(Shutdown::Graceful(Duration::from_secs(1)))
             .intensity(u32::MAX, Duration::from_secs(1))
@@ -39,7 +39,8 @@ impl Members {
                 Duration::from_millis(5),
                 Duration::from_secs(1),
             ))
-            // The endpoint keeps the limit; a session that was deleted has a moment to go.
+            // The endpoint enforces the session limit. Twice that number leaves room for deleted
+            // sessions whose actors are still stopping.
             .max_children(limit.saturating_mul(2));
         let key: Arc<str> = key_of(&owner.node).into();
         let supervisor = cx.dynamic(Arc::clone(&key), sessions)?;
@@ -58,12 +59,12 @@ impl Members {
         Ok(actor)
     }
 
-    /// Notes a session whose actor is started later.
+    /// Counts a session whose actor is started later.
     pub(crate) fn joined(&mut self) {
         self.count += 1;
     }
 
-    /// Starts the actor of a session that was noted, or whose last actor is gone.
+    /// Starts the actor of a session that was counted earlier, or whose previous actor is gone.
     pub(crate) fn start_again(
         &self,
         args: SessionArgs,
@@ -71,7 +72,7 @@ impl Members {
         self.supervisor.start_child(session_key(args.seid), args)
     }
 
-    /// Notes that a session ended.
+    /// Removes a session that ended from the count.
     pub(crate) fn left(&mut self) {
         self.count = self.count.saturating_sub(1);
     }
@@ -80,11 +81,11 @@ impl Members {
         self.count
     }
 
-    pub(crate) fn owner(&self) -> &Arc<Owner> {
+    pub(crate) fn owner(&self) -> &Arc<StoredPeer> {
         &self.owner
     }
 
-    pub(crate) fn set_owner(&mut self, owner: Arc<Owner>) {
+    pub(crate) fn set_owner(&mut self, owner: Arc<StoredPeer>) {
         self.owner = owner;
     }
 
@@ -97,7 +98,8 @@ impl Members {
     }
 }
 
-/// The key of an association in the tree: the peer's name, with what a key must not have escaped.
+/// Returns the key of an association in the actor tree: the name of the peer, with characters that
+/// a key must not contain escaped.
 pub(crate) fn key_of(node: &NodeName) -> String {
     let mut key = String::new();
     for letter in node.to_string().chars() {
@@ -109,7 +111,7 @@ pub(crate) fn key_of(node: &NodeName) -> String {
     key
 }
 
-/// The key of a session in the tree.
+/// Returns the key of a session in the actor tree.
 pub(crate) fn session_key(seid: Seid) -> String {
     format!("{:#x}", seid.0)
 }

@@ -1,8 +1,9 @@
-//! Reading and writing captures: pcap and pcapng files as a stream of UDP datagrams.
+//! Reading and writing of captures: pcap and pcapng files as a stream of UDP datagrams.
 //!
-//! A file passes three rooms: `file` cuts it into packets (bounded memory, errors with block and
-//! offset), `link` finds the IP packet inside a frame, `packet` finds the UDP datagram inside that,
-//! putting fragments together and looking into ICMP errors. What is not UDP is skipped and counted.
+//! Reading has three stages: `file` splits a file into packets (with bounded memory, and errors
+//! that name block and offset), `link` finds the IP packet in a frame, and `packet` finds the UDP
+//! datagram in it, reassembling fragments and decoding ICMP errors. Packets other than UDP are
+//! skipped and counted.
 
 mod file;
 mod fragment;
@@ -21,17 +22,17 @@ use bytes::Bytes;
 pub use file::{CaptureError, CaptureErrorKind};
 pub use write::CaptureWriter;
 
-use file::{PacketFile, Step};
+use file::{NextBlock, PacketFile};
 use packet::Dissector;
 
 /// The UDP port of PFCP.
 pub const PFCP_PORT: u16 = 8805;
 
-/// A UDP datagram found in a capture.
+/// A UDP datagram in a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Datagram {
-    /// The number of the frame that completed the datagram, as tshark counts: from 1.
+    /// The number of the frame that completed the datagram, counted from 1 as tshark does.
     pub number: u64,
     /// The time of that frame, since the Unix epoch.
     pub timestamp: Duration,
@@ -39,41 +40,45 @@ pub struct Datagram {
     pub src: SocketAddr,
     /// The receiver.
     pub dst: SocketAddr,
-    /// The octets that UDP carried.
+    /// The payload of the datagram.
     pub payload: Bytes,
-    /// Whether the datagram was quoted by an ICMP error: it was sent earlier and is told again.
+    /// Set if the datagram was quoted in an ICMP error, so that it was sent earlier and appears
+    /// again.
     pub quoted: bool,
-    /// Whether octets are missing at the end: a short quotation, or a capture with a snap length.
+    /// Set if bytes are missing at the end, because of a short quotation or a capture with a snap
+    /// length.
     pub truncated: bool,
 }
 
 impl Datagram {
-    /// Whether one of the two ports is that of PFCP.
+    /// Returns `true` if one of the two ports is the PFCP port.
     #[must_use]
     pub fn is_pfcp(&self) -> bool {
         self.src.port() == PFCP_PORT || self.dst.port() == PFCP_PORT
     }
 }
 
-/// What a reader passed over, and why.
+/// Counters of the packets that a reader skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Packets of a link type that is not understood.
+    /// Number of packets with an unsupported link type.
     pub unknown_link: u64,
-    /// The first such link type.
+    /// The first unsupported link type.
     pub first_unknown_link: Option<u16>,
-    /// Packets that carry neither UDP nor an ICMP error about UDP.
+    /// Number of packets that contain neither UDP nor an ICMP error about UDP.
     pub not_udp: u64,
-    /// Packets whose headers contradict themselves or end early.
+    /// Number of packets whose headers are inconsistent or truncated.
     pub malformed: u64,
-    /// Fragments given up: they overlapped, or too many were waiting for their rest.
+    /// Number of incomplete packets that were discarded because their fragments contradicted each
+    /// other, or because too many packets were incomplete.
     pub fragments: u64,
 }
 
-/// The UDP datagrams of a pcap or pcapng file, in the order of the file.
+/// An iterator over the UDP datagrams of a pcap or pcapng file, in the order of the file.
 ///
-/// The iterator ends after the first error: what follows a broken block has no known start.
+/// The iterator ends after the first error, since the start of the next block is unknown after a
+/// broken one.
 ///
 /// ```
 /// use strowger_pfcp_node::{Capture, CaptureWriter};
@@ -97,10 +102,10 @@ pub struct Capture<R> {
 }
 
 impl Capture<BufReader<File>> {
-    /// Opens a capture file; its kind is found from its first octets.
+    /// Opens a capture file; its format is detected from its first bytes.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -112,7 +117,7 @@ impl Capture<BufReader<File>> {
 }
 
 impl<R: Read> Capture<R> {
-    /// Reads a capture from `reader`; `name` stands for the file in errors.
+    /// Creates a reader of a capture; `name` stands for the file in errors.
     pub fn new(name: impl Into<String>, reader: R) -> Self {
         let file = PacketFile::new(name.into(), reader);
         Self {
@@ -123,12 +128,12 @@ impl<R: Read> Capture<R> {
         }
     }
 
-    /// The number of frames read so far.
+    /// Returns the number of frames read so far.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// What was passed over so far.
+    /// Returns the counters of skipped packets so far.
     pub fn skipped(&self) -> Skipped {
         self.dissector.skipped
     }
@@ -140,14 +145,14 @@ impl<R: Read> Iterator for Capture<R> {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {
             match self.file.step() {
-                Ok(Step::Packet(packet)) => {
+                Ok(NextBlock::Packet(packet)) => {
                     self.frames += 1;
                     if let Some(datagram) = self.dissector.dissect(self.frames, &packet) {
                         return Some(Ok(datagram));
                     }
                 }
-                Ok(Step::Other) => {}
-                Ok(Step::End) => self.ended = true,
+                Ok(NextBlock::Other) => {}
+                Ok(NextBlock::End) => self.ended = true,
                 Err(error) => {
                     self.ended = true;
                     return Some(Err(error));

@@ -1,4 +1,4 @@
-//! The SMF role: associations and sessions at other nodes, as values.
+//! The SMF role: associations with other nodes, and sessions at them.
 
 mod actor;
 mod error;
@@ -6,14 +6,14 @@ mod event;
 mod message;
 mod outcome;
 mod read;
-mod record;
 mod report;
 mod restore;
 mod rules;
 mod session;
+mod sessions;
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,45 +37,45 @@ use crate::socket::Sockets;
 use actor::{ClientActor, ClientArgs};
 use message::{Associate, ClientMsg, Establish, Exchange, Release};
 
-/// The configuration of a client: its identity, its timers, and who is told what.
+/// The configuration of a client: its identity, its timers, and the recipients of its events.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientConfig {
     /// The UDP address to send from. Port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Its Node ID: an IP address or a domain name. The listen address if it is not set.
+    /// The Node ID: an IP address or a domain name. Defaults to the listen address.
     pub node_id: Option<String>,
-    /// The release that is spoken: what is newer is neither sent nor read.
+    /// The release of TS 29.244 to use; the client neither sends nor reads anything newer.
     pub release: strowger_pfcp::Release,
-    /// Where it may be answered from.
+    /// The networks that peers may answer from.
     pub peers: Vec<Network>,
-    /// How long an answer is waited for before the request is sent again.
+    /// T1: the time to wait for a response before the request is sent again.
     pub t1: Duration,
-    /// How often a request is sent before it is given up.
+    /// N1: the number of times that a request is sent before the client gives up.
     pub n1: u32,
-    /// How long a peer may be silent before a heartbeat is sent; zero sends none.
+    /// The silence of a peer after which a heartbeat is sent; zero disables heartbeats.
     pub heartbeat: Duration,
-    /// Who is told of session reports; they are answered either way.
+    /// The recipient of session reports. Reports are acknowledged even without one.
     pub reports: Option<Recipient<SessionReport>>,
-    /// The fate of a session that its peer lost, unless [`Association::establish_with`] says
-    /// another.
+    /// The default for sessions that their peer lost, unless [`Association::establish_with`]
+    /// overrides it.
     pub on_loss: OnLoss,
-    /// The pace at which lost peers are looked for and their sessions are restored.
+    /// The pace at which the client searches for lost peers and restores their sessions.
     pub restoration: Restoration,
-    /// The recipient of news about peers that are lost or found, and about each session that its
-    /// peer lost. While it has no room, up to [`ClientConfig::EVENTS`] events wait for it.
+    /// The recipient of events about lost and found peers, and about each session that its peer
+    /// lost. While the recipient has no room, up to [`ClientConfig::EVENTS`] events are queued.
     pub events: Option<Recipient<ClientEvent>>,
-    /// Who is told of node reports; they are answered either way.
+    /// The recipient of node reports. Reports are acknowledged even without one.
     pub node_reports: Option<Recipient<NodeReport>>,
 }
 
 impl ClientConfig {
-    /// Events that wait for a recipient without room at most; later ones are dropped and counted in
-    /// [`ClientStats::events_dropped`].
+    /// The maximum number of events queued for a recipient without room; further events are dropped
+    /// and counted in [`ClientStats::events_dropped`].
     pub const EVENTS: usize = 65_536;
 }
 
-/// What tells one start of a client from another.
+/// The values that distinguish one start of a client from another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) recovery: Recovery,
@@ -84,7 +84,8 @@ pub(crate) struct Identity {
 }
 
 impl Default for ClientConfig {
-    /// The loopback, a port that the system chooses, the times of the specification.
+    /// Returns a configuration with the loopback address, a port chosen by the system and the
+    /// default timers.
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -109,34 +110,34 @@ impl Default for ClientConfig {
 /// A report that a peer sent about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionReport {
-    /// Our identifier of the session.
+    /// Our SEID of the session.
     pub seid: Seid,
-    /// Who sent it.
+    /// The address of the peer that sent the report.
     pub peer: SocketAddr,
-    /// The whole message.
+    /// The complete message.
     pub octets: Arc<[u8]>,
 }
 
 impl SessionReport {
-    /// Reads the report.
+    /// Decodes the report.
     ///
     /// # Errors
-    /// When a member is missing or malformed.
+    /// Returns an error if an IE is missing or malformed.
     pub fn message(&self) -> Result<Message, Error> {
         Message::decode(&self.octets)
     }
 }
 
-/// A report that a peer sent about itself: a path of the user plane that failed or recovered, ...
+/// A report that a peer sent about itself, such as the failure or recovery of a user plane path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
-    /// Who sent it.
+    /// The address of the peer that sent the report.
     pub peer: SocketAddr,
-    /// The whole message.
+    /// The complete message.
     pub octets: Arc<[u8]>,
 }
 
-/// A node in the SMF role, with a socket of its own.
+/// A node in the SMF role, with its own socket.
 ///
 /// ```
 /// use strowger::ActorSystem;
@@ -163,29 +164,30 @@ pub struct Client {
     local: SocketAddr,
     on_loss: OnLoss,
     stats: Arc<Mutex<ClientStats>>,
-    /// How long an answer may take: all retransmissions, and a little more.
-    patience: Duration,
+    /// The time limit for a response: all retransmissions, and one second more.
+    response_timeout: Duration,
 }
 
 impl Client {
     /// Binds the socket and starts the actor that owns it, at `/smf-ADDRESS`.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or the Node ID is none.
+    /// Returns an error if the address cannot be bound, or if the configured Node ID is invalid.
     pub async fn bind(system: &ActorSystem, config: ClientConfig) -> Result<Self, ClientError> {
         let bound = Sockets::bind(&[config.listen], 65_535).await;
         let sockets = bound.map_err(|error| ClientError::Bind(Arc::new(error)))?;
         let random = RandomState::new();
         let identity = Identity {
             recovery: recovery_now(),
-            // Whoever starts again at the same address repeats no number of before.
+            // Random start values, so that a client that starts again at the same address does not
+            // repeat earlier numbers.
             first_sequence: Sequence::new((random.hash_one(0) >> 40) as u32),
             first_seid: Seid(1 + (random.hash_one(1) >> 16)),
         };
         Self::over(system, config, sockets, identity)
     }
 
-    /// Starts the actor of a client that has its socket already.
+    /// Starts the actor of a client whose socket is already bound.
     pub(crate) fn over(
         system: &ActorSystem,
         config: ClientConfig,
@@ -195,21 +197,18 @@ impl Client {
         let local = sockets.address(0);
         let name = match &config.node_id {
             None => local.ip().into(),
-            Some(text) => match text.parse::<IpAddr>() {
-                Ok(address) => address.into(),
-                Err(_) => {
-                    NodeName::from_fqdn(text).ok_or_else(|| ClientError::NodeId(text.clone()))?
-                }
-            },
+            Some(text) => {
+                NodeName::from_text(text).ok_or_else(|| ClientError::NodeId(text.clone()))?
+            }
         };
-        let patience = config.t1.saturating_mul(config.n1.max(1)) + Duration::from_secs(1);
+        let response_timeout = config.t1.saturating_mul(config.n1.max(1)) + Duration::from_secs(1);
         let (on_loss, stats) = (config.on_loss, Arc::default());
         let args = ClientArgs {
             sockets: Arc::new(sockets),
             name,
             identity,
             config: Arc::new(config),
-            patience,
+            response_timeout,
             stats: Arc::clone(&stats),
         };
         let actor = system.spawn::<ClientActor>(format!("smf-{local}"), args)?;
@@ -218,32 +217,32 @@ impl Client {
             local,
             on_loss,
             stats,
-            patience,
+            response_timeout,
         })
     }
 
-    /// The address that requests are sent from.
+    /// Returns the address that requests are sent from.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Figures of the peers that were lost and of their sessions.
+    /// Returns counters about lost peers and their sessions.
     #[must_use]
     pub fn stats(&self) -> ClientStats {
         *self.stats.lock()
     }
 
-    /// Sets an association up, or finds the one that there is.
+    /// Sets up an association, or returns the existing one.
     ///
-    /// From then on the peer is looked for whenever it is lost ([`ClientEvent`]), until the
-    /// association is released.
+    /// From then on the client searches for the peer whenever it is lost (see [`ClientEvent`]),
+    /// until the association is released.
     ///
     /// # Errors
-    /// When the peer refuses or does not answer.
+    /// Returns an error if the peer refuses or does not answer.
     pub async fn associate(&self, peer: SocketAddr) -> Result<Association, ClientError> {
         let request = Associate { peer };
-        let answer = self.actor.ask_within(request, self.patience).await;
+        let answer = self.actor.ask_within(request, self.response_timeout).await;
         Ok(Association {
             client: self.clone(),
             id: answer.map_err(|error| unanswered(&error, peer))??,
@@ -264,7 +263,7 @@ impl Client {
             seid,
             body,
         };
-        let answer = self.actor.ask_within(request, self.patience).await;
+        let answer = self.actor.ask_within(request, self.response_timeout).await;
         let octets = answer.map_err(|error| unanswered(&error, peer))??;
         read::read(peer, &octets)
     }
@@ -279,25 +278,26 @@ pub struct Association {
 }
 
 impl Association {
-    /// The address of the peer.
+    /// Returns the address of the peer.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Establishes a session with these rules. What becomes of it when the peer loses it is what
-    /// [`ClientConfig::on_loss`] says.
+    /// Establishes a session with the given rules. [`ClientConfig::on_loss`] decides what happens
+    /// to the session when the peer loses it.
     ///
     /// # Errors
-    /// When the peer refuses or does not answer.
+    /// Returns an error if the peer refuses or does not answer.
     pub async fn establish(&self, rules: Rules) -> Result<Session, ClientError> {
         self.establish_with(rules, self.client.on_loss).await
     }
 
-    /// Establishes a session with these rules, and says what becomes of it when the peer loses it.
+    /// Establishes a session with the given rules; `on_loss` decides what happens to the session
+    /// when the peer loses it.
     ///
     /// # Errors
-    /// When the peer refuses or does not answer.
+    /// Returns an error if the peer refuses or does not answer.
     pub async fn establish_with(
         &self,
         rules: Rules,
@@ -309,16 +309,19 @@ impl Association {
             on_loss,
             rules,
         };
-        let opened = client.actor.ask_within(request, client.patience).await;
+        let opened = client
+            .actor
+            .ask_within(request, client.response_timeout)
+            .await;
         let opened = opened.map_err(|error| unanswered(&error, peer))??;
         Ok(Session::new(self.clone(), opened))
     }
 
-    /// Sends a request with a body of any elements and returns the answer, whatever it says. What
-    /// it changes is not restored when the peer loses its sessions.
+    /// Sends a request with an arbitrary body and returns the response, whatever its cause. Changes
+    /// made by such a request are not restored when the peer loses its sessions.
     ///
     /// # Errors
-    /// When the peer does not answer, or the answer cannot be read.
+    /// Returns an error if the peer does not answer, or if the response cannot be decoded.
     pub async fn send(
         &self,
         message_type: MessageType,
@@ -330,22 +333,25 @@ impl Association {
             .await
     }
 
-    /// Releases the association; the peer ends its sessions.
+    /// Releases the association; the peer deletes its sessions.
     ///
     /// # Errors
-    /// When the client has ended, or the peer does not answer.
+    /// Returns an error if the client has stopped, or if the peer does not answer.
     pub async fn release(self) -> Result<(), ClientError> {
         let request = Release {
             association: self.id,
             peer: self.peer,
         };
         let client = &self.client;
-        let released = client.actor.ask_within(request, client.patience).await;
+        let released = client
+            .actor
+            .ask_within(request, client.response_timeout)
+            .await;
         released.map_err(|error| unanswered(&error, self.peer))?
     }
 }
 
-/// What an answer that refuses says.
+/// Converts a cause that is not an acceptance into [`ClientError::Refused`].
 fn accepted(
     peer: SocketAddr,
     cause: Cause,
@@ -361,7 +367,7 @@ fn accepted(
     })
 }
 
-/// The octets of a body, without a header.
+/// Returns the encoded body of a message, without the header.
 pub(crate) fn body_of(body: impl Into<Body>) -> Result<Vec<u8>, Error> {
     let message = Message::session(Seid(0), Sequence::new(0), body);
     let mut octets = message.encode()?;
@@ -369,7 +375,7 @@ pub(crate) fn body_of(body: impl Into<Body>) -> Result<Vec<u8>, Error> {
     Ok(octets)
 }
 
-/// An establishment without the names that the client adds.
+/// Returns an establishment request with the Node ID and F-SEID of the client and no rules.
 pub(crate) fn empty_establishment(
     name: &NodeName,
     f_seid: strowger_pfcp::ie::FSeid,

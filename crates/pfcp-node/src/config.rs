@@ -1,16 +1,15 @@
-//! What a node is told: addresses, peers, limits, times, pools.
+//! The configuration of a node: addresses, peers, limits, timers and pools.
 //!
-//! Every key has a safe default, an unknown key is an error, and [`NodeConfig::COMMENTED`] is the
+//! Every key has a safe default and an unknown key is an error. [`NodeConfig::COMMENTED`] is the
 //! default configuration as a file, with a comment for each key.
 
 mod interface;
+mod named;
 mod networks;
 mod peer;
 mod policy;
 mod release;
 mod restart;
-mod size;
-mod span;
 mod store;
 mod traffic;
 
@@ -29,7 +28,7 @@ pub use traffic::{DataPathConfig, DataPathKind};
 
 use crate::scenario::Scenario;
 
-/// The configuration of a node; [`Default`] is a node on the loopback.
+/// The configuration of a node; the [`Default`] listens on the loopback.
 ///
 /// ```
 /// use strowger_pfcp_node::NodeConfig;
@@ -45,104 +44,107 @@ use crate::scenario::Scenario;
 pub struct NodeConfig {
     /// The UDP addresses to listen on. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
-    /// How the node names itself to peers: an IP address or a domain name. The first listen address
-    /// if it is not set.
+    /// The Node ID that the node sends to peers: an IP address or a domain name. Defaults to the
+    /// first listen address.
     pub node_id: Option<String>,
-    /// The networks from which datagrams are accepted; all others are discarded unanswered.
+    /// The networks from which datagrams are accepted; all others are discarded without an answer.
     #[serde(deserialize_with = "networks::deserialize")]
     pub peers: Vec<Network>,
-    /// The release of TS 29.244 that is spoken, `"r17"` or `"r19"`: what is newer is left out of
-    /// what the node sends, and ignored in what it receives.
+    /// The release of TS 29.244 to use, `"r17"` or `"r19"`. IEs of newer releases are neither sent
+    /// nor read.
     #[serde(deserialize_with = "release::deserialize")]
     pub release: Release,
     /// Names of the features that are offered to peers, as in TS 29.244 §8.2.25, in lower case.
     pub features: Vec<String>,
-    /// A capture file of the node's own traffic; none if it is not set.
+    /// The file to capture the node's own traffic in; no capture if it is not set.
     pub pcap: Option<PathBuf>,
-    /// Limits.
+    /// The limits of the node.
     pub limits: Limits,
-    /// Limits of each peer.
+    /// The limits of each peer.
     pub peer: PeerConfig,
-    /// Times.
+    /// The protocol timers.
     pub timers: Timers,
-    /// Where the node takes addresses that it allocates.
+    /// The pools that the node allocates addresses and TEIDs from.
     pub pools: Pools,
-    /// Where the node keeps what has to survive.
+    /// The store for state that has to survive a restart.
     pub store: StoreConfig,
-    /// Where the traffic comes from that sessions count.
+    /// The source of the traffic that sessions measure.
     pub data_path: DataPathConfig,
-    /// Who is asked about sessions.
+    /// The policy that decides about sessions.
     pub policy: PolicyConfig,
-    /// What the node does wrong on purpose; it has a file of its own.
+    /// The faults to inject on purpose, which are configured in a separate file.
     #[serde(skip)]
     pub scenario: Option<Scenario>,
 }
 
-/// How much a node takes in. Beyond a limit the answer is a cause, never a crash.
+/// The capacity of a node. A request beyond a limit is refused with a cause.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most associations at a time.
+    /// The maximum number of associations.
     pub associations: usize,
-    /// The most sessions at a time.
+    /// The maximum number of sessions.
     pub sessions: usize,
-    /// The most sessions of one association.
+    /// The maximum number of sessions of one association.
     pub sessions_per_association: usize,
-    /// The longest datagram that is looked at, in octets.
+    /// The maximum size of a datagram that is processed, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub datagram: usize,
-    /// The most transactions that wait for an answer, ours and those of peers.
+    /// The maximum number of transactions that wait for a response, in both directions.
     pub transactions: usize,
-    /// The most answers that are kept for retransmitted requests.
+    /// The maximum number of responses that are kept for retransmitted requests.
     pub response_cache: usize,
-    /// The most octets that the rules of one session may take.
+    /// The maximum size of the rules of one session, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub session_octets: usize,
-    /// The most usage reports of one session that wait for the peer; beyond it reports grow instead
-    /// of becoming more.
+    /// The maximum number of usage reports of one session that wait for the peer. Beyond it, new
+    /// usage is added to waiting reports.
     pub usage_reports: usize,
-    /// The most packets of one session that are buffered.
+    /// The maximum number of buffered packets of one session.
     pub buffered_packets: usize,
-    /// The most octets that packet flow descriptions may take.
+    /// The maximum size of all packet flow descriptions, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub pfd_octets: usize,
 }
 
-/// Times of the protocol, TS 29.244 §6.4 and §6.2.2.
+/// The timers of the protocol, TS 29.244 §6.4 and §6.2.2.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Timers {
-    /// T1: how long an answer is waited for before the request is sent again.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// T1: the time to wait for a response before the request is sent again.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub t1: Duration,
-    /// N1: how often a request is sent before it is given up.
+    /// N1: the number of times that a request is sent before the node gives up.
     pub n1: u32,
-    /// How long a peer may be silent before a heartbeat is sent; zero sends none.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// The silence of a peer after which a heartbeat is sent; zero disables heartbeats.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub heartbeat: Duration,
 }
 
-/// Address pools.
+/// The pools of addresses and TEIDs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Pools {
-    /// The networks from which UE addresses are allocated when a peer asks for it.
+    /// The networks from which UE IP addresses are allocated when a peer asks for one.
     #[serde(deserialize_with = "networks::deserialize")]
     pub ue: Vec<Network>,
-    /// The first TEID that is allocated.
+    /// The first TEID to allocate.
     pub teid_first: u32,
-    /// The last TEID that is allocated.
+    /// The last TEID to allocate.
     pub teid_last: u32,
-    /// The address of the user plane that is told with an allocated TEID. The first listen address
-    /// of the right family if it is not set.
+    /// The user plane addresses that are sent with an allocated TEID. Defaults to the first listen
+    /// address of the right family.
     pub gtpu: Vec<IpAddr>,
 }
 
-/// A configuration that cannot be used.
+/// The error returned when a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is nothing to listen on.
+    /// `listen` is empty.
     #[error("`listen` is empty: give at least one address, such as \"127.0.0.1:8805\"")]
     NoListenAddress,
     /// A limit is zero.
@@ -157,7 +159,26 @@ pub enum ConfigError {
         /// The key.
         key: &'static str,
     },
-    /// The range of TEIDs is empty or has TEID 0, which is reserved.
+    /// More peers are named than associations are allowed.
+    #[error(
+        "`peer.named` has {named} peers, and `limits.associations` is {associations}: raise it, so \
+         that each named peer has room, and others too"
+    )]
+    NamedPeers {
+        /// Number of named peers.
+        named: usize,
+        /// The limit of associations.
+        associations: usize,
+    },
+    /// A named peer has addresses that are not in the allowed networks.
+    #[error("`peer.named` gives {node} the addresses {network}, from which `peers` allows nobody")]
+    NamedPeerNotAllowed {
+        /// The Node ID.
+        node: String,
+        /// Its addresses.
+        network: Network,
+    },
+    /// The range of TEIDs is empty or contains TEID 0, which is reserved.
     #[error(
         "`pools.teid_first` {first} to `pools.teid_last` {last} is not a range of TEIDs from 1"
     )]
@@ -167,55 +188,55 @@ pub enum ConfigError {
         /// The last TEID.
         last: u32,
     },
-    /// A request would never be sent, or never be given up.
+    /// A timer is out of range: a request would never be sent, or never be given up.
     #[error("`timers.{key}` is {value}; it must be from {least} to {most}")]
     Timer {
         /// The key.
         key: &'static str,
-        /// What it is set to.
+        /// The configured value.
         value: String,
-        /// The least possible value.
+        /// The smallest allowed value.
         least: &'static str,
-        /// The greatest possible value.
+        /// The largest allowed value.
         most: &'static str,
     },
-    /// A number of the store is too small or too large.
+    /// A number in the store configuration is out of range.
     #[error("`store.{key}` is {value}; it must be from {least} to {most}")]
     Store {
         /// The key.
         key: &'static str,
-        /// What it is set to.
+        /// The configured value.
         value: u64,
-        /// The least possible value.
+        /// The smallest allowed value.
         least: u64,
-        /// The greatest possible value.
+        /// The largest allowed value.
         most: u64,
     },
-    /// A number of the model of traffic is too small or too large.
+    /// A number in the traffic model is out of range.
     #[error("`data_path.{key}` is {value}; it must be from {least} to {most}")]
     DataPath {
         /// The key.
         key: &'static str,
-        /// What it is set to.
+        /// The configured value.
         value: u64,
-        /// The least possible value.
+        /// The smallest allowed value.
         least: u64,
-        /// The greatest possible value.
+        /// The largest allowed value.
         most: u64,
     },
-    /// A time is too short or too long.
+    /// A duration is out of range.
     #[error("`{key}` is {value:?}; it must be from {least} to {most}")]
     Span {
         /// The key.
         key: &'static str,
-        /// What it is set to.
+        /// The configured value.
         value: Duration,
-        /// The least possible value.
+        /// The smallest allowed value.
         least: &'static str,
-        /// The greatest possible value.
+        /// The largest allowed value.
         most: &'static str,
     },
-    /// A key of policies is set, and nobody would look at it.
+    /// A policy key is set that the configured kind of policy does not read.
     #[error("`policy.{key}` is set, but only \"{kind}\" as `policy.kind` reads it")]
     PolicyKey {
         /// The key.
@@ -223,10 +244,10 @@ pub enum ConfigError {
         /// The kind of policy that reads it.
         kind: &'static str,
     },
-    /// A component is to be asked, and nobody says which.
+    /// The policy is a component, but no component is named.
     #[error("`policy.kind` is \"component\", and `policy.component` does not say which")]
     NoComponent,
-    /// A feature has no such name.
+    /// A feature name is unknown.
     #[error(
         "`features` has \"{0}\", which this node does not have; \
          it has \"ftup\", \"pfdm\" and \"ueip\""
@@ -238,10 +259,10 @@ impl NodeConfig {
     /// The default configuration as a TOML file with a comment for each key.
     pub const COMMENTED: &'static str = include_str!("config/default.toml");
 
-    /// Checks what types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// The first key that cannot be used, and why.
+    /// Returns an error for the first key that cannot be used.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.listen.is_empty() {
             return Err(ConfigError::NoListenAddress);
@@ -273,16 +294,16 @@ impl NodeConfig {
         self.store.check()?;
         self.data_path.check()?;
         self.policy.check()?;
-        self.peer.check()?;
+        self.peer.check(&self.peers, limits.associations)?;
         self.timers.check()
     }
 
-    /// Whether a feature is offered to peers.
+    /// Returns `true` if a feature is offered to peers.
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.features.iter().any(|feature| feature == name)
     }
 
-    /// The value of the element UP Function Features.
+    /// Returns the value of the UP Function Features IE.
     pub(crate) fn feature_octets(&self) -> Vec<u8> {
         let mut octets = vec![0; 2];
         for (octet, bit) in self.features.iter().filter_map(|name| feature(name)) {
@@ -294,7 +315,7 @@ impl NodeConfig {
         octets
     }
 
-    /// The name of the node: what is configured, else its first listen address.
+    /// Returns the name of the node: the configured Node ID, or else its first listen address.
     #[must_use]
     pub fn name(&self) -> String {
         match (&self.node_id, self.listen.first()) {
@@ -304,14 +325,14 @@ impl NodeConfig {
         }
     }
 
-    /// Whether datagrams from `peer` are accepted.
+    /// Returns `true` if datagrams from `peer` are accepted.
     #[must_use]
     pub fn allows(&self, peer: IpAddr) -> bool {
         self.peers.iter().any(|network| network.contains(peer))
     }
 }
 
-/// Where a feature stands in its element: the octet, counted from 0, and the bit.
+/// Returns the position of a feature in its IE: the octet, counted from 0, and the bit.
 fn feature(name: &str) -> Option<(usize, u8)> {
     match name {
         "ftup" => Some((0, 1 << 4)),

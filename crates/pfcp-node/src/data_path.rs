@@ -1,7 +1,7 @@
-//! Where traffic comes from.
+//! The source of traffic.
 //!
-//! This node has no user plane: it forwards no packet. What it counts comes from a [`DataPath`]:
-//! none, or a model that says at which times packets of which size would have come.
+//! This node has no user plane and forwards no packets. Its measurements come from a [`DataPath`]:
+//! either no traffic, or a model of when packets of which size would arrive.
 
 mod simulated;
 
@@ -13,29 +13,29 @@ use strowger_pfcp::usage::{Detector, Traffic};
 
 pub use simulated::{SimulatedTraffic, TrafficModel};
 
-/// A user plane, as far as the counting of sessions needs one.
+/// A user plane, as far as usage measurement requires one.
 ///
-/// It is asked about spans of time that follow one another without a gap, and has to answer the
-/// same for the same span: a session that was restarted asks again where it stopped.
+/// It is queried for consecutive time spans, and must return the same traffic for the same span,
+/// since a restarted session repeats its last query.
 pub trait DataPath: fmt::Debug + Send + Sync + 'static {
-    /// Returns the packets that a session's rules detected after `span.after` and until
-    /// `span.until`, in the order of time.
+    /// Returns the packets that the rules of a session detected after `span.after` and up to
+    /// `span.until`, in order of time.
     fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)>;
 
-    /// Returns when to ask next, after a time; `None` when nothing will come.
+    /// Returns the time of the next query after `after`; `None` if no more traffic will arrive.
     fn next(&self, seid: Seid, detectors: &[Detector], after: Instant) -> Option<Instant>;
 }
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its start, which belongs to the span before.
+    /// The start of the span, exclusive.
     pub after: Instant,
-    /// Its end, which belongs to it.
+    /// The end of the span, inclusive.
     pub until: Instant,
 }
 
-/// No traffic at all.
+/// A [`DataPath`] without traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTraffic;
 

@@ -5,14 +5,16 @@
 //!   socket ◀─ send ── endpoint ◀─ answer ── session        a mailbox, a completion lane
 //! ```
 //!
-//! It decides nothing about a session's rules, and waits for nobody: an answer that never comes is
-//! a dropped reply, which comes back as a completion as well. When it panics, its next incarnation
-//! finds sockets, associations and sessions in what is shared, and starts their actors again.
+//! The endpoint does not interpret the rules of a session and never waits for a session: if a
+//! session drops a request without a response, the dropped reply arrives as a completion too. When
+//! the endpoint panics, its next incarnation finds sockets, associations and sessions in the shared
+//! state, and starts their actors again.
 
 mod dispatch;
+mod node_report;
 mod nodewide;
-mod order;
 mod peers;
+mod release;
 mod report;
 
 use std::borrow::Cow;
@@ -33,38 +35,44 @@ use strowger_pfcp::endpoint::{
 };
 use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
 
-pub(crate) use report::Outgoing;
-use report::Reports;
+pub(crate) use report::OutgoingReport;
+use report::PendingReports;
 
-use crate::association::Members;
+use crate::association::AssociationSessions;
 use crate::node::OrderError;
-use crate::page_map::SeidMap;
-use crate::session::{Done, SessionMsg};
+use crate::paged_map::SeidMap;
+use crate::session::{SessionMsg, SessionResponse};
 use crate::shared::{Shared, add, add_many};
 use crate::socket::Batch;
-use crate::store::{Change, Refused};
-use order::Obeyed;
-pub(crate) use order::{Order, Wish};
+use crate::store::{StoreChange, WriteRefused};
+use node_report::NodeReportResult;
+pub(crate) use node_report::SendNodeReport;
+pub(crate) use release::AskRelease;
+use release::ReleaseWaiters;
 
-/// What the endpoint takes.
+/// The messages that the endpoint accepts.
 #[derive(Debug)]
 pub(crate) enum EndpointMsg {
     /// Datagrams from a socket.
     Received(Batch),
-    /// A session answered, or dropped its request.
-    Completed(Completion<Done>),
-    /// The time has come that the protocol asked for.
+    /// A session answered or dropped its request.
+    Completed(Completion<SessionResponse>),
+    /// A timer of the protocol has expired.
     Due,
-    /// More sessions of the store are to be started.
+    /// More sessions of the store have to be started.
     Start,
-    /// A session has something to report.
-    Report(Outgoing),
-    /// The owner of the node wants something of a peer.
-    Order(Ask<Order>),
+    /// A session has a report to send.
+    Report(OutgoingReport),
+    /// The owner of the node sends a report to a peer.
+    NodeReport(Ask<SendNodeReport>),
+    /// The owner of the node asks a peer to release its association.
+    Release(Ask<AskRelease>),
+    /// The time limit for the release of an association is over.
+    ReleaseDue,
 }
 
-impl Accepts<Outgoing> for EndpointMsg {
-    fn wrap(outgoing: Outgoing) -> Self {
+impl Accepts<OutgoingReport> for EndpointMsg {
+    fn wrap(outgoing: OutgoingReport) -> Self {
         Self::Report(outgoing)
     }
 }
@@ -75,53 +83,62 @@ impl Accepts<Batch> for EndpointMsg {
     }
 }
 
-impl Accepts<Completion<Done>> for EndpointMsg {
-    fn wrap(completion: Completion<Done>) -> Self {
+impl Accepts<Completion<SessionResponse>> for EndpointMsg {
+    fn wrap(completion: Completion<SessionResponse>) -> Self {
         Self::Completed(completion)
     }
 }
 
-impl Accepts<Ask<Order>> for EndpointMsg {
-    fn wrap(order: Ask<Order>) -> Self {
-        Self::Order(order)
+impl Accepts<Ask<SendNodeReport>> for EndpointMsg {
+    fn wrap(request: Ask<SendNodeReport>) -> Self {
+        Self::NodeReport(request)
     }
 }
 
-/// The actor.
+impl Accepts<Ask<AskRelease>> for EndpointMsg {
+    fn wrap(request: Ask<AskRelease>) -> Self {
+        Self::Release(request)
+    }
+}
+
+/// The actor that owns sockets, transactions and the map of sessions.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     shared: Arc<Shared>,
     protocol: Protocol,
-    lane: Lane<Done>,
-    members: FxHashMap<AssociationId, Members>,
-    sessions: SeidMap<Entry>,
-    /// Requests that a session works on, by the token of their reply.
-    pending: FxHashMap<u64, Pending>,
-    /// Session reports that wait for their answers.
-    reports: Reports,
-    /// Requests of ours that the owner of the node waits for.
-    orders: FxHashMap<RequestId, Reply<Obeyed>>,
+    lane: Lane<SessionResponse>,
+    members: FxHashMap<AssociationId, AssociationSessions>,
+    sessions: SeidMap<SessionEntry>,
+    /// Requests in progress at a session, by the token of their reply.
+    pending: FxHashMap<u64, ForwardedRequest>,
+    /// Session reports that wait for their responses.
+    reports: PendingReports,
+    /// Requests to peers that the owner of the node waits for.
+    node_reports: FxHashMap<RequestId, Reply<NodeReportResult>>,
+    /// Peers that were asked to release their associations.
+    releases: ReleaseWaiters,
     timer: Option<(Instant, TimerKey)>,
-    /// Sessions of the store whose actors are still to be started.
+    /// Sessions of the store whose actors have not been started yet.
     unstarted: Vec<Seid>,
-    /// What the store is to be told before anything is sent.
-    news: Vec<Change>,
-    /// What leaves together, and how many messages it has waited for.
-    leaving: Vec<Transmit>,
-    waited: usize,
-    told: (EndpointStats, [u64; Discard::ALL.len()]),
+    /// Changes that the store has to write before anything is sent.
+    changes: Vec<StoreChange>,
+    /// Messages to be sent together, and the number of actor messages that were handled since the
+    /// last send.
+    outgoing: Vec<Transmit>,
+    handled_since_send: usize,
+    reported_stats: (EndpointStats, [u64; Discard::ALL.len()]),
 }
 
-/// Where a session is.
+/// A session in the map of the endpoint.
 #[derive(Debug)]
-struct Entry {
-    /// `None` until it is started, which a request does if nothing else did.
+struct SessionEntry {
+    /// `None` until the actor is started, at the latest by a request.
     actor: Option<ActorRef<SessionMsg>>,
     association: AssociationId,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct ForwardedRequest {
     seid: Seid,
     establishes: bool,
 }
@@ -131,7 +148,7 @@ impl Actor for Endpoint {
     type Args = Arc<Shared>;
     type Error = Infallible;
 
-    /// Batches, so 64 times as many datagrams; beyond that they wait in the sockets.
+    /// The unit is batches of up to 64 datagrams; further datagrams wait in the socket buffers.
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(64);
 
     async fn pre_start(shared: Arc<Shared>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
@@ -141,19 +158,21 @@ impl Actor for Endpoint {
             members: FxHashMap::default(),
             sessions: SeidMap::default(),
             pending: FxHashMap::default(),
-            reports: Reports::default(),
-            orders: FxHashMap::default(),
+            reports: PendingReports::default(),
+            node_reports: FxHashMap::default(),
+            releases: ReleaseWaiters::default(),
             timer: None,
             unstarted: Vec::new(),
-            news: Vec::new(),
-            leaving: Vec::new(),
-            waited: 0,
-            told: (EndpointStats::default(), [0; Discard::ALL.len()]),
+            changes: Vec::new(),
+            outgoing: Vec::new(),
+            handled_since_send: 0,
+            reported_stats: (EndpointStats::default(), [0; Discard::ALL.len()]),
             shared,
         };
-        endpoint.shared.settle_all().await;
+        endpoint.shared.wait_for_all_writes().await;
         *endpoint.shared.endpoint.lock() = Some(cx.me());
-        // What was not written any more of the end of a session is void.
+        // The previous incarnation may not have written the end of these sessions; the store
+        // decides.
         endpoint.shared.ended.lock().clear();
         let holders = endpoint.shared.pool.holders();
         endpoint.shared.release_unknown(holders);
@@ -165,7 +184,7 @@ impl Actor for Endpoint {
         for socket in 0..endpoint.shared.sockets.len() {
             endpoint.read(socket, cx);
         }
-        endpoint.settle(cx).await;
+        endpoint.process_events(cx).await;
         Ok(endpoint)
     }
 
@@ -176,7 +195,8 @@ impl Actor for Endpoint {
             EndpointMsg::Due => "a timer of the protocol".into(),
             EndpointMsg::Start => "sessions of the store to be started".into(),
             EndpointMsg::Report(_) => "the report of a session".into(),
-            EndpointMsg::Order(_) => "an order of the owner".into(),
+            EndpointMsg::NodeReport(_) | EndpointMsg::Release(_) => "an order of the owner".into(),
+            EndpointMsg::ReleaseDue => "the end of a wait for a release".into(),
         }
     }
 
@@ -194,14 +214,18 @@ impl Actor for Endpoint {
                 self.protocol.handle_timeout(now);
             }
             EndpointMsg::Start => {
-                // They start from what is stored.
-                self.write_news().await;
+                // Sessions start from the store, so it has to be up to date.
+                self.write_changes().await;
                 self.start_some(cx);
             }
             EndpointMsg::Report(outgoing) => self.report(now, &outgoing),
-            EndpointMsg::Order(Ask { request, reply }) => self.order(now, request, reply),
+            EndpointMsg::NodeReport(Ask { request, reply }) => {
+                self.send_node_report(now, request, reply)
+            }
+            EndpointMsg::Release(Ask { request, reply }) => self.release(now, &request, reply, cx),
+            EndpointMsg::ReleaseDue => self.releases_due(now),
         }
-        self.settle(cx).await;
+        self.process_events(cx).await;
         Ok(())
     }
 
@@ -209,14 +233,14 @@ impl Actor for Endpoint {
         match signal {
             Signal::ChildEnded { key, .. } => self.supervisor_ended(&key, cx).await,
             Signal::TaskEnded { name } => {
-                // Reading failed; the socket is still bound and may recover.
+                // Receiving failed; the socket is still bound and may recover.
                 if let Some(socket) = name.strip_prefix(READER).and_then(|at| at.parse().ok()) {
                     self.read(socket, cx);
                 }
             }
             _ => {}
         }
-        self.settle(cx).await;
+        self.process_events(cx).await;
         Ok(())
     }
 
@@ -229,66 +253,70 @@ impl Endpoint {
     fn read(&self, socket: usize, cx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let named = move |seid| Some(shared.store.session(seid)?.peer_seid);
-        let reader = self.shared.sockets.read_as_told(socket, cx.me(), named);
+        let reader = self.shared.sockets.read_with_faults(socket, cx.me(), named);
         cx.task(reader_name(socket), reader);
     }
 
     fn received(&mut self, now: Instant, batch: &Batch) {
         let local = self.shared.sockets.address(batch.socket);
         for (peer, octets) in batch.iter() {
-            self.shared.tap.write(peer, local, octets);
-            // A number that does not fit is that of none: the answer leaves from any address.
+            self.shared.capture.write(peer, local, octets);
+            // A socket number that does not fit in 16 bits counts as unknown: the response may
+            // leave from any address.
             let at = u16::try_from(batch.socket).ok();
             self.protocol.handle_datagram_at(now, peer, at, octets);
         }
     }
 
-    /// Does all that the protocol asks for, until it asks for nothing. What there is to send waits
-    /// for the messages that wait already, so that it leaves together.
-    async fn settle(&mut self, cx: &mut Context<Self>) {
+    /// Handles all events of the protocol. Messages to be sent are held back while more actor
+    /// messages are queued, so that they leave in one batch.
+    async fn process_events(&mut self, cx: &mut Context<Self>) {
         let now = cx.now().into_std();
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event, cx);
         }
-        let leaving = std::iter::from_fn(|| self.protocol.poll_transmit());
-        self.leaving.extend(leaving);
-        self.waited += 1;
-        if cx.has_more() && self.leaving.len().max(self.waited) < TOGETHER {
+        let outgoing = std::iter::from_fn(|| self.protocol.poll_transmit());
+        self.outgoing.extend(outgoing);
+        self.handled_since_send += 1;
+        if cx.has_more() && self.outgoing.len().max(self.handled_since_send) < SEND_BATCH {
             return;
         }
         self.send().await;
-        self.tell_counters();
-        self.arm(now, cx);
+        self.update_counters();
+        self.set_timer(now, cx);
     }
 
-    /// Sends what is to leave, after the store was told what is to be told before.
+    /// Sends the pending messages, after the store has written the changes that must precede them.
     async fn send(&mut self) {
-        self.waited = 0;
-        self.write_news().await;
+        self.handled_since_send = 0;
+        self.write_changes().await;
         let sockets = &self.shared.sockets;
-        for transmit in &self.leaving {
-            let from = sockets.address(sockets.leaves_from(transmit));
-            self.shared.tap.write(from, transmit.peer, &transmit.octets);
+        for transmit in &self.outgoing {
+            let from = sockets.address(sockets.socket_for(transmit));
+            self.shared
+                .capture
+                .write(from, transmit.peer, &transmit.octets);
         }
-        let unsent = sockets.send_all(&self.leaving);
+        let unsent = sockets.send_all(&self.outgoing);
         add_many(&self.shared.counters.unsent, unsent);
-        self.leaving.clear();
-        self.shared.tap.flush();
+        self.outgoing.clear();
+        self.shared.capture.flush();
     }
 
-    /// Writes what happened to associations before a peer is told.
-    async fn write_news(&mut self) {
-        if self.news.is_empty() {
+    /// Writes changes of associations before a peer is told about them.
+    async fn write_changes(&mut self) {
+        if self.changes.is_empty() {
             return;
         }
-        let news = std::mem::take(&mut self.news);
-        // Only sessions are refused for want of room, and there are none among these.
-        while self.shared.store.write(news.clone()).settled().await == Err(Refused::Busy) {
+        let changes = std::mem::take(&mut self.changes);
+        // The store refuses only changes of sessions for lack of room, and there are none among
+        // these.
+        while self.shared.store.write(changes.clone()).outcome().await == Err(WriteRefused::Busy) {
             tokio::task::yield_now().await;
         }
         let mut ended = self.shared.ended.lock();
-        for change in &news {
-            if let Change::Remove(seid) = change {
+        for change in &changes {
+            if let StoreChange::Remove(seid) = change {
                 ended.remove(seid);
             }
         }
@@ -322,7 +350,21 @@ impl Endpoint {
                 octets,
                 overload,
             } => self.over_limit(transaction, &octets, &overload),
-            Event::PeerRestarted { association } => self.peer_restarted(association),
+            Event::PeerRestarted { association } => {
+                self.peer_restarted(association);
+                self.releases.withdraw(association);
+            }
+            Event::ReleaseAnswered { association, cause } => {
+                self.release_answered(association, cause);
+            }
+            Event::SetupRefused {
+                peer,
+                node,
+                count,
+                reason,
+            } => {
+                tracing::warn!(%peer, %node, count, reason, "an association setup is refused");
+            }
             Event::RestartDenied { association, claim } => self.restart_denied(association, claim),
             Event::StampIgnored { association, stamp } => self.stamp_ignored(association, stamp),
             Event::AssociationReleased { association } => self.association_released(&association),
@@ -349,50 +391,52 @@ impl Endpoint {
         }
     }
 
-    /// Takes note of how a request of ours ended: the owner's, or a report.
+    /// Handles the outcome of a request of ours: one of the owner, or a session report.
     fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
-        if self.orders.contains_key(&request) {
-            self.obeyed(request, answer.as_ref().ok_or(OrderError::NoAnswer));
+        if self.node_reports.contains_key(&request) {
+            self.node_report_completed(request, answer.as_ref().ok_or(OrderError::NoAnswer));
         } else {
             self.reported(request, answer);
         }
     }
 
-    /// Takes note of a request of ours that ended with its association.
+    /// Handles a request of ours that ended with its association.
     fn withdrawn(&mut self, request: RequestId, octets: &Arc<[u8]>) {
-        self.recall(octets);
-        if self.orders.contains_key(&request) {
-            self.obeyed(request, Err(OrderError::AssociationEnded));
+        self.discard_unsent(octets);
+        if self.node_reports.contains_key(&request) {
+            self.node_report_completed(request, Err(OrderError::AssociationEnded));
         } else if self.reports.forget(request) {
             add(&self.shared.counters.reports_withdrawn);
         }
     }
 
-    /// Drops a request that was withdrawn from what is to leave.
-    fn recall(&mut self, octets: &Arc<[u8]>) {
-        self.leaving
+    /// Removes a withdrawn request from the messages to be sent.
+    fn discard_unsent(&mut self, octets: &Arc<[u8]>) {
+        self.outgoing
             .retain(|transmit| !Arc::ptr_eq(&transmit.octets, octets));
     }
 
-    fn tell_counters(&mut self) {
+    fn update_counters(&mut self) {
         let stats = self.protocol.stats();
         let discards = Discard::ALL.map(|kind| self.protocol.discarded(kind));
-        let (before, discards_before) = std::mem::replace(&mut self.told, (stats, discards));
-        let mut news = EndpointStats::default();
-        news.datagrams = stats.datagrams - before.datagrams;
-        news.repeated = stats.repeated - before.repeated;
-        news.evicted = stats.evicted - before.evicted;
-        news.limited = stats.limited - before.limited;
-        news.restarts = stats.restarts - before.restarts;
-        news.restarts_denied = stats.restarts_denied - before.restarts_denied;
-        news.stamps_ignored = stats.stamps_ignored - before.stamps_ignored;
+        let (before, discards_before) =
+            std::mem::replace(&mut self.reported_stats, (stats, discards));
+        let mut increase = EndpointStats::default();
+        increase.datagrams = stats.datagrams - before.datagrams;
+        increase.repeated = stats.repeated - before.repeated;
+        increase.evicted = stats.evicted - before.evicted;
+        increase.limited = stats.limited - before.limited;
+        increase.restarts = stats.restarts - before.restarts;
+        increase.restarts_denied = stats.restarts_denied - before.restarts_denied;
+        increase.stamps_ignored = stats.stamps_ignored - before.stamps_ignored;
+        increase.setups_refused = stats.setups_refused - before.setups_refused;
         let mut grown = discards;
         grown
             .iter_mut()
             .zip(discards_before)
             .for_each(|(count, before)| *count -= before);
         let counters = &self.shared.counters;
-        counters.told(news, grown);
+        counters.add_stats(increase, grown);
         for (gauge, count) in [
             (&counters.working, stats.working),
             (&counters.pending, self.pending.len()),
@@ -402,8 +446,8 @@ impl Endpoint {
         }
     }
 
-    /// Sees to it that a timer ends when the protocol wants to be called.
-    fn arm(&mut self, now: Instant, cx: &mut Context<Self>) {
+    /// Sets a timer for the time at which the protocol has to be called.
+    fn set_timer(&mut self, now: Instant, cx: &mut Context<Self>) {
         let Some(wanted) = self.protocol.poll_timeout() else {
             return;
         };
@@ -417,8 +461,9 @@ impl Endpoint {
     }
 }
 
-/// So many datagrams, or what so many messages came to, leave at once though others wait.
-const TOGETHER: usize = 64;
+/// The number of pending datagrams, or of handled actor messages, at which everything is sent even
+/// if more actor messages are queued.
+const SEND_BATCH: usize = 64;
 
 const READER: &str = "reader ";
 
@@ -444,6 +489,7 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     };
     protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
     protocol.restarts.clone_from(&config.peer.restarts);
+    protocol.named.clone_from(&config.peer.named);
     protocol.associations = config.limits.associations;
     protocol.requests = config.limits.transactions;
     let peer = &config.peer;

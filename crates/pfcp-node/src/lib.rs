@@ -1,35 +1,35 @@
-//! PFCP over UDP on supervised actors.
+//! PFCP over UDP, built on supervised actors.
 //!
-//! [`Capture`] reads the datagrams of pcap and pcapng files, [`CaptureWriter`] writes them.
+//! [`Capture`] reads the datagrams of pcap and pcapng files; [`CaptureWriter`] writes them.
 
 mod association;
-mod bulletin;
 mod capture;
+mod capture_file;
 mod client;
 mod config;
 mod data_path;
 mod endpoint;
-mod ledger;
+mod journal;
 mod load;
 mod metric;
 mod node;
-mod page_map;
+mod paged_map;
 mod pfd;
-mod planted;
 mod policy;
 mod pool;
+mod profile;
 mod restoration;
+mod robustness;
 mod scenario;
+mod seeded_bug;
 mod session;
 mod shared;
 #[cfg(test)]
 mod simulation;
 mod socket;
 mod store;
-mod tap;
-mod torture;
+mod topics;
 
-pub use bulletin::{RestartNoticed, SessionEvent, SessionEventKind, UsageFigures, UsageReported};
 pub use capture::{
     Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
 };
@@ -42,19 +42,24 @@ pub use config::{
     PeerConfig, PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
 };
 pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, Span, TrafficModel};
-pub use ledger::{Audit, AuditReport, Found, LedgerError};
-pub use load::{Chaos, Load, LoadFigures, LoadHandle, LoadPlan, Pace};
+pub use journal::{Audit, AuditReport, Found, LedgerError};
+pub use load::{
+    ChangeFigures, ChangeShares, Chaos, Load, LoadFigures, LoadHandle, LoadMix, LoadPlan, MixError,
+    Pace,
+};
 pub use node::{
-    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeStats, OrderError, SessionFilter,
-    SessionInfo, StateLost, UsageStats,
+    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeStats, OrderError, ReleaseOutcome,
+    ReleaseReport, SessionFilter, SessionInfo, StateLost, UsageStats,
 };
 pub use pfd::ApplicationPfds;
 pub use policy::{Deciding, Policy, PolicyStats, QosCap, QosCaps, Question, QuestionKind, Verdict};
+pub use profile::{ProfileError, SessionProfile};
 pub use restoration::{OnLoss, PeerLoss, Restoration};
-pub use scenario::Scenario;
-pub use socket::BindError;
-pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};
-pub use torture::{
+pub use robustness::{
     Torture, TortureAnswer, TortureCase, TortureError, TortureFailure, TorturePlan, TortureReport,
     TortureRow, TortureSender,
 };
+pub use scenario::Scenario;
+pub use socket::BindError;
+pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};
+pub use topics::{RestartNoticed, SessionEvent, SessionEventKind, UsageFigures, UsageReported};

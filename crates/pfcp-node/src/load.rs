@@ -1,16 +1,19 @@
-//! Load: sessions established and deleted at a constant rate, or with so many requests in flight.
+//! Load generation: sessions that are established and deleted at a constant rate, or with a
+//! constant number of requests in flight.
 //!
-//! The open loop keeps to its schedule whatever the peer does, and measures from the time at which
-//! a request was meant to be sent: a peer that stalls is charged for all that waited meanwhile.
-//! Until the wanted number of sessions is held they are established; after that each is joined by
-//! the deletion of the oldest.
+//! The open loop keeps to its schedule regardless of the peer, and measures latency from the time
+//! at which a request was meant to be sent. If the peer stalls, the waiting time of all delayed
+//! requests therefore counts. Sessions are established until the target number is held; after that,
+//! each establishment is accompanied by the deletion of the oldest session.
 
 mod actor;
+mod change;
 mod figures;
+mod link_faults;
 mod message;
+mod mix;
 mod pacer;
 mod requests;
-mod trouble;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,88 +26,96 @@ use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Release, Seid};
 
-pub use figures::LoadFigures;
+pub use figures::{ChangeFigures, LoadFigures};
+pub use mix::{ChangeShares, LoadMix, MixError};
 pub(crate) use requests::answer;
 
 use crate::client::{ClientError, unanswered};
-use crate::ledger::Ledger;
+use crate::journal::Journal;
 use crate::node::{NodeHandle, recovery_now};
+use crate::profile::SessionProfile;
 use crate::restoration::{OnLoss, Restoration};
 use crate::socket::Sockets;
 use actor::{LoadActor, LoadArgs};
-use message::{Begin, Held, LoadMsg, Probe, Stop};
+use message::{Begin, ListHeld, LoadMsg, Probe, Stop};
 
-/// How requests are paced.
+/// The pacing of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Establishments a second, whatever the answers do.
+    /// An open loop: establishments per second, independent of the responses.
     Rate(f64),
-    /// Requests in flight; an answer makes room for the next.
+    /// A closed loop: the number of requests in flight; each response makes room for the next
+    /// request.
     InFlight(usize),
 }
 
-/// What a load does.
+/// The configuration of a load.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadPlan {
-    /// The node that is loaded.
+    /// The address of the node under load.
     pub to: SocketAddr,
     /// The address to send from. Port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// The Node ID to associate with; one made of the address if it is not set.
+    /// The Node ID of the load; derived from the address if it is not set.
     pub node_id: Option<String>,
-    /// The release that is spoken: what is newer is neither sent nor read.
+    /// The release of TS 29.244 to use; the load neither sends nor reads anything newer.
     pub release: Release,
-    /// How requests are paced.
+    /// The pacing of requests.
     pub pace: Pace,
-    /// How many sessions are held at most.
+    /// The maximum number of sessions that are held.
     pub sessions: usize,
-    /// How long new work is begun; until it is stopped, if it is not set.
+    /// The time during which new requests are sent; until the load is stopped if it is not set.
     pub duration: Option<Duration>,
-    /// How long an answer is waited for before a request is sent again.
+    /// T1: the time to wait for a response before a request is sent again.
     pub t1: Duration,
-    /// How often a request is sent before it counts as lost.
+    /// N1: the number of times that a request is sent before it counts as lost.
     pub n1: u32,
-    /// Whether sessions and association are left behind at the end. If not, they are deleted: a
-    /// session that the peer does not know then counts as lost.
+    /// Set to keep the sessions and the association at the end. Otherwise they are deleted, and a
+    /// session that the peer does not know counts as lost.
     pub keep: bool,
-    /// Modifications for each establishment: 0.5 is one for two.
+    /// Number of modifications per establishment: 0.5 is one for every two.
     pub modifications: f64,
-    /// The share of datagrams, both ways, that the load itself loses: 0.05 is one in twenty.
+    /// The proportions of the kinds of modifications. Sessions have the rules that these modify.
+    pub shares: ChangeShares,
+    /// The network that the sessions belong to, and the addresses of their UEs.
+    pub profile: SessionProfile,
+    /// The fraction of datagrams in both directions that the load drops: 0.05 is one in twenty.
     pub loss: f64,
-    /// The share of its datagrams that the load lets the next one overtake.
+    /// The fraction of sent datagrams that the load lets the next one overtake.
     pub reordering: f64,
-    /// The octets of a session after which its usage is reported, by a URR of its own; none is
-    /// counted where it is not set.
+    /// The volume in bytes after which a URR of each session reports usage; no usage is measured if
+    /// it is not set.
     pub usage: Option<u64>,
-    /// Whether sessions belong to the network "internet" and ask for rates, each for others: by a
-    /// QER of their own, for whoever decides about them.
+    /// Set to request rates, which differ between sessions, in a QER of each session, for a policy
+    /// to decide about. The sessions belong to the network "internet" unless the profile names
+    /// another one.
     pub rates: bool,
-    /// A file for what is asked and what is acknowledged, for [`Audit`](crate::Audit).
+    /// The file for the journal of requests and responses, for [`Audit`](crate::Audit).
     pub ledger: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
     pub chaos: Option<Chaos>,
-    /// How long the node may be silent before a heartbeat is sent.
+    /// The silence of the node after which a heartbeat is sent.
     pub heartbeat: Duration,
-    /// The fate of sessions that the node lost. Either way they count as lost, and while the node
-    /// itself is lost nothing new is begun.
+    /// The treatment of sessions that the node lost. They count as lost in either case, and no new
+    /// requests are sent while the node itself is lost.
     pub on_loss: OnLoss,
-    /// The pace at which a lost node is looked for and its sessions are restored.
+    /// The pace at which the load searches for a lost node and restores its sessions.
     pub restoration: Restoration,
 }
 
-/// Panics in session actors under load, each followed by a modification that names a PDR of the
-/// session: a session that does not accept it counts as lost.
+/// Panics in session actors under load. Each one is followed by a modification that names a PDR of
+/// the session; a session that does not accept it counts as lost.
 #[derive(Clone, Debug)]
 pub struct Chaos {
-    /// The node whose sessions panic; the one that is loaded.
+    /// The node whose sessions panic, which is the node under load.
     pub node: NodeHandle,
-    /// Panics a second.
+    /// Number of panics per second.
     pub rate: f64,
 }
 
 impl LoadPlan {
-    /// A thousand sessions at two hundred a second, until it is stopped.
+    /// Creates a configuration with 1000 sessions at 200 per second, until the load is stopped.
     #[must_use]
     pub fn new(to: SocketAddr) -> Self {
         let any: IpAddr = match to.ip() {
@@ -124,6 +135,8 @@ impl LoadPlan {
             n1: 3,
             keep: false,
             modifications: 0.0,
+            shares: ChangeShares::default(),
+            profile: SessionProfile::default(),
             usage: None,
             rates: false,
             loss: 0.0,
@@ -143,12 +156,14 @@ impl LoadPlan {
 pub struct Load;
 
 impl Load {
-    /// Associates with the peer, and starts.
+    /// Sets up an association with the peer, and starts the load.
     ///
     /// # Errors
-    /// When the address cannot be bound, the ledger cannot be made, or the peer refuses or does not
-    /// answer.
+    /// Returns an error if the configuration is invalid, the address cannot be bound, the journal
+    /// cannot be created, or the peer refuses or does not answer.
     pub async fn start(system: &ActorSystem, plan: LoadPlan) -> Result<LoadHandle, ClientError> {
+        plan.profile.check(plan.sessions)?;
+        plan.shares.check()?;
         let sockets = Sockets::bind(&[plan.listen], 65_535).await;
         let sockets = sockets.map_err(|error| ClientError::Bind(Arc::new(error)))?;
         let local = sockets.address(0);
@@ -156,21 +171,18 @@ impl Load {
             .node_id
             .clone()
             .unwrap_or_else(|| format!("smf-{}.load", local.port()));
-        let name = match text.parse::<IpAddr>() {
-            Ok(address) => address.into(),
-            Err(_) => NodeName::from_fqdn(&text).ok_or(ClientError::NodeId(text))?,
-        };
-        let ledger = plan.ledger.as_deref().map(Ledger::create).transpose();
-        let ledger = ledger.map_err(|error| ClientError::Ledger(Arc::new(error)))?;
+        let name = NodeName::from_text(&text).ok_or(ClientError::NodeId(text))?;
+        let journal = plan.ledger.as_deref().map(Journal::create).transpose();
+        let journal = journal.map_err(|error| ClientError::Ledger(Arc::new(error)))?;
         let figures = Arc::new(Mutex::new(LoadFigures::new()));
-        let patience = plan.t1.saturating_mul(plan.n1.max(1)) + Duration::from_secs(1);
+        let response_timeout = plan.t1.saturating_mul(plan.n1.max(1)) + Duration::from_secs(1);
         let args = LoadArgs {
             sockets: Arc::new(sockets),
             name,
             recovery: recovery_now(),
             plan: Arc::new(plan),
             figures: Arc::clone(&figures),
-            ledger: ledger.map(|ledger| Arc::new(Mutex::new(ledger))),
+            journal: journal.map(|journal| Arc::new(Mutex::new(journal))),
         };
         let to = args.plan.to;
         let actor = system.spawn::<LoadActor>(format!("load-{local}"), args)?;
@@ -179,63 +191,67 @@ impl Load {
             figures,
             local,
             to,
-            patience,
+            response_timeout,
         };
-        let begun = handle.actor.ask_within(Begin, patience).await;
+        let begun = handle.actor.ask_within(Begin, response_timeout).await;
         begun.map_err(|error| unanswered(&error, to))??;
         Ok(handle)
     }
 }
 
-/// A running load.
+/// A handle to a running load.
 #[derive(Clone, Debug)]
 pub struct LoadHandle {
     actor: ActorRef<LoadMsg>,
     figures: Arc<Mutex<LoadFigures>>,
     local: SocketAddr,
     to: SocketAddr,
-    patience: Duration,
+    response_timeout: Duration,
 }
 
 impl LoadHandle {
-    /// The address that requests are sent from.
+    /// Returns the address that requests are sent from.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The figures at this moment.
+    /// Returns the current measurements.
     #[must_use]
     pub fn snapshot(&self) -> LoadFigures {
         self.figures.lock().clone()
     }
 
-    /// The sessions that are held: our identifier and the peer's.
+    /// Returns the sessions that are held, as pairs of our SEID and the SEID of the peer.
     ///
     /// # Errors
-    /// When the load has ended.
+    /// Returns an error if the load has ended.
     pub async fn held(&self) -> Result<Vec<(Seid, Seid)>, ClientError> {
-        Ok(self.actor.ask(Held).await?)
+        Ok(self.actor.ask(ListHeld).await?)
     }
 
-    /// Sends a modification that names a PDR of a held session; `None` if it is not held. An answer
-    /// that is no acceptance counts the session as lost.
+    /// Sends a modification that names a PDR of a held session, and returns the cause of the
+    /// response; `None` if the session is not held. The session counts as lost unless the cause is
+    /// an acceptance.
     ///
     /// # Errors
-    /// When the load has ended, or the peer does not answer.
+    /// Returns an error if the load has ended, or if the peer does not answer.
     pub async fn modify(&self, seid: Seid) -> Result<Option<Cause>, ClientError> {
-        let answer = self.actor.ask_within(Probe { seid }, self.patience).await;
+        let answer = self
+            .actor
+            .ask_within(Probe { seid }, self.response_timeout)
+            .await;
         answer.map_err(|error| unanswered(&error, self.to))?
     }
 
-    /// Ends the load: nothing new is begun, answers are waited for, sessions are deleted unless
+    /// Stops the load: sends no new requests, waits for responses, and deletes the sessions unless
     /// they are to be kept.
     pub fn stop(&self) {
-        // A load that does not take this has ended.
+        // If the message is not delivered, the load has already ended.
         let _ = self.actor.try_tell(Stop);
     }
 
-    /// Waits for the end.
+    /// Waits until the load has ended, and returns the final measurements.
     pub async fn finished(&self) -> LoadFigures {
         self.actor.stopped().await;
         self.snapshot()

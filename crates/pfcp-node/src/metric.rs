@@ -1,16 +1,16 @@
-//! What the SMF role counts for the `metrics` facade: losses and restorations, never messages.
+//! The metrics of the SMF role for the `metrics` facade: losses and restorations, but no messages.
 
 use metrics::counter;
 use strowger_pfcp::validate::Deviation;
 
 use crate::restoration::PeerLoss;
 
-/// Counts what a peer does though a clause forbids it.
+/// Counts a tolerated deviation of a peer from the specification.
 pub(crate) fn deviated(deviation: Deviation) {
     counter!("strowger_smf_deviations_total", "deviation" => deviation.name()).increment(1);
 }
 
-/// Counts a peer that is lost.
+/// Counts a peer that was lost.
 pub(crate) fn peer_lost(why: PeerLoss) {
     let reason = match why {
         PeerLoss::Silent => "silent",
@@ -20,7 +20,7 @@ pub(crate) fn peer_lost(why: PeerLoss) {
     counter!("strowger_smf_peers_lost_total", "reason" => reason).increment(1);
 }
 
-/// Counts a lost peer that is found.
+/// Counts a lost peer that was found.
 pub(crate) fn peer_found() {
     counter!("strowger_smf_peers_found_total").increment(1);
 }
@@ -30,7 +30,7 @@ pub(crate) fn session_lost() {
     counter!("strowger_smf_sessions_lost_total").increment(1);
 }
 
-/// Counts a lost session that is established again.
+/// Counts a lost session that was established again.
 pub(crate) fn session_restored() {
     counter!("strowger_smf_sessions_restored_total").increment(1);
 }

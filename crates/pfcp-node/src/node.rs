@@ -1,10 +1,11 @@
-//! A node: started from a configuration, asked about through a handle.
+//! A node: started from a configuration, inspected through a handle.
 
-mod kept;
+mod filter;
 mod order;
 mod parts;
+mod startup;
+mod state;
 mod usage;
-mod waiting;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,20 +24,21 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
 use crate::association::{key_of, session_key};
-use crate::bulletin::Bulletin;
+use crate::capture_file::CaptureFile;
 use crate::config::{ConfigError, NodeConfig};
 use crate::endpoint::Endpoint;
 use crate::pfd::Pfds;
 use crate::policy::{PolicyActor, PolicyStats};
 use crate::pool::{Claim, Pool};
-use crate::session::{Drill, SessionMsg, rule_ids};
-use crate::shared::{Counters, Shared, get};
+use crate::session::{InjectedPanic, SessionMsg, rule_ids};
+use crate::shared::{NodeCounters, Shared, get};
 use crate::socket::{Batch, BindError, Sockets};
 use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
-use crate::tap::Tap;
-pub(crate) use kept::Kept;
-pub use order::OrderError;
+use crate::topics::NodeTopics;
+pub use filter::SessionFilter;
+pub use order::{OrderError, ReleaseOutcome, ReleaseReport};
 pub use parts::NodeParts;
+pub(crate) use state::NodeState;
 pub use usage::UsageStats;
 
 /// A PFCP node in the UPF role.
@@ -60,25 +62,25 @@ pub use usage::UsageStats;
 #[non_exhaustive]
 pub struct Node;
 
-/// Why a node did not start.
+/// The error returned when a node fails to start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The name is neither an address nor a domain name.
+    /// The Node ID is neither an IP address nor a domain name.
     #[error("`node_id` \"{0}\" is neither an IP address nor a domain name")]
     NodeId(String),
-    /// An address cannot be listened on.
+    /// An address cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The capture file cannot be written.
+    /// The capture file cannot be created.
     #[error("cannot write the capture file {path}: {source}")]
     Pcap {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// The store cannot be used.
@@ -87,43 +89,43 @@ pub enum NodeError {
     /// The topics of the node cannot be opened.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// The actors did not start.
+    /// The actors failed to start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A component is to be asked about sessions, and the program gave no policy that asks it.
+    /// A component is configured as the policy, but the embedding program supplied no policy.
     #[error("`policy.kind` is \"component\", and there are no components here")]
     NoPolicy,
 }
 
-/// A node found at its start that its store has lost something: its Recovery Time Stamp has moved.
-/// Published to [`StateLost::TOPIC`].
+/// An event about state that a node found missing from its store when it started. The Recovery Time
+/// Stamp of the node has moved. Published to [`StateLost::TOPIC`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateLost {
-    /// What the node tells its peers from now on, in seconds since 1900.
+    /// The Recovery Time Stamp that the node sends from now on, in seconds since 1900.
     pub recovery: u32,
-    /// What is missing.
+    /// The missing state.
     pub loss: StoreLoss,
 }
 
 impl StateLost {
-    /// The topic to subscribe to, before the node starts.
+    /// The topic to subscribe to before the node starts.
     pub const TOPIC: &str = "node/n4/lost";
 }
 
 impl Node {
-    /// Starts a node under a supervisor of its own, at `/node/n4`.
+    /// Starts a node under its own supervisor, at `/node/n4`.
     ///
     /// # Errors
-    /// When the configuration cannot be used, or an address cannot be listened on.
+    /// Returns an error if the configuration cannot be used, or if an address cannot be bound.
     pub async fn start(system: &ActorSystem, config: NodeConfig) -> Result<NodeHandle, NodeError> {
         Self::start_with(system, config, NodeParts::default()).await
     }
 
-    /// Starts a node with parts of the caller's own.
+    /// Starts a node with parts that the caller supplies.
     ///
     /// # Errors
-    /// When the configuration cannot be used, or an address cannot be listened on.
+    /// Returns an error if the configuration cannot be used, or if an address cannot be bound.
     pub async fn start_with(
         system: &ActorSystem,
         config: NodeConfig,
@@ -131,75 +133,72 @@ impl Node {
     ) -> Result<NodeHandle, NodeError> {
         config.check()?;
         given.check(&config)?;
-        let name = match config.name() {
-            name if name.parse::<IpAddr>().is_ok() => name.parse().ok().map(IpAddr::into),
-            name => NodeName::from_fqdn(&name),
-        };
+        let name = NodeName::from_text(&config.name());
         let name = name.ok_or_else(|| NodeError::NodeId(config.name()))?;
         let mut sockets = Sockets::bind(&config.listen, config.limits.datagram).await?;
         if let Some(scenario) = &config.scenario {
-            sockets.misbehave(scenario.clone(), name.clone());
+            sockets.inject_faults(scenario.clone(), name.clone());
         }
-        let tap = match &config.pcap {
-            None => Tap::default(),
-            Some(path) => Tap::create(path).map_err(|source| NodeError::Pcap {
+        let capture = match &config.pcap {
+            None => CaptureFile::default(),
+            Some(path) => CaptureFile::create(path).map_err(|source| NodeError::Pcap {
                 path: path.display().to_string(),
                 source,
             })?,
         };
         let pool = pool_of(&config, &sockets);
-        let (kept, waiting) = Kept::open(&config, &sockets, &pool).await?;
-        let parts = Parts {
+        let (state, waiting) = NodeState::open(&config, &sockets, &pool).await?;
+        let parts = NodeSetup {
             config,
             name,
             sockets,
-            tap,
+            capture,
             pool,
-            kept,
+            state,
             waiting,
             given,
         };
         Self::assemble(system, parts).await
     }
 
-    /// Starts the actors of a node whose parts are there.
+    /// Starts the actors of a node from its assembled parts.
     pub(crate) async fn assemble(
         system: &ActorSystem,
-        parts: Parts,
+        parts: NodeSetup,
     ) -> Result<NodeHandle, NodeError> {
-        let Parts {
+        let NodeSetup {
             config,
             name,
             sockets,
-            tap,
+            capture,
             pool,
-            kept,
+            state,
             waiting,
             given,
         } = parts;
-        let pfds = Pfds::restored(kept.store.descriptions());
+        let pfds = Pfds::restored(state.store.descriptions());
         let shared = Arc::new(Shared {
             pool,
-            recovery: kept.recovery,
-            seed: kept.seed,
-            store: kept.store,
-            counters: Counters::default(),
+            recovery: state.recovery,
+            seed: state.seed,
+            store: state.store,
+            counters: NodeCounters::default(),
             waiting: Mutex::new(waiting),
-            next_seid: AtomicU64::new(kept.next_seid),
-            unsettled: Mutex::default(),
+            next_seid: AtomicU64::new(state.next_seid),
+            writing: Mutex::default(),
             endpoint: Mutex::default(),
             data_path: given.data_path(&config),
             meters: Mutex::default(),
-            policy: given.desk(&config),
-            bulletin: Bulletin::open(system)?,
+            policy: given.policy_client(&config),
+            topics: NodeTopics::open(system)?,
             ended: Mutex::default(),
             config,
             name,
             sockets,
             pfds,
-            tap,
+            capture,
         });
-        // A datagram that ends the endpoint again and again must not end the node with it.
+        // A datagram that crashes the endpoint repeatedly must not take the node down.
         let mut supervisor = Supervisor::new(Strategy::OneForOne)
             .intensity(1000, Duration::from_secs(1))
             .backoff(Backoff::new(
@@ -215,7 +214,8 @@ impl Node {
         let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
         if let Some(loss) = shared.store.health().loss {
             let recovery = shared.recovery.0;
-            // The name is a constant, and whoever does not listen does not hear.
+            // The topic name is a valid constant, and the event is optional: nobody has to
+            // subscribe.
             if let Ok(topic) = system.topic(StateLost::TOPIC) {
                 topic.publish(StateLost { recovery, loss });
             }
@@ -228,20 +228,20 @@ impl Node {
     }
 }
 
-/// What a node is made of.
-pub(crate) struct Parts {
+/// The parts that a node is assembled from.
+pub(crate) struct NodeSetup {
     pub(crate) config: NodeConfig,
     pub(crate) name: NodeName,
     pub(crate) sockets: Sockets,
-    pub(crate) tap: Tap,
+    pub(crate) capture: CaptureFile,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) kept: Kept,
-    /// Datagrams that came before the endpoint was there.
+    pub(crate) state: NodeState,
+    /// Datagrams that arrived before the endpoint started.
     pub(crate) waiting: Vec<Batch>,
     pub(crate) given: NodeParts,
 }
 
-/// The pools of a node that listens on these sockets.
+/// Creates the pools of a node that listens on `sockets`.
 pub(crate) fn pool_of(config: &NodeConfig, sockets: &Sockets) -> Arc<Pool> {
     let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
     Arc::new(Pool::new(&config.pools, &addresses))
@@ -251,7 +251,7 @@ const SUPERVISOR: &str = "node";
 const POLICY: &str = "policy";
 const ENDPOINT: &str = "n4";
 
-/// The present as a Recovery Time Stamp: seconds since 1900.
+/// Returns the current time as a Recovery Time Stamp: seconds since 1900.
 pub(crate) fn recovery_now() -> Recovery {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -260,7 +260,7 @@ pub(crate) fn recovery_now() -> Recovery {
     Recovery(u32::try_from(seconds).unwrap_or_default())
 }
 
-/// A running node; cheap to clone, and readable while the node is busy.
+/// A handle to a running node. It is cheap to clone, and can be read while the node is busy.
 #[derive(Clone, Debug)]
 pub struct NodeHandle {
     system: ActorSystem,
@@ -268,145 +268,135 @@ pub struct NodeHandle {
     supervisor: SupervisorRef,
 }
 
-/// A session, as it was last acknowledged.
+/// A session, as last acknowledged to its peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// The node's identifier of the session.
+    /// The node's SEID of the session.
     pub seid: Seid,
-    /// The peer's identifier of the session.
+    /// The peer's SEID of the session.
     pub peer_seid: Seid,
     /// The Node ID of the peer.
     pub node: String,
-    /// Where the peer sends from.
+    /// The address that the peer sends from.
     pub peer: SocketAddr,
-    /// Where the session's actor is in the tree.
+    /// The path of the session's actor in the tree.
     pub path: String,
-    /// The addresses of its UE.
+    /// The UE IP addresses of the session.
     pub ue_addresses: Vec<IpAddr>,
-    /// Its tunnels at the node.
+    /// The tunnels of the session at the node.
     pub teids: Vec<(u32, IpAddr)>,
-    /// The identifiers of its PDRs.
+    /// The PDR IDs.
     pub pdrs: Vec<u32>,
-    /// The identifiers of its FARs.
+    /// The FAR IDs.
     pub fars: Vec<u32>,
-    /// The identifiers of its URRs.
+    /// The URR IDs.
     pub urrs: Vec<u32>,
-    /// The identifiers of its QERs.
+    /// The QER IDs.
     pub qers: Vec<u32>,
-    /// How many octets its rules take.
+    /// The size of the rules, in bytes.
     pub octets: usize,
 }
 
-/// Which sessions to list; what is not set does not matter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionFilter {
-    /// The node's identifier, or the peer's.
-    pub seid: Option<Seid>,
-    /// An address of the UE.
-    pub ue_address: Option<IpAddr>,
-    /// A TEID at the node.
-    pub teid: Option<u32>,
-    /// The address of the peer.
-    pub peer: Option<IpAddr>,
-    /// The Node ID of the peer.
-    pub node: Option<String>,
-}
-
-/// An association.
+/// An association with a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssociationInfo {
     /// The Node ID of the peer.
     pub node: String,
-    /// Where the peer sends from.
+    /// The address that the peer sends from.
     pub peer: SocketAddr,
     /// The Recovery Time Stamp of the peer, in seconds since 1900.
     pub recovery: u32,
-    /// Where its supervisor is in the tree.
+    /// The path of the association's supervisor in the tree.
     pub path: String,
-    /// How many sessions it has.
+    /// Number of sessions of the association.
     pub sessions: usize,
 }
 
-/// Counters since the node started.
+/// Counters and gauges of a node since it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStats {
-    /// Sessions held now.
+    /// Number of sessions at present.
     pub sessions: usize,
-    /// Associations held now.
+    /// Number of associations at present.
     pub associations: usize,
-    /// Establishments accepted.
+    /// Number of accepted establishments.
     pub established: u64,
-    /// Modifications accepted.
+    /// Number of accepted modifications.
     pub modified: u64,
-    /// Deletions accepted.
+    /// Number of accepted deletions.
     pub deleted: u64,
-    /// Requests refused, by cause.
+    /// Number of refused requests, by cause.
     pub refused: Vec<(Cause, u64)>,
-    /// Requests that a session dropped, by a panic or a kill.
+    /// Number of requests that a session dropped because it panicked or was killed.
     pub dropped: u64,
-    /// Actors of sessions that were started from the store: after a panic, a kill, a restart.
+    /// Number of session actors that were started from the store: after a panic, a kill or a
+    /// restart.
     pub restored: u64,
-    /// Datagrams received.
+    /// Number of datagrams received.
     pub datagrams: u64,
-    /// Requests that were repetitions, answered from what was kept.
+    /// Number of retransmitted requests that were answered from the response cache.
     pub repeated: u64,
-    /// Kept answers that were pushed out early.
+    /// Number of cached responses that were evicted early.
     pub evicted: u64,
-    /// Requests that were refused because their sender asked for more than it may.
+    /// Number of requests that were refused because their sender exceeded a limit.
     pub limited: u64,
-    /// Restarts of peers, which ended their sessions.
+    /// Number of restarts of peers, which ended their sessions.
     pub restarts: u64,
-    /// Restarts that a heartbeat claimed and the peer denied.
+    /// Number of restarts that a heartbeat indicated and the peer denied.
     pub restarts_denied: u64,
-    /// Heartbeats with a later Recovery Time Stamp, from peers that restart with a setup alone.
+    /// Number of heartbeats with a later Recovery Time Stamp, from peers that signal a restart only
+    /// by an association setup.
     pub stamps_ignored: u64,
-    /// What sessions' peers did though a clause forbids it, and how often.
+    /// Number of association setups that were refused, either because the Node ID does not belong
+    /// to the sender or for lack of resources.
+    pub setups_refused: u64,
+    /// Number of tolerated deviations of peers from the specification, by kind.
     pub deviations: Vec<(Deviation, u64)>,
-    /// Requests of peers that are being worked on now.
+    /// Number of peers' requests in progress.
     pub working: u64,
-    /// Those of them that a session has.
+    /// Number of requests in progress at a session.
     pub pending: u64,
-    /// Answers that are kept now, for requests that are repeated.
+    /// Number of cached responses for retransmitted requests.
     pub answers: u64,
-    /// Datagrams that the system did not take.
+    /// Number of datagrams that the system did not accept for sending.
     pub unsent: u64,
-    /// What was discarded, by kind.
+    /// Number of discarded messages, by kind.
     pub discarded: Vec<(Discard, u64)>,
-    /// What was counted and reported.
+    /// Counters of traffic and usage reports.
     pub usage: UsageStats,
-    /// How the policy was asked and answered; all zero without one.
+    /// Counters of the policy; all zero without one.
     pub policy: PolicyStats,
 }
 
 impl NodeHandle {
-    /// The first address that the node listens on.
+    /// Returns the first address that the node listens on.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.sockets.address(0)
     }
 
-    /// All addresses that the node listens on.
+    /// Returns all addresses that the node listens on.
     #[must_use]
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.shared.sockets.addresses()
     }
 
-    /// The system in which the node runs.
+    /// Returns the actor system that the node runs in.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
         &self.system
     }
 
-    /// The Recovery Time Stamp that the node tells its peers, in seconds since 1900.
+    /// Returns the Recovery Time Stamp that the node sends to its peers, in seconds since 1900.
     #[must_use]
     pub fn recovery(&self) -> u32 {
         self.shared.recovery.0
     }
 
-    /// The sessions that the filter lets through, in the order of their identifiers.
+    /// Returns the sessions that match the filter, in the order of their SEIDs.
     #[must_use]
     pub fn sessions(&self, filter: &SessionFilter) -> Vec<SessionInfo> {
         let records = self
@@ -417,7 +407,7 @@ impl NodeHandle {
         infos.filter(|info| filter.passes(info)).collect()
     }
 
-    /// A session by the node's identifier.
+    /// Returns the session with the given SEID of the node.
     #[must_use]
     pub fn session(&self, seid: Seid) -> Option<SessionInfo> {
         self.shared
@@ -426,7 +416,7 @@ impl NodeHandle {
             .map(|record| self.info(&record))
     }
 
-    /// The rules of a session, as the elements that create them.
+    /// Returns the rules of a session, encoded as the IEs that create them.
     #[must_use]
     pub fn rules(&self, seid: Seid) -> Option<Vec<u8>> {
         self.shared
@@ -435,10 +425,10 @@ impl NodeHandle {
             .map(|record| record.rules.octets().to_vec())
     }
 
-    /// The associations, in the order of their names.
+    /// Returns the associations, in the order of their Node IDs.
     #[must_use]
     pub fn associations(&self) -> Vec<AssociationInfo> {
-        let info = |owner: Arc<crate::store::Owner>| AssociationInfo {
+        let info = |owner: Arc<crate::store::StoredPeer>| AssociationInfo {
             sessions: self
                 .shared
                 .store
@@ -457,7 +447,7 @@ impl NodeHandle {
             .collect()
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
         let counters = &self.shared.counters;
@@ -477,6 +467,7 @@ impl NodeHandle {
             restarts: get(&counters.restarts),
             restarts_denied: get(&counters.restarts_denied),
             stamps_ignored: get(&counters.stamps_ignored),
+            setups_refused: get(&counters.setups_refused),
             deviations: counters.deviations(),
             working: get(&counters.working),
             pending: get(&counters.pending),
@@ -487,7 +478,7 @@ impl NodeHandle {
                 metered: self.shared.meters.lock().len(),
                 forwarded: get(&counters.forwarded),
                 buffered: get(&counters.buffered),
-                dropped: get(&counters.dropped_octets),
+                dropped: get(&counters.dropped_bytes),
                 requests: get(&counters.reports_sent),
                 unanswered: get(&counters.reports_unanswered),
                 withdrawn: get(&counters.reports_withdrawn),
@@ -495,25 +486,25 @@ impl NodeHandle {
                 refused: get(&counters.usage_refused),
             },
             policy: match &self.shared.policy {
-                Some(desk) => desk.stats(),
+                Some(client) => client.stats(),
                 None => PolicyStats::default(),
             },
         }
     }
 
-    /// What the simulation compares with its own books.
+    /// Returns the store, which the simulation compares with its own model.
     #[cfg(test)]
     pub(crate) fn store_for_tests(&self) -> &dyn crate::store::Store {
         self.shared.store.as_ref()
     }
 
-    /// How the store is.
+    /// Returns the health of the store.
     #[must_use]
     pub fn store(&self) -> StoreHealth {
         self.shared.store.health()
     }
 
-    /// Makes the actor of a session panic inside its handler; whether there is such an actor.
+    /// Makes the actor of a session panic inside its handler. Returns `true` if the actor exists.
     #[must_use]
     pub fn panic_session(&self, seid: Seid, words: &str) -> bool {
         let Some(record) = self.shared.store.session(seid) else {
@@ -523,18 +514,19 @@ impl NodeHandle {
             return false;
         };
         match actor.downcast::<SessionMsg>() {
-            Some(session) => session.try_tell(Drill(words.to_owned())).is_ok(),
+            Some(session) => session.try_tell(InjectedPanic(words.to_owned())).is_ok(),
             None => false,
         }
     }
 
-    /// Stops the node and waits for its end; its sockets close with the last handle.
+    /// Stops the node and waits until it has stopped. Its sockets close when the last handle is
+    /// dropped.
     pub async fn stop(&self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;
     }
 
-    /// Waits for the end of the node, whoever ends it, and says why it ended.
+    /// Waits until the node stops for any reason, and returns the reason.
     pub async fn ended(&self) -> Exit {
         self.supervisor.stopped().await
     }
@@ -570,28 +562,5 @@ impl NodeHandle {
             }
         }
         info
-    }
-}
-
-impl SessionFilter {
-    /// What can be told without reading the rules.
-    fn may_pass(&self, record: &SessionRecord) -> bool {
-        self.seid
-            .is_none_or(|seid| [record.seid, record.peer_seid].contains(&seid))
-            && self
-                .peer
-                .is_none_or(|peer| record.owner.address.ip() == peer)
-    }
-
-    fn passes(&self, info: &SessionInfo) -> bool {
-        self.ue_address
-            .is_none_or(|address| info.ue_addresses.contains(&address))
-            && self
-                .teid
-                .is_none_or(|teid| info.teids.iter().any(|&(one, _)| one == teid))
-            && self
-                .node
-                .as_ref()
-                .is_none_or(|node| info.node.eq_ignore_ascii_case(node))
     }
 }

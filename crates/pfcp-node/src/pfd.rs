@@ -1,6 +1,6 @@
-//! Packet flow descriptions: what the packets of an application look like, TS 29.244 §6.2.5.
+//! Packet flow descriptions (PFDs), which describe the packets of an application, TS 29.244 §6.2.5.
 //!
-//! They belong to the node, not to a session: rules name the application that they describe.
+//! They belong to the node, not to a session: rules refer to them by their Application ID.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,20 +11,20 @@ use strowger_pfcp::ie::{Ie, PfdContents};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, IeType};
 
-use crate::store::{Change, Described};
+use crate::store::{StoreChange, StoredPfds};
 
-/// The descriptions of an application.
+/// The packet flow descriptions of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplicationPfds {
-    /// The identifier of the application; octets that are no text are escaped.
+    /// The Application ID; bytes that are not ASCII text are escaped.
     pub application: String,
-    /// Its descriptions, one for each PFD Contents, as text.
+    /// The descriptions as text, one for each PFD Contents IE.
     pub contents: Vec<String>,
 }
 
 impl ApplicationPfds {
-    pub(crate) fn of(described: &Described) -> Self {
+    pub(crate) fn of(described: &StoredPfds) -> Self {
         Self {
             application: described.application.escape_ascii().to_string(),
             contents: Tlvs::new(&described.contents)
@@ -35,22 +35,22 @@ impl ApplicationPfds {
     }
 }
 
-/// What is described, by application.
-type Table = BTreeMap<Vec<u8>, Arc<Described>>;
+/// The descriptions by Application ID.
+type PfdTable = BTreeMap<Vec<u8>, Arc<StoredPfds>>;
 
 /// The descriptions of all applications.
 #[derive(Debug, Default)]
 pub(crate) struct Pfds {
-    table: Mutex<Table>,
+    table: Mutex<PfdTable>,
 }
 
-/// There are more octets than there may be.
+/// The error returned when the descriptions would exceed their size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
+pub(crate) struct PfdLimitExceeded;
 
 impl Pfds {
-    /// Those that were kept.
-    pub(crate) fn restored(kept: Vec<Arc<Described>>) -> Self {
+    /// Creates the table from the descriptions in the store.
+    pub(crate) fn restored(kept: Vec<Arc<StoredPfds>>) -> Self {
         let rows = kept.into_iter();
         let table = rows.map(|one| (one.application.clone(), one)).collect();
         Self {
@@ -58,13 +58,19 @@ impl Pfds {
         }
     }
 
-    /// Does what a checked PFD Management Request asks for, all or nothing: sets the descriptions
-    /// of each application that it names, removes those of applications without any, and all of
-    /// them when it names none. Returns what is to be kept of it. `limit` is how many octets there
-    /// may be.
-    pub(crate) fn manage(&self, request: &Frame<'_>, limit: usize) -> Result<Vec<Change>, TooMany> {
+    /// Applies a validated PFD Management Request as a whole or not at all.
+    ///
+    /// Sets the descriptions of each application that the request names, removes those of
+    /// applications named without any, and removes all descriptions if the request names no
+    /// application. Returns the changes to store. `limit` is the maximum size of all descriptions,
+    /// in bytes.
+    pub(crate) fn manage(
+        &self,
+        request: &Frame<'_>,
+        limit: usize,
+    ) -> Result<Vec<StoreChange>, PfdLimitExceeded> {
         let mut table = self.table.lock();
-        let mut next = Table::new();
+        let mut next = PfdTable::new();
         let mut named = false;
         let top = request.tlvs().map_while(Result::ok);
         for one in top.filter(|tlv| tlv.ie == IeType::APPLICATION_IDS_PFDS) {
@@ -78,7 +84,7 @@ impl Pfds {
             match contents.is_empty() {
                 true => _ = next.remove(&application),
                 false => {
-                    let described = Described {
+                    let described = StoredPfds {
                         application: application.clone(),
                         contents,
                     };
@@ -90,26 +96,26 @@ impl Pfds {
             .iter()
             .map(|(name, described)| name.len() + described.contents.len());
         if octets.sum::<usize>() > limit {
-            return Err(TooMany);
+            return Err(PfdLimitExceeded);
         }
         let before = std::mem::replace(&mut *table, next);
         let gone = before.keys().filter(|name| !table.contains_key(*name));
-        let gone = gone.map(|name| Change::Undescribe(name.clone()));
+        let gone = gone.map(|name| StoreChange::RemovePfds(name.clone()));
         let new = table
             .iter()
             .filter(|(name, one)| before.get(*name) != Some(*one));
-        let new = new.map(|(_, one)| Change::Describe(Arc::clone(one)));
+        let new = new.map(|(_, one)| StoreChange::PutPfds(Arc::clone(one)));
         Ok(gone.chain(new).collect())
     }
 
-    /// All of them, in the order of the applications.
+    /// Returns all descriptions, in the order of the applications.
     pub(crate) fn list(&self) -> Vec<ApplicationPfds> {
         let table = self.table.lock();
         table.values().map(|one| ApplicationPfds::of(one)).collect()
     }
 }
 
-/// The application of an Application ID's PFDs, and its PFD Contents as elements.
+/// Returns the Application ID and the encoded PFD Contents of an Application ID's PFDs IE.
 fn read(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut application = None;
     let mut contents = Vec::new();
@@ -128,7 +134,7 @@ fn text(value: &[u8]) -> String {
         return contents.to_string();
     }
     value.iter().fold(String::new(), |mut text, octet| {
-        // Writing to text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(text, "{octet:02x}");
         text
     })

@@ -1,15 +1,15 @@
-//! Policy as a question: who else has a say in what sessions may do.
+//! Policies: external decisions about the rules of sessions.
 //!
-//! A session asks `session.establish` and `session.modify` after the request was found sound and
-//! before anything is kept. The answer is waited for only so long; what holds without one is
-//! configured. Policies run in an actor of the node, `/node/policy`: a question that panics or
-//! hangs costs that question its answer, and nothing else.
+//! A session asks the questions `session.establish` and `session.modify` after the request has been
+//! validated and before anything is stored. The time for an answer is limited, and the fallback
+//! without an answer is configurable. Policies run in an actor of the node, `/node/policy`. A
+//! question that panics or hangs affects only its own answer.
 //!
 //! ```text
-//!  request ─▶ session: sound? ─▶ policy: admit, change or refuse ─▶ store ─▶ answer
+//!  request ─▶ session: valid? ─▶ policy: admit, change or refuse ─▶ store ─▶ response
 //! ```
 
-mod desk;
+mod client;
 mod qos_cap;
 
 use std::fmt;
@@ -21,41 +21,41 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::session::RuleSet;
 
-pub use desk::PolicyStats;
-pub(crate) use desk::{Desk, PolicyActor};
+pub use client::PolicyStats;
+pub(crate) use client::{PolicyActor, PolicyClient};
 pub use qos_cap::{QosCap, QosCaps};
 
-/// What a policy is asked about a session.
+/// A question to a policy about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Question {
-    /// What is about to happen.
+    /// The procedure in progress.
     pub kind: QuestionKind,
-    /// The node's identifier of the session.
+    /// The node's SEID of the session.
     pub seid: Seid,
     /// The Node ID of the peer.
     pub node: String,
-    /// Where the peer sends from.
+    /// The address that the peer sends from.
     pub peer: SocketAddr,
-    /// How many sessions the peer would have; 0 for a modification, which makes no more.
+    /// Number of sessions that the peer would have; 0 for a modification, which does not add any.
     pub sessions: usize,
-    /// The rules that the session has; `None` for an establishment.
+    /// The current rules of the session; `None` for an establishment.
     pub before: Option<RuleSet>,
-    /// The rules that it would have.
+    /// The rules that the session would have.
     pub rules: RuleSet,
 }
 
-/// What is about to happen to a session.
+/// The procedure that a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuestionKind {
-    /// `session.establish`: it is about to begin.
+    /// `session.establish`: the session is about to be established.
     Establish,
-    /// `session.modify`: its rules are about to change.
+    /// `session.modify`: the rules of the session are about to change.
     Modify,
 }
 
 impl QuestionKind {
-    /// Its name.
+    /// Returns the name of the question.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,26 +65,26 @@ impl QuestionKind {
     }
 }
 
-/// What a policy answers.
+/// The answer of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it was asked.
+    /// Admit the rules unchanged.
     Admit,
-    /// With this change of the rules, which has to be as sound as a peer's.
+    /// Admit the rules with this modification, which is validated like one of a peer.
     Change(Box<SessionModificationRequest>),
-    /// Not at all.
+    /// Refuse the request.
     Refuse(Cause),
-    /// It cannot say: what is configured for a failure holds.
+    /// The policy cannot decide: the configured fallback applies.
     Undecided,
 }
 
-/// The answer of a policy, on its way.
+/// The future of a policy's answer.
 pub type Deciding<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-/// Decides about sessions.
+/// A policy that decides about sessions.
 ///
-/// Questions come one beside the other. One that panics, or takes longer than the budget, has
-/// failed.
+/// Questions are answered concurrently. A question that panics or takes longer than the configured
+/// budget has failed.
 pub trait Policy: fmt::Debug + Send + Sync + 'static {
     /// Answers a question.
     fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a>;

@@ -1,9 +1,10 @@
-//! Addresses that sessions hold: TEIDs of the user plane and addresses of UEs.
+//! Addresses that sessions claim: TEIDs of the user plane and UE IP addresses.
 //!
-//! A claim belongs to one session. What a peer chose is claimed as what the node allocated is, so
-//! that two sessions never hold the same; what is given back may be allocated again.
+//! A claim belongs to one session. Addresses that a peer chose are claimed just like those that the
+//! node allocated, so two sessions never hold the same address. Released addresses may be allocated
+//! again.
 
-mod holders;
+mod claims;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,20 +13,20 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::endpoint::Network;
 
 use crate::config::Pools;
-use holders::{Held, Holders};
+use claims::{ClaimIndex, SessionClaims};
 
-/// Something that at most one session holds.
+/// An address that at most one session can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Claim {
-    /// A TEID at an address of the user plane.
+    /// A TEID at a user plane address.
     Teid { teid: u32, address: IpAddr },
-    /// The address of a UE; of IPv6, the first address of its prefix.
+    /// The address of a UE; for IPv6, the first address of its prefix.
     Ue(IpAddr),
 }
 
-/// The claim that another session holds.
+/// The error returned when another session holds a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct ClaimConflict {
     pub(crate) claim: Claim,
     pub(crate) holder: Seid,
 }
@@ -33,7 +34,7 @@ pub(crate) struct Taken {
 /// The pools of a node, shared by its sessions.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     gtpu_v4: Option<Ipv4Addr>,
     gtpu_v6: Option<Ipv6Addr>,
     teids: (u32, u32),
@@ -41,31 +42,32 @@ pub(crate) struct Pool {
 }
 
 #[derive(Debug)]
-struct State {
-    holders: Holders,
-    held: Held,
+struct PoolState {
+    by_claim: ClaimIndex,
+    by_session: SessionClaims,
     next_teid: u32,
-    /// For each network, the number of the address to try next.
+    /// The index of the next address to try, for each network.
     next_ue: Vec<u64>,
 }
 
 impl Pool {
-    /// Makes the pools; `addresses` are told with allocated TEIDs where none are configured.
+    /// Creates the pools; `addresses` are sent with allocated TEIDs unless the configuration names
+    /// others.
     pub(crate) fn new(pools: &Pools, addresses: &[IpAddr]) -> Self {
-        let told = |of_family: fn(&IpAddr) -> bool| {
+        let address_of = |of_family: fn(&IpAddr) -> bool| {
             pools.gtpu.iter().chain(addresses).copied().find(of_family)
         };
-        let gtpu_v4 = match told(IpAddr::is_ipv4) {
+        let gtpu_v4 = match address_of(IpAddr::is_ipv4) {
             Some(IpAddr::V4(address)) => Some(address),
             _ => None,
         };
-        let gtpu_v6 = match told(IpAddr::is_ipv6) {
+        let gtpu_v6 = match address_of(IpAddr::is_ipv6) {
             Some(IpAddr::V6(address)) => Some(address),
             _ => None,
         };
-        let state = State {
-            holders: Holders::default(),
-            held: Held::default(),
+        let state = PoolState {
+            by_claim: ClaimIndex::default(),
+            by_session: SessionClaims::default(),
             next_teid: pools.teid_first,
             next_ue: vec![1; pools.ue.len()],
         };
@@ -78,12 +80,12 @@ impl Pool {
         }
     }
 
-    /// The addresses that go with an allocated TEID.
+    /// Returns the user plane addresses that are sent with an allocated TEID.
     pub(crate) fn gtpu(&self) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
         (self.gtpu_v4, self.gtpu_v6)
     }
 
-    /// Allocates a TEID that is free at every address of the user plane.
+    /// Allocates a TEID that is free at every user plane address.
     pub(crate) fn allocate_teid(&self, session: Seid) -> Option<u32> {
         let (first, last) = self.teids;
         let addresses = [self.gtpu_v4.map(IpAddr::V4), self.gtpu_v6.map(IpAddr::V6)];
@@ -95,13 +97,13 @@ impl Pool {
         };
         let mut state = self.state.lock();
         let range = u64::from(last - first) + 1;
-        // One more than are held is certain to be free.
-        for _ in 0..range.min(state.holders.len() as u64 + 1) {
+        // With `n` claims held, one of `n + 1` TEIDs is certainly free.
+        for _ in 0..range.min(state.by_claim.len() as u64 + 1) {
             let teid = state.next_teid;
             state.next_teid = if teid == last { first } else { teid + 1 };
-            if claims(teid).all(|claim| state.holders.get(claim).is_none()) {
+            if claims(teid).all(|claim| state.by_claim.get(claim).is_none()) {
                 for claim in claims(teid) {
-                    state.hold(session, claim);
+                    state.add_claim(session, claim);
                 }
                 return Some(teid);
             }
@@ -118,7 +120,7 @@ impl Pool {
             })
     }
 
-    /// Allocates an IPv6 prefix of 64 bits for a UE; returns its first address.
+    /// Allocates an IPv6 prefix of 64 bits for a UE, and returns its first address.
     pub(crate) fn allocate_v6(&self, session: Seid) -> Option<Ipv6Addr> {
         self.allocate(session, IpAddr::is_ipv6)
             .and_then(|address| match address {
@@ -133,14 +135,14 @@ impl Pool {
             if !of_family(&network.address()) {
                 continue;
             }
-            let places = places(network);
-            for _ in 0..places.min(state.holders.len() as u64 + 1) {
-                let place = state.next_ue[index];
-                state.next_ue[index] = if place >= places { 1 } else { place + 1 };
-                let address = nth(network, place);
+            let capacity = capacity_of(network);
+            for _ in 0..capacity.min(state.by_claim.len() as u64 + 1) {
+                let number = state.next_ue[index];
+                state.next_ue[index] = if number >= capacity { 1 } else { number + 1 };
+                let address = nth(network, number);
                 let claim = Claim::Ue(address);
-                if state.holders.get(claim).is_none() {
-                    state.hold(session, claim);
+                if state.by_claim.get(claim).is_none() {
+                    state.add_claim(session, claim);
                     return Some(address);
                 }
             }
@@ -148,45 +150,50 @@ impl Pool {
         None
     }
 
-    /// Makes `claims` all that the session holds: takes what is new, gives back what is missing.
+    /// Replaces the claims of a session by `claims`: acquires the new ones and releases the others.
     ///
     /// # Errors
-    /// When another session holds one of them; then nothing has changed.
-    pub(crate) fn replace(&self, session: Seid, mut claims: Vec<Claim>) -> Result<(), Taken> {
+    /// Returns an error if another session holds one of the claims; nothing has changed in that
+    /// case.
+    pub(crate) fn replace(
+        &self,
+        session: Seid,
+        mut claims: Vec<Claim>,
+    ) -> Result<(), ClaimConflict> {
         claims.sort_unstable();
         claims.dedup();
         let mut state = self.state.lock();
         for &claim in &claims {
-            match state.holders.get(claim) {
-                Some(holder) if holder != session => return Err(Taken { claim, holder }),
+            match state.by_claim.get(claim) {
+                Some(holder) if holder != session => return Err(ClaimConflict { claim, holder }),
                 _ => {}
             }
         }
-        state.give_back(session);
+        state.release_claims(session);
         for &claim in &claims {
-            state.holders.insert(claim, session);
+            state.by_claim.insert(claim, session);
         }
-        state.held.set(session, claims);
+        state.by_session.set(session, claims);
         Ok(())
     }
 
-    /// Gives back all that the session holds.
+    /// Releases all claims of a session.
     pub(crate) fn release(&self, session: Seid) {
         let mut state = self.state.lock();
-        state.give_back(session);
+        state.release_claims(session);
     }
 
-    /// The sessions that hold something.
+    /// Returns the sessions that hold claims.
     pub(crate) fn holders(&self) -> Vec<Seid> {
-        self.state.lock().held.sessions().collect()
+        self.state.lock().by_session.sessions().collect()
     }
 
-    /// What all sessions hold, each in order.
+    /// Returns the claims of all sessions, sorted.
     #[cfg(test)]
     pub(crate) fn all(&self) -> std::collections::BTreeMap<Seid, Vec<Claim>> {
         let state = self.state.lock();
-        let held = state.held.sessions().map(|seid| {
-            let mut claims = state.held.of(seid);
+        let held = state.by_session.sessions().map(|seid| {
+            let mut claims = state.by_session.of(seid);
             claims.sort_unstable();
             claims.dedup();
             (seid, claims)
@@ -194,32 +201,32 @@ impl Pool {
         held.collect()
     }
 
-    /// What the session holds.
+    /// Returns the claims of a session.
     #[cfg(test)]
     pub(crate) fn held(&self, session: Seid) -> Vec<Claim> {
-        self.state.lock().held.of(session)
+        self.state.lock().by_session.of(session)
     }
 }
 
-impl State {
-    fn hold(&mut self, session: Seid, claim: Claim) {
-        self.holders.insert(claim, session);
-        let mut claims = self.held.of(session);
+impl PoolState {
+    fn add_claim(&mut self, session: Seid, claim: Claim) {
+        self.by_claim.insert(claim, session);
+        let mut claims = self.by_session.of(session);
         claims.push(claim);
-        self.held.set(session, claims);
+        self.by_session.set(session, claims);
     }
 
-    fn give_back(&mut self, session: Seid) {
-        for claim in self.held.of(session) {
-            self.holders.remove(claim);
+    fn release_claims(&mut self, session: Seid) {
+        for claim in self.by_session.of(session) {
+            self.by_claim.remove(claim);
         }
-        self.held.set(session, Vec::new());
+        self.by_session.set(session, Vec::new());
     }
 }
 
-/// How many UEs a network has addresses for: IPv4 without its first and last address, IPv6 a prefix
-/// of 64 bits each.
-fn places(network: &Network) -> u64 {
+/// Returns the number of UEs that a network has addresses for: IPv4 addresses without the first and
+/// the last, or IPv6 prefixes of 64 bits.
+fn capacity_of(network: &Network) -> u64 {
     match network.address() {
         IpAddr::V4(_) => (1_u64 << (32 - u32::from(network.prefix()))).saturating_sub(2),
         IpAddr::V6(_) => 1_u64
@@ -228,18 +235,18 @@ fn places(network: &Network) -> u64 {
     }
 }
 
-/// The address of a place, counted from 1.
-fn nth(network: &Network, place: u64) -> IpAddr {
+/// Returns the address with the given number, counted from 1.
+fn nth(network: &Network, number: u64) -> IpAddr {
     match network.address() {
         IpAddr::V4(first) => {
             let host = u32::MAX.checked_shr(network.prefix().into()).unwrap_or(0);
-            let place = u32::try_from(place).unwrap_or(u32::MAX);
-            Ipv4Addr::from_bits((first.to_bits() & !host).wrapping_add(place)).into()
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            Ipv4Addr::from_bits((first.to_bits() & !host).wrapping_add(number)).into()
         }
         IpAddr::V6(first) => {
             let host = u128::MAX.checked_shr(network.prefix().into()).unwrap_or(0);
             let first = first.to_bits() & !host;
-            Ipv6Addr::from_bits(first.wrapping_add(u128::from(place - 1) << 64)).into()
+            Ipv6Addr::from_bits(first.wrapping_add(u128::from(number - 1) << 64)).into()
         }
     }
 }

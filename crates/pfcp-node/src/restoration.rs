@@ -1,17 +1,17 @@
-//! What a control plane does about a peer that it lost: when it looks for the peer, and how fast it
-//! establishes sessions again, TS 23.527 clause 4.
+//! Restoration after the loss of a peer: when a control plane function searches for the peer, and
+//! how fast it establishes sessions again, TS 23.527 clause 4.
 //!
 //! ```text
 //!          no answer to heartbeats
 //!      ┌───────────────────────────▶ Silent ── heartbeats, with backoff ──┐
 //!  Up ─┤ ◀────────── answer, same Recovery Time Stamp ────────┘           │ later time stamp
 //!      │                                                                  ▼
-//!      └── restarted, or knows no association ──▶ Adrift ── setups, with backoff
+//!      └── restarted, or knows no association ──▶ Unassociated ── setups, with backoff
 //!          ◀────────────────────────── answer ────────┘
 //! ```
 //!
-//! A silent peer is asked with heartbeats, not with setups: a setup would end the sessions of a
-//! peer that was only out of reach, TS 29.244 §6.2.6.2.2.
+//! A silent peer is probed with heartbeats, not with association setups: a setup would end the
+//! sessions of a peer that was merely unreachable, TS 29.244 §6.2.6.2.2.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,25 +24,27 @@ use strowger_pfcp::session::{Allocator, NoAllocator, RuleSet, UeWish};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Header, Ie as _, IeType, MessageType, Seid, Sequence};
 
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, seeded};
 
-/// The pace at which a lost peer is looked for and its sessions are restored.
+/// The pace at which lost peers are searched for and their sessions are restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restoration {
-    /// The time between the first two attempts to find a peer; it doubles with each that fails, and
-    /// up to half of it is left out by chance, so that many peers do not ask at the same time.
+    /// The delay between the first two attempts to find a peer. It doubles with each failed
+    /// attempt; up to half of it is subtracted at random, so that many peers are not contacted at
+    /// the same time.
     pub backoff: Duration,
-    /// The longest time between two attempts.
+    /// The maximum delay between two attempts.
     pub backoff_max: Duration,
-    /// Sessions that are established again a second; at least one.
+    /// Number of sessions established again per second; at least one.
     pub rate: u32,
-    /// Sessions that are established again at a time; at least one.
+    /// Number of sessions being established again at the same time; at least one.
     pub in_flight: usize,
 }
 
 impl Default for Restoration {
-    /// Half a second, doubled up to 30 s; 1000 sessions a second, 64 at a time.
+    /// Returns a delay of half a second, doubled up to 30 s, and 1000 sessions per second, 64 at a
+    /// time.
     fn default() -> Self {
         Self {
             backoff: Duration::from_millis(500),
@@ -53,27 +55,28 @@ impl Default for Restoration {
     }
 }
 
-/// What becomes of a session that its peer lost.
+/// The treatment of a session that its peer lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLoss {
-    /// It is forgotten.
+    /// The session is forgotten.
     #[default]
     Forget,
-    /// It is established again as it was last acknowledged: with the same CP F-SEID, rules and UE
-    /// IP addresses, and the same F-TEIDs but for those that the peer was asked to choose.
+    /// The session is established again as last acknowledged: with the same CP F-SEID, rules and UE
+    /// IP addresses, and the same F-TEIDs except those that the peer was asked to choose.
     Restore,
 }
 
-/// The reason for which a peer counts as lost.
+/// The reason why a peer counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PeerLoss {
-    /// It did not answer a heartbeat, however often that was sent. Its sessions stay until it says
-    /// that it restarted.
+    /// The peer did not answer any transmission of a heartbeat. Its sessions are kept until it
+    /// reports a restart.
     Silent,
-    /// It restarted, and has this Recovery Time Stamp now, in seconds since 1900.
+    /// The peer restarted, and now has this Recovery Time Stamp, in seconds since 1900.
     Restarted(u32),
-    /// It answered with Cause 72: it knows no association with us, and so no session of ours.
+    /// The peer answered with Cause 72: it has no association with us, and therefore none of our
+    /// sessions.
     NoAssociation,
 }
 
@@ -87,61 +90,62 @@ impl fmt::Display for PeerLoss {
     }
 }
 
-/// The attempts to find a peer again, without I/O.
+/// The schedule of attempts to find a lost peer, without I/O.
 #[derive(Debug)]
-pub(crate) struct Search {
+pub(crate) struct PeerSearch {
     plan: Restoration,
-    stand: Stand,
-    /// When the peer was found last, and after how many attempts.
+    phase: SearchPhase,
+    /// The time when the peer was last found, and the number of attempts that it took.
     found: Option<(Instant, u32)>,
     seed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+enum SearchPhase {
     Up,
-    Silent(Wait),
-    Adrift(Wait),
+    Silent(PendingAttempt),
+    Unassociated(PendingAttempt),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wait {
+struct PendingAttempt {
     since: Instant,
     attempts: u32,
-    /// When the next attempt is due; `None` while the outcome of one is awaited.
+    /// The time of the next attempt; `None` while the outcome of an attempt is pending.
     next: Option<Instant>,
 }
 
 /// An attempt that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum SearchAttempt {
     /// A heartbeat.
-    Enquire,
-    /// An association setup; [`Search::found`] or [`Search::failed`] is to follow.
+    Heartbeat,
+    /// An association setup; the caller reports the outcome with [`PeerSearch::found`] or
+    /// [`PeerSearch::failed`].
     Associate,
 }
 
-impl Search {
+impl PeerSearch {
     pub(crate) const fn new(plan: Restoration, seed: u64) -> Self {
         Self {
             plan,
-            stand: Stand::Up,
+            phase: SearchPhase::Up,
             found: None,
             seed,
         }
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        self.stand == Stand::Up
+        self.phase == SearchPhase::Up
     }
 
-    /// Notes that heartbeats are not answered; true if that is news.
+    /// Records that heartbeats are not answered. Returns `true` if the peer was not yet lost.
     pub(crate) fn silent(&mut self, now: Instant) -> bool {
         if !self.is_up() {
             return false;
         }
         let next = now + self.delay(0);
-        self.stand = Stand::Silent(Wait {
+        self.phase = SearchPhase::Silent(PendingAttempt {
             since: now,
             attempts: 1,
             next: Some(next),
@@ -149,14 +153,14 @@ impl Search {
         true
     }
 
-    /// Notes that the peer knows no association; true if that is news.
+    /// Records that the peer has no association. Returns `true` if this was not known yet.
     ///
-    /// The first attempt is made at once, unless the peer was found only just before.
-    pub(crate) fn adrift(&mut self, now: Instant) -> bool {
-        let since = match self.stand {
-            Stand::Adrift(_) => return false,
-            Stand::Silent(wait) => wait.since,
-            Stand::Up => now,
+    /// The first attempt is due at once, unless the peer was found only recently.
+    pub(crate) fn unassociated(&mut self, now: Instant) -> bool {
+        let since = match self.phase {
+            SearchPhase::Unassociated(_) => return false,
+            SearchPhase::Silent(wait) => wait.since,
+            SearchPhase::Up => now,
         };
         let recent = self
             .found
@@ -165,7 +169,7 @@ impl Search {
             None => (0, now),
             Some((_, attempts)) => (attempts, now + self.delay(attempts)),
         };
-        self.stand = Stand::Adrift(Wait {
+        self.phase = SearchPhase::Unassociated(PendingAttempt {
             since,
             attempts,
             next: Some(next),
@@ -173,67 +177,68 @@ impl Search {
         true
     }
 
-    /// Notes that a silent peer was heard; returns for how long it was lost.
+    /// Records that a silent peer was heard. Returns the time for which it was lost.
     pub(crate) fn heard(&mut self, now: Instant) -> Option<Duration> {
-        match self.stand {
-            Stand::Silent(wait) => {
-                self.stand = Stand::Up;
+        match self.phase {
+            SearchPhase::Silent(wait) => {
+                self.phase = SearchPhase::Up;
                 Some(now.saturating_duration_since(wait.since))
             }
-            Stand::Up | Stand::Adrift(_) => None,
+            SearchPhase::Up | SearchPhase::Unassociated(_) => None,
         }
     }
 
-    /// Notes that there is an association; returns for how long the peer was lost.
+    /// Records that an association exists. Returns the time for which the peer was lost.
     pub(crate) fn found(&mut self, now: Instant) -> Option<Duration> {
-        let (Stand::Silent(wait) | Stand::Adrift(wait)) = self.stand else {
+        let (SearchPhase::Silent(wait) | SearchPhase::Unassociated(wait)) = self.phase else {
             return None;
         };
         self.found = Some((now, wait.attempts));
-        self.stand = Stand::Up;
+        self.phase = SearchPhase::Up;
         Some(now.saturating_duration_since(wait.since))
     }
 
-    /// Notes that a setup was refused or not answered; returns when the next one is made.
+    /// Records that a setup was refused or not answered. Returns the delay until the next one.
     pub(crate) fn failed(&mut self, now: Instant) -> Option<Duration> {
-        let Stand::Adrift(mut wait) = self.stand else {
+        let SearchPhase::Unassociated(mut wait) = self.phase else {
             return None;
         };
         let delay = self.delay(wait.attempts.saturating_sub(1));
         wait.next = Some(now + delay);
-        self.stand = Stand::Adrift(wait);
+        self.phase = SearchPhase::Unassociated(wait);
         Some(delay)
     }
 
     /// Returns the attempt that is due.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Attempt> {
-        let is_due = |wait: &Wait| wait.next.is_some_and(|next| next <= now);
-        match self.stand {
-            Stand::Silent(mut wait) if is_due(&wait) => {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<SearchAttempt> {
+        let is_due = |wait: &PendingAttempt| wait.next.is_some_and(|next| next <= now);
+        match self.phase {
+            SearchPhase::Silent(mut wait) if is_due(&wait) => {
                 wait.next = Some(now + self.delay(wait.attempts));
                 wait.attempts = wait.attempts.saturating_add(1);
-                self.stand = Stand::Silent(wait);
-                Some(Attempt::Enquire)
+                self.phase = SearchPhase::Silent(wait);
+                Some(SearchAttempt::Heartbeat)
             }
-            Stand::Adrift(mut wait) if is_due(&wait) => {
+            SearchPhase::Unassociated(mut wait) if is_due(&wait) => {
                 wait.next = None;
                 wait.attempts = wait.attempts.saturating_add(1);
-                self.stand = Stand::Adrift(wait);
-                Some(Attempt::Associate)
+                self.phase = SearchPhase::Unassociated(wait);
+                Some(SearchAttempt::Associate)
             }
             _ => None,
         }
     }
 
-    /// Returns when the next attempt is due.
+    /// Returns the time of the next attempt.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        match self.stand {
-            Stand::Up => None,
-            Stand::Silent(wait) | Stand::Adrift(wait) => wait.next,
+        match self.phase {
+            SearchPhase::Up => None,
+            SearchPhase::Silent(wait) | SearchPhase::Unassociated(wait) => wait.next,
         }
     }
 
-    /// Half of the time that is doubled with each attempt, and a part of the other half.
+    /// Returns half of the delay, which doubles with each attempt, plus a random part of the other
+    /// half.
     fn delay(&mut self, attempts: u32) -> Duration {
         let least = Duration::from_millis(10);
         let most = self.plan.backoff_max.max(least);
@@ -254,21 +259,22 @@ impl Search {
     }
 }
 
-/// The sessions that wait to be established again, and the pace at which that is done.
+/// The sessions that are queued to be established again, and the pace at which they are.
 #[derive(Debug)]
-pub(crate) struct Backlog {
+pub(crate) struct RestorationQueue {
     interval: Duration,
     room: usize,
     waiting: VecDeque<Seid>,
     working: usize,
-    /// When the next one may begin.
+    /// The earliest time at which the next session may start.
     next: Option<Instant>,
 }
 
-/// By how much a session may begin late without slowing the others down: timers are that coarse.
+/// The delay that a session may accumulate without slowing down the others, which allows for the
+/// coarse resolution of timers.
 const SLACK: Duration = Duration::from_millis(20);
 
-impl Backlog {
+impl RestorationQueue {
     pub(crate) fn new(plan: &Restoration) -> Self {
         Self {
             interval: Duration::from_secs(1) / plan.rate.max(1),
@@ -279,22 +285,23 @@ impl Backlog {
         }
     }
 
-    /// Lets a session wait, behind all others.
+    /// Queues a session behind all others.
     pub(crate) fn push(&mut self, seid: Seid) {
         self.waiting.push_back(seid);
     }
 
-    /// Returns true if no session waits and none is being established again.
+    /// Returns `true` if no session is queued and none is being established again.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.working == 0
     }
 
-    /// Sessions that wait or are being established again.
+    /// Returns the number of sessions that are queued or being established again.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.working
     }
 
-    /// Takes the next session that may begin; [`Backlog::done`] is to follow.
+    /// Returns the next session that may start; the caller reports its completion with
+    /// [`RestorationQueue::done`].
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Seid> {
         let next = self.next.unwrap_or(now);
         if now < next || self.working >= self.room {
@@ -307,29 +314,30 @@ impl Backlog {
         Some(seid)
     }
 
-    /// Notes the outcome of one that began.
+    /// Records the completion of a session that started.
     pub(crate) fn done(&mut self) {
         self.working = self.working.saturating_sub(1);
     }
 
-    /// Returns when the next session may begin.
+    /// Returns the time at which the next session may start.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let is_due = !self.waiting.is_empty() && self.working < self.room;
         is_due.then(|| self.next.unwrap_or(now))
     }
 }
 
-/// The rules of a session as the control plane asked for them and the peer acknowledged them.
+/// The rules of a session, as requested by the control plane and acknowledged by the peer.
 ///
-/// Ends of tunnels that the peer chooses are left to be chosen once more: a user plane that
-/// restarted gives new ones. UE IP addresses that it chose are asked for as they are, since the
-/// user has them.
+/// F-TEIDs that the peer chose are left for it to choose again, since a restarted user plane
+/// assigns new ones. UE IP addresses that the peer chose are requested as they are, since the UE
+/// already uses them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Acknowledged(RuleSet);
+pub(crate) struct AcknowledgedRules(RuleSet);
 
-impl Acknowledged {
-    /// Reads an establishment that was accepted with this answer. `None` if it cannot be merged
-    /// with what follows, which a request that this crate does not read as sound cannot.
+impl AcknowledgedRules {
+    /// Decodes an establishment that was accepted with this response. Returns `None` if the request
+    /// is not valid according to this crate, so that later modifications could not be merged into
+    /// it.
     pub(crate) fn establish(body: &[u8], answer: &[u8]) -> Option<Self> {
         Self::fold(
             &RuleSet::default(),
@@ -339,9 +347,9 @@ impl Acknowledged {
         )
     }
 
-    /// Merges a modification that was accepted with this answer.
+    /// Merges a modification that was accepted with this response.
     pub(crate) fn modify(&self, body: &[u8], answer: &[u8]) -> Option<Self> {
-        if planted(Bug::RestoredAsEstablished) {
+        if seeded(Bug::RestoredAsEstablished) {
             return Some(self.clone());
         }
         Self::fold(
@@ -355,16 +363,18 @@ impl Acknowledged {
     fn fold(rules: &RuleSet, kind: MessageType, body: &[u8], answer: &[u8]) -> Option<Self> {
         let octets = message(&Header::session(kind, Seid(0), Sequence::default()), body).ok()?;
         let frame = Frame::decode(&octets).ok()?;
-        let mut told = Told::of(answer);
+        let mut addresses = AcknowledgedAddresses::of(answer);
         let change = match kind {
-            MessageType::SESSION_ESTABLISHMENT_REQUEST => RuleSet::establish(&frame, &mut told),
-            _ => rules.modify(&frame, &mut told),
+            MessageType::SESSION_ESTABLISHMENT_REQUEST => {
+                RuleSet::establish(&frame, &mut addresses)
+            }
+            _ => rules.modify(&frame, &mut addresses),
         };
         change.ok().map(|change| Self(change.rules))
     }
 
-    /// The body of the establishment that makes the session what it was: Node ID, CP F-SEID and
-    /// rules, and the indication that it is a restoration (RESTI), TS 29.244 §8.2.136.
+    /// Returns the body of the request that establishes the session again: Node ID, CP F-SEID and
+    /// rules, and the indication of a restoration (RESTI), TS 29.244 §8.2.136.
     pub(crate) fn body(&self) -> Vec<u8> {
         let mut body = self.0.octets().to_vec();
         body.extend_from_slice(&IeType::PFCPSEREQ_FLAGS.0.to_be_bytes());
@@ -373,31 +383,32 @@ impl Acknowledged {
     }
 }
 
-/// Leaves ends of tunnels to be chosen, and takes UE IP addresses from the peer's answer.
-struct Told(VecDeque<UeIpAddress>);
+/// An allocator that leaves F-TEIDs to be chosen, and takes UE IP addresses from the response of
+/// the peer.
+struct AcknowledgedAddresses(VecDeque<UeIpAddress>);
 
-impl Told {
+impl AcknowledgedAddresses {
     fn of(answer: &[u8]) -> Self {
-        let mut told = VecDeque::new();
+        let mut addresses = VecDeque::new();
         let Ok(frame) = Frame::decode(answer) else {
-            return Self(told);
+            return Self(addresses);
         };
         let created = Tlvs::new(frame.body).map_while(Result::ok);
         for tlv in created.filter(|tlv| tlv.ie == IeType::CREATED_PDR) {
             for one in Tlvs::new(tlv.value).map_while(Result::ok) {
                 if one.ie == IeType::UE_IP_ADDRESS
                     && let Ok(address) = UeIpAddress::decode(one.value)
-                    && !told.contains(&address)
+                    && !addresses.contains(&address)
                 {
-                    told.push_back(address);
+                    addresses.push_back(address);
                 }
             }
         }
-        Self(told)
+        Self(addresses)
     }
 }
 
-impl Allocator for Told {
+impl Allocator for AcknowledgedAddresses {
     fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
         Ok(*wish)
     }
@@ -407,15 +418,16 @@ impl Allocator for Told {
         wish: UeWish,
         network: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
-        // Equal wishes are asked for once: one address for each that follows.
-        let told = match self.0.len() {
+        // Identical requests for an address are made once, so the last address also serves those
+        // that follow.
+        let chosen = match self.0.len() {
             0 => return NoAllocator.ue_address(wish, network),
             1 => self.0[0],
             _ => self.0.pop_front().unwrap_or_default(),
         };
         Ok((
-            told.ipv4.filter(|_| wish.ipv4),
-            told.ipv6.filter(|_| wish.ipv6),
+            chosen.ipv4.filter(|_| wish.ipv4),
+            chosen.ipv6.filter(|_| wish.ipv6),
         ))
     }
 }
@@ -437,12 +449,12 @@ mod tests {
         }
     }
 
-    /// Lets all setups fail until `count` were made; when each was.
-    fn setups(search: &mut Search, mut now: Instant, count: usize) -> Vec<Instant> {
+    /// Lets all setups fail until `count` were made, and returns the time of each.
+    fn setups(search: &mut PeerSearch, mut now: Instant, count: usize) -> Vec<Instant> {
         let mut all = Vec::new();
         while all.len() < count {
             now = now.max(search.poll_timeout().expect("one is due"));
-            assert_eq!(search.poll(now), Some(Attempt::Associate));
+            assert_eq!(search.poll(now), Some(SearchAttempt::Associate));
             assert_eq!(search.poll(now), None, "its outcome is awaited");
             all.push(now);
             assert!(search.failed(now).is_some());
@@ -452,8 +464,8 @@ mod tests {
 
     #[test]
     fn setups_begin_at_once_and_come_ever_more_rarely() {
-        let (now, mut search) = (start(), Search::new(plan(), 7));
-        assert!(search.adrift(now) && !search.adrift(now));
+        let (now, mut search) = (start(), PeerSearch::new(plan(), 7));
+        assert!(search.unassociated(now) && !search.unassociated(now));
         let all = setups(&mut search, now, 40);
         assert_eq!(all[0], now);
         for (turn, pair) in all.windows(2).enumerate() {
@@ -465,12 +477,12 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_lost_again_as_soon_as_it_is_found_is_asked_no_faster() {
-        let (mut now, mut search) = (start(), Search::new(plan(), 7));
+        let (mut now, mut search) = (start(), PeerSearch::new(plan(), 7));
         let begun = now;
         for _ in 0..100 {
-            assert!(search.adrift(now));
+            assert!(search.unassociated(now));
             now = now.max(search.poll_timeout().expect("one is due"));
-            assert_eq!(search.poll(now), Some(Attempt::Associate));
+            assert_eq!(search.poll(now), Some(SearchAttempt::Associate));
             assert!(search.found(now).is_some());
         }
         assert!(
@@ -484,8 +496,8 @@ mod tests {
     fn two_seeds_do_not_ask_at_the_same_time() {
         let now = start();
         let times = |seed| {
-            let mut search = Search::new(plan(), seed);
-            search.adrift(now);
+            let mut search = PeerSearch::new(plan(), seed);
+            search.unassociated(now);
             setups(&mut search, now, 5)
         };
         assert_eq!(times(1), times(1));
@@ -494,12 +506,12 @@ mod tests {
 
     #[test]
     fn a_silent_peer_is_asked_by_heartbeats_and_one_adrift_by_setups() {
-        let (now, mut search) = (start(), Search::new(plan(), 7));
+        let (now, mut search) = (start(), PeerSearch::new(plan(), 7));
         assert!(search.silent(now) && !search.silent(now));
         let at = search.poll_timeout().expect("one is due");
         assert_eq!(search.poll(now), None);
-        assert_eq!(search.poll(at), Some(Attempt::Enquire));
-        assert!(search.adrift(at), "it restarted");
+        assert_eq!(search.poll(at), Some(SearchAttempt::Heartbeat));
+        assert!(search.unassociated(at), "it restarted");
         assert_eq!(search.heard(at), None, "that is no association");
         assert_eq!(search.found(at), Some(at - now));
         assert!(search.is_up());
@@ -507,7 +519,7 @@ mod tests {
 
     #[test]
     fn a_backlog_keeps_to_its_rate_and_to_its_room() {
-        let (now, mut backlog) = (start(), Backlog::new(&plan()));
+        let (now, mut backlog) = (start(), RestorationQueue::new(&plan()));
         (1..=200).for_each(|seid| backlog.push(Seid(seid)));
         assert!(backlog.poll(now).is_some());
         assert_eq!(backlog.poll(now), None, "one in ten milliseconds");

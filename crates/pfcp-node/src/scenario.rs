@@ -1,9 +1,9 @@
-//! A node that misbehaves as it is told: it refuses, delays, drops, restarts, changes its time
-//! stamp.
+//! Fault injection: a node that refuses, delays or drops messages, restarts, or changes its
+//! Recovery Time Stamp as configured.
 //!
-//! A scenario stands between the sockets and the node, so that the node itself does nothing that it
-//! would not do: what is dropped never came, what is delayed comes later, a refusal is sent in the
-//! node's place, and the time stamp changes on its way out.
+//! A scenario is applied between the sockets and the node, and the node itself behaves correctly: a
+//! dropped message never arrives, a delayed one arrives later, a rejection is sent on behalf of the
+//! node, and the time stamp is changed as the message leaves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
-use strowger::parse_duration;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::Cause;
@@ -22,7 +21,8 @@ use tokio::sync::Notify;
 
 use crate::session::peer_seid;
 
-/// What a node does wrong; cheap to clone, and counting goes on over restarts of the node.
+/// The faults to inject into a node. It is cheap to clone, and its counts continue when the node
+/// restarts.
 ///
 /// ```
 /// use strowger_pfcp_node::Scenario;
@@ -35,72 +35,74 @@ use crate::session::peer_seid;
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, Deserialize)]
-#[serde(from = "Rules")]
-pub struct Scenario(Arc<Inner>);
+#[serde(from = "ScenarioFile")]
+pub struct Scenario(Arc<SharedScenario>);
 
 impl Default for Scenario {
-    /// Nothing goes wrong.
+    /// Returns a scenario without faults.
     fn default() -> Self {
-        Rules { rule: Vec::new() }.into()
+        ScenarioFile { rule: Vec::new() }.into()
     }
 }
 
 #[derive(Debug)]
-struct Inner {
-    rules: Vec<Rule>,
-    state: Mutex<State>,
+struct SharedScenario {
+    rules: Vec<FaultRule>,
+    state: Mutex<ScenarioState>,
     restart: Notify,
-    /// How many seconds later than it is the Recovery Time Stamp is told.
+    /// The number of seconds added to the Recovery Time Stamp in sent messages.
     shift: AtomicI32,
 }
 
 #[derive(Debug)]
-struct State {
-    /// Of each rule: messages that matched, and how often it struck.
+struct ScenarioState {
+    /// For each rule: the number of messages that matched, and the number of times that the rule
+    /// applied.
     counts: Vec<(u64, u64)>,
     dice: u64,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rules {
+struct ScenarioFile {
     #[serde(default)]
-    rule: Vec<Rule>,
+    rule: Vec<FaultRule>,
 }
 
-/// One rule. The first one that strikes decides about a message.
+/// A rule of a scenario. The first rule that applies decides about a message.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "Written")]
-struct Rule {
-    /// Types of messages; empty for all.
+#[serde(try_from = "RuleEntry")]
+struct FaultRule {
+    /// The message types that the rule matches; empty for all types.
     on: Vec<MessageType>,
     after: u64,
     count: u64,
     probability: f64,
-    act: Act,
+    fault: Fault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Fault {
     Refuse(Cause),
     Delay(Duration),
     Drop,
     Restart,
-    /// From now on the Recovery Time Stamp is told so many seconds later; the message passes.
+    /// Adds a number of seconds to the Recovery Time Stamp from now on; the message itself passes.
     TimeStamp(i32),
 }
 
-/// A rule as it is written.
+/// A rule as written in a scenario file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RuleEntry {
     on: Option<String>,
     #[serde(default)]
     after: u64,
     count: Option<u64>,
     probability: Option<f64>,
     refuse: Option<u8>,
-    delay: Option<String>,
+    #[serde(default, deserialize_with = "strowger::deserialize_duration")]
+    delay: Option<Duration>,
     #[serde(default)]
     drop: bool,
     #[serde(default)]
@@ -108,28 +110,24 @@ struct Written {
     time_stamp: Option<i32>,
 }
 
-impl TryFrom<Written> for Rule {
+impl TryFrom<RuleEntry> for FaultRule {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let mut acts = Vec::new();
-        acts.extend(written.refuse.map(|cause| Act::Refuse(Cause(cause))));
-        if let Some(text) = &written.delay {
-            let delay = parse_duration(text);
-            let delay = delay.map_err(|error| format!("`delay`: {error}"))?;
-            acts.push(Act::Delay(delay));
-        }
-        acts.extend(written.drop.then_some(Act::Drop));
-        acts.extend(written.restart.then_some(Act::Restart));
-        acts.extend(written.time_stamp.map(Act::TimeStamp));
-        let &[act] = acts.as_slice() else {
-            let count = acts.len();
+    fn try_from(written: RuleEntry) -> Result<Self, String> {
+        let mut faults = Vec::new();
+        faults.extend(written.refuse.map(|cause| Fault::Refuse(Cause(cause))));
+        faults.extend(written.delay.map(Fault::Delay));
+        faults.extend(written.drop.then_some(Fault::Drop));
+        faults.extend(written.restart.then_some(Fault::Restart));
+        faults.extend(written.time_stamp.map(Fault::TimeStamp));
+        let &[fault] = faults.as_slice() else {
+            let count = faults.len();
             return Err(format!(
                 "a rule does one thing, this does {count}: give one of `refuse`, `delay`, `drop`, \
                  `restart` and `time_stamp`"
             ));
         };
-        if let Act::Refuse(cause) = act
+        if let Fault::Refuse(cause) = fault
             && cause.is_acceptance()
         {
             return Err(format!("`refuse` is {}, which accepts", cause.0));
@@ -143,12 +141,12 @@ impl TryFrom<Written> for Rule {
             after: written.after,
             count: written.count.unwrap_or(u64::MAX),
             probability,
-            act,
+            fault,
         })
     }
 }
 
-/// The types that a number or a part of a name stands for.
+/// Returns the message types for a number or a part of a name.
 fn types(text: &str) -> Result<Vec<MessageType>, String> {
     if let Ok(number) = text.parse() {
         return Ok(vec![MessageType(number)]);
@@ -165,12 +163,12 @@ fn types(text: &str) -> Result<Vec<MessageType>, String> {
     }
 }
 
-impl From<Rules> for Scenario {
-    fn from(rules: Rules) -> Self {
+impl From<ScenarioFile> for Scenario {
+    fn from(rules: ScenarioFile) -> Self {
         let counts = vec![(0, 0); rules.rule.len()];
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedScenario {
             rules: rules.rule,
-            state: Mutex::new(State { counts, dice: 1 }),
+            state: Mutex::new(ScenarioState { counts, dice: 1 }),
             restart: Notify::new(),
             shift: AtomicI32::new(0),
         }))
@@ -178,68 +176,68 @@ impl From<Rules> for Scenario {
 }
 
 impl Scenario {
-    /// Waits until a rule wants the node to restart.
+    /// Waits until a rule asks for a restart of the node.
     pub async fn restart(&self) {
         self.0.restart.notified().await;
     }
 
-    /// How often each rule struck, in the order in which they are written.
+    /// Returns the number of times that each rule applied, in the order of the rules.
     #[must_use]
     pub fn struck(&self) -> Vec<u64> {
         let state = self.0.state.lock();
-        state.counts.iter().map(|(_, struck)| *struck).collect()
+        state.counts.iter().map(|(_, applied)| *applied).collect()
     }
 
-    /// What is to be done with a datagram before the node sees it.
-    pub(crate) fn decide(&self, octets: &[u8]) -> Option<Act> {
+    /// Decides about a received datagram before the node sees it.
+    pub(crate) fn decide(&self, octets: &[u8]) -> Option<Fault> {
         let kind = Frame::decode(octets).ok()?.header.message_type;
         let mut state = self.0.state.lock();
         for (at, rule) in self.0.rules.iter().enumerate() {
             if !rule.on.is_empty() && !rule.on.contains(&kind) {
                 continue;
             }
-            // Only what asks for something can be refused.
-            if matches!(rule.act, Act::Refuse(_)) && !can_be_refused(kind) {
+            // Only requests with a cause in their response can be refused.
+            if matches!(rule.fault, Fault::Refuse(_)) && !can_be_refused(kind) {
                 continue;
             }
-            let Some(&(seen, struck)) = state.counts.get(at) else {
+            let Some(&(seen, applied)) = state.counts.get(at) else {
                 continue;
             };
-            let strikes =
-                seen >= rule.after && struck < rule.count && state.strikes(rule.probability);
-            state.counts[at] = (seen + 1, struck + u64::from(strikes));
-            if !strikes {
+            let applies =
+                seen >= rule.after && applied < rule.count && state.applies(rule.probability);
+            state.counts[at] = (seen + 1, applied + u64::from(applies));
+            if !applies {
                 continue;
             }
-            match rule.act {
-                Act::Restart => self.0.restart.notify_one(),
-                Act::TimeStamp(shift) => self.0.shift.store(shift, Ordering::Relaxed),
-                Act::Refuse(_) | Act::Delay(_) | Act::Drop => {}
+            match rule.fault {
+                Fault::Restart => self.0.restart.notify_one(),
+                Fault::TimeStamp(shift) => self.0.shift.store(shift, Ordering::Relaxed),
+                Fault::Refuse(_) | Fault::Delay(_) | Fault::Drop => {}
             }
-            return Some(rule.act);
+            return Some(rule.fault);
         }
         None
     }
 
-    /// A message as it leaves, if its Recovery Time Stamp is to be another one.
-    pub(crate) fn restamped(&self, octets: &[u8]) -> Option<Vec<u8>> {
+    /// Returns a sent message with the Recovery Time Stamp changed, if the scenario changes it.
+    pub(crate) fn with_changed_time_stamp(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let shift = self.0.shift.load(Ordering::Relaxed);
         let frame = Frame::decode(octets).ok().filter(|_| shift != 0)?;
         let mut tlvs = Tlvs::at(frame.body, frame.octets.len() - frame.body.len());
         let is_stamp = |tlv: &strowger_pfcp::wire::Tlv<'_>| tlv.ie == IeType::RECOVERY_TIME_STAMP;
         let stamp = tlvs.find_map(|tlv| tlv.ok().filter(is_stamp))?;
-        let told = u32::from_be_bytes(*stamp.value.first_chunk()?).wrapping_add_signed(shift);
+        let changed = u32::from_be_bytes(*stamp.value.first_chunk()?).wrapping_add_signed(shift);
         let at = stamp.value_offset();
         let mut octets = octets.to_vec();
         octets
             .get_mut(at..at + 4)?
-            .copy_from_slice(&told.to_be_bytes());
+            .copy_from_slice(&changed.to_be_bytes());
         Some(octets)
     }
 }
 
-impl State {
-    fn strikes(&mut self, probability: f64) -> bool {
+impl ScenarioState {
+    fn applies(&mut self, probability: f64) -> bool {
         // SplitMix64; 32 of its bits make a number below one.
         self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.dice;
@@ -269,7 +267,8 @@ fn can_be_refused(kind: MessageType) -> bool {
     kind.is_request() && has_cause
 }
 
-/// The refusal of a request in the place of a node; `named` knows how a peer calls a session.
+/// Returns the rejection of a request on behalf of a node; `named` returns the peer's SEID of a
+/// session.
 pub(crate) fn refusal(
     octets: &[u8],
     cause: Cause,
@@ -311,9 +310,9 @@ mod tests {
     fn a_rule_strikes_after_so_many_and_so_often() {
         let text = "[[rule]]\non = \"deletion request\"\nafter = 2\ncount = 1\nrefuse = 75\n";
         let scenario = scenario(text).expect("it is sound");
-        let acts: Vec<_> = (0..4).map(|_| scenario.decide(&deletion())).collect();
-        let refused = Some(Act::Refuse(Cause::NO_RESOURCES_AVAILABLE));
-        assert_eq!(acts, [None, None, refused, None]);
+        let faults: Vec<_> = (0..4).map(|_| scenario.decide(&deletion())).collect();
+        let refused = Some(Fault::Refuse(Cause::NO_RESOURCES_AVAILABLE));
+        assert_eq!(faults, [None, None, refused, None]);
         assert_eq!(scenario.struck(), [1]);
     }
 
@@ -355,13 +354,15 @@ mod tests {
         let scenario = scenario("[[rule]]\ntime_stamp = -5\n").expect("it is sound");
         let header = Header::node(MessageType(2), Sequence::new(1));
         let answer = message(&header, &[0, 96, 0, 4, 0, 0, 0, 9]).expect("short");
-        assert_eq!(scenario.restamped(&answer), None);
-        assert_eq!(scenario.decide(&deletion()), Some(Act::TimeStamp(-5)));
-        let told = scenario.restamped(&answer).expect("it has a time stamp");
+        assert_eq!(scenario.with_changed_time_stamp(&answer), None);
+        assert_eq!(scenario.decide(&deletion()), Some(Fault::TimeStamp(-5)));
+        let changed = scenario
+            .with_changed_time_stamp(&answer)
+            .expect("it has a time stamp");
         assert_eq!(
-            told,
+            changed,
             message(&header, &[0, 96, 0, 4, 0, 0, 0, 4]).expect("short")
         );
-        assert_eq!(scenario.restamped(&deletion()), None);
+        assert_eq!(scenario.with_changed_time_stamp(&deletion()), None);
     }
 }

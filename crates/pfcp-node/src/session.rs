@@ -1,11 +1,11 @@
-//! A session: an actor that holds the rules a peer gave it.
+//! A session: an actor that holds the rules that its peer provisioned.
 //!
-//! A request is worked on a copy of the rules; only when all of it holds is the copy written to the
-//! store, together with the answer, then taken over, and the request answered. A panic on the way
-//! leaves the store as it was, and the next incarnation starts from there.
+//! A request is applied to a copy of the rules. Only if it succeeds as a whole is the copy written
+//! to the store together with the response; the session then adopts the copy and responds. A panic
+//! on the way leaves the store unchanged, and the next incarnation starts from there.
 
+mod allocator;
 mod answer;
-mod choose;
 mod decide;
 mod meter;
 
@@ -21,20 +21,20 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
-use crate::bulletin::SessionEventKind;
-use crate::endpoint::Outgoing;
-use crate::planted::{Bug, planted};
+use crate::endpoint::OutgoingReport;
 use crate::policy::QuestionKind;
 use crate::pool::Claim;
+use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
-use crate::store::{self, Answer, Owner, SessionRecord, Ticket};
+use crate::store::{self, PendingWrite, SessionRecord, StoredPeer, StoredResponse};
+use crate::topics::SessionEventKind;
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
-pub(crate) use meter::Kept;
+pub(crate) use meter::SharedMeter;
 
-use meter::{Metered, Resumed};
+use meter::{Resumed, SessionMeter};
 
-/// What every incarnation of a session is made from.
+/// The arguments that every incarnation of a session starts with.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionArgs {
     pub(crate) seid: Seid,
@@ -43,36 +43,36 @@ pub(crate) struct SessionArgs {
 
 /// A request of the peer.
 #[derive(Debug)]
-pub(crate) struct Work {
-    pub(crate) task: Task,
-    /// The whole message.
+pub(crate) struct SessionRequest {
+    pub(crate) procedure: Procedure,
+    /// The complete message.
     pub(crate) octets: Arc<[u8]>,
-    /// By what it is known when it is repeated.
+    /// The key by which a retransmission of the request is recognized.
     pub(crate) key: Option<AnswerKey>,
-    pub(crate) reply: Reply<Done>,
+    pub(crate) reply: Reply<SessionResponse>,
 }
 
-/// What the peer asks for.
+/// The procedure that the peer requests.
 #[derive(Clone, Debug)]
-pub(crate) enum Task {
-    /// For this peer, which has so many sessions, this one included.
-    Establish(Arc<Owner>, usize),
+pub(crate) enum Procedure {
+    /// An establishment for this peer, which has the given number of sessions, including this one.
+    Establish(Arc<StoredPeer>, usize),
     Modify,
     Delete,
 }
 
-/// The answer to the peer.
+/// The response to the peer.
 #[derive(Debug)]
-pub(crate) struct Done {
-    /// The whole message.
+pub(crate) struct SessionResponse {
+    /// The complete message.
     pub(crate) octets: Arc<[u8]>,
-    pub(crate) outcome: Outcome,
-    /// Session reports that the answer to a deletion announces, and that follow it.
-    pub(crate) more: Box<[Outgoing]>,
+    pub(crate) outcome: RequestOutcome,
+    /// Session reports that a deletion response announces and that follow it.
+    pub(crate) more: Box<[OutgoingReport]>,
 }
 
-impl Done {
-    fn new(octets: Arc<[u8]>, outcome: Outcome) -> Self {
+impl SessionResponse {
+    fn new(octets: Arc<[u8]>, outcome: RequestOutcome) -> Self {
         let more = Box::default();
         Self {
             octets,
@@ -82,11 +82,11 @@ impl Done {
     }
 }
 
-/// What became of the session.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     Established,
-    /// `renamed` says that the peer calls it otherwise from now on.
+    /// `renamed` is set if the peer has assigned a new SEID to the session.
     Modified {
         renamed: bool,
     },
@@ -94,73 +94,74 @@ pub(crate) enum Outcome {
     Refused(Cause),
 }
 
-/// What a session takes.
+/// The messages that a session accepts.
 #[derive(Debug)]
 pub(crate) enum SessionMsg {
-    // Boxes, so that the mailbox of an idle session is small.
-    Work(Box<Work>),
-    Drill(Box<Drill>),
-    /// The time has come that the counting asked for.
+    // Boxed, so that the mailbox of an idle session is small.
+    Request(Box<SessionRequest>),
+    Panic(Box<InjectedPanic>),
+    /// The timer of usage measurement has expired.
     Due,
-    /// A report was answered, or not.
-    Reported(Box<Reported>),
+    /// A report was answered, or was not answered in time.
+    Reported(Box<ReportOutcome>),
 }
 
-/// The outcome of a session report: the whole answer, if there was one.
+/// The outcome of a session report: the complete response, if there was one.
 #[derive(Debug)]
-pub(crate) struct Reported(pub(crate) Option<Arc<[u8]>>);
+pub(crate) struct ReportOutcome(pub(crate) Option<Arc<[u8]>>);
 
-/// Makes the handler panic with these words: a drill of supervision.
+/// A message that makes the handler panic with this text, to exercise supervision.
 #[derive(Debug)]
-pub(crate) struct Drill(pub(crate) String);
+pub(crate) struct InjectedPanic(pub(crate) String);
 
-impl Accepts<Work> for SessionMsg {
-    fn wrap(work: Work) -> Self {
-        Self::Work(Box::new(work))
+impl Accepts<SessionRequest> for SessionMsg {
+    fn wrap(request: SessionRequest) -> Self {
+        Self::Request(Box::new(request))
     }
 }
 
-impl Accepts<Drill> for SessionMsg {
-    fn wrap(drill: Drill) -> Self {
-        Self::Drill(Box::new(drill))
+impl Accepts<InjectedPanic> for SessionMsg {
+    fn wrap(panic: InjectedPanic) -> Self {
+        Self::Panic(Box::new(panic))
     }
 }
 
-impl Accepts<Reported> for SessionMsg {
-    fn wrap(reported: Reported) -> Self {
+impl Accepts<ReportOutcome> for SessionMsg {
+    fn wrap(reported: ReportOutcome) -> Self {
         Self::Reported(Box::new(reported))
     }
 }
 
-/// The actor.
+/// The actor of a session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct SessionActor {
     seid: Seid,
     shared: Arc<Shared>,
-    /// Absent until the establishment was accepted.
+    /// `None` until the establishment is accepted.
     live: Option<Arc<SessionRecord>>,
-    /// Absent as long as nothing is to be counted.
-    metered: Option<Box<Metered>>,
+    /// `None` while no rule requires measurement.
+    metered: Option<Box<SessionMeter>>,
 }
 
-impl Actor for Session {
+impl Actor for SessionActor {
     type Msg = SessionMsg;
     type Args = SessionArgs;
     type Error = Infallible;
 
-    /// A peer that does not wait for answers gets Cause 74 beyond this.
+    /// Further requests of a peer that does not wait for responses are refused with Cause 74.
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(16).overflow(Overflow::Fail);
 
     async fn pre_start(args: SessionArgs, cx: &mut Context<Self>) -> Result<Self, Infallible> {
         let SessionArgs { seid, shared } = args;
-        shared.settle(seid).await;
-        shared.unsettled.lock().remove(&seid);
+        shared.wait_for_writes(seid).await;
+        shared.writing.lock().remove(&seid);
         let mut live = shared.store.session(seid);
         if let Some(found) = &live {
             add(&shared.counters.restored);
-            // What a panic left half done is given back.
+            // A panic may have left claims of an unfinished request; the stored rules replace them.
             let _ = shared.pool.replace(seid, claims(&found.rules));
-            // It may have been ended meanwhile; then its addresses were given back before this.
+            // The endpoint may have ended the session in the meantime and released its addresses
+            // before the claim above. Then they have to be released again.
             if shared.ended.lock().contains(&seid) || shared.store.session(seid).is_none() {
                 live = None;
             }
@@ -176,21 +177,21 @@ impl Actor for Session {
             live,
             metered,
         };
-        session.settle(now, cx).await;
+        session.process_reports(now, cx).await;
         Ok(session)
     }
 
     fn describe(message: &SessionMsg) -> Cow<'static, str> {
         match message {
-            SessionMsg::Work(work) => {
-                let task = match work.task {
-                    Task::Establish(..) => "an establishment",
-                    Task::Modify => "a modification",
-                    Task::Delete => "a deletion",
+            SessionMsg::Request(request) => {
+                let procedure = match request.procedure {
+                    Procedure::Establish(..) => "an establishment",
+                    Procedure::Modify => "a modification",
+                    Procedure::Delete => "a deletion",
                 };
-                format!("{task}, {} octets", work.octets.len()).into()
+                format!("{procedure}, {} octets", request.octets.len()).into()
             }
-            SessionMsg::Drill(_) => "a drill".into(),
+            SessionMsg::Panic(_) => "a drill".into(),
             SessionMsg::Due => "a timer of the counting".into(),
             SessionMsg::Reported(_) => "the answer to a report".into(),
         }
@@ -204,43 +205,49 @@ impl Actor for Session {
         let now = cx.now().into_std();
         self.advance(now);
         match message {
-            SessionMsg::Work(work) => self.work(now, *work, cx).await,
-            // Unlike panic!, this says nothing on the terminal: a drill is no news.
-            SessionMsg::Drill(drill) => std::panic::resume_unwind(Box::new(drill.0)),
+            SessionMsg::Request(request) => self.handle_request(now, *request, cx).await,
+            // Unlike `panic!`, this prints no message: the panic is intended.
+            SessionMsg::Panic(panic) => std::panic::resume_unwind(Box::new(panic.0)),
             SessionMsg::Due => self.timer_ended(),
             SessionMsg::Reported(reported) => self.reported(now, reported.0.as_deref()),
         }
-        self.settle(now, cx).await;
+        self.process_reports(now, cx).await;
         Ok(())
     }
 }
 
-impl Session {
-    async fn work(&mut self, now: Instant, work: Work, cx: &mut Context<Self>) {
-        let Work {
-            task,
+impl SessionActor {
+    async fn handle_request(
+        &mut self,
+        now: Instant,
+        request: SessionRequest,
+        cx: &mut Context<Self>,
+    ) {
+        let SessionRequest {
+            procedure,
             octets,
             key,
             reply,
-        } = work;
+        } = request;
         let Ok(frame) = Frame::decode(&octets) else {
-            // The endpoint cut the message out; if it is none after all, nobody is answered.
+            // The endpoint has already decoded this frame. If decoding fails after all, the request
+            // is dropped without a response.
             return;
         };
-        let done = match task {
-            Task::Establish(owner, count) => {
+        let response = match procedure {
+            Procedure::Establish(owner, count) => {
                 self.establish(now, &frame, key, (&owner, count)).await
             }
-            Task::Modify => self.modify(now, &frame, key).await,
-            Task::Delete => self.delete(now, &frame, key).await,
+            Procedure::Modify => self.modify(now, &frame, key).await,
+            Procedure::Delete => self.delete(now, &frame, key).await,
         };
         if self.live.is_none() {
-            if !planted(Bug::AddressesLeak) {
+            if !seeded(Bug::AddressesLeak) {
                 self.shared.pool.release(self.seid);
             }
             cx.stop();
         }
-        reply.send(done);
+        reply.send(response);
     }
 
     async fn establish(
@@ -248,8 +255,8 @@ impl Session {
         now: Instant,
         frame: &Frame<'_>,
         key: Option<AnswerKey>,
-        owner: (&Arc<Owner>, usize),
-    ) -> Done {
+        owner: (&Arc<StoredPeer>, usize),
+    ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
         let committed = match self.accept(frame, owner, peer_seid).await {
             Ok((record, created)) => {
@@ -262,31 +269,31 @@ impl Session {
             Ok(octets) => {
                 self.metered_commit(now, None);
                 add(&self.shared.counters.established);
-                self.tell(SessionEventKind::Established);
-                Done::new(octets, Outcome::Established)
+                self.publish(SessionEventKind::Established);
+                SessionResponse::new(octets, RequestOutcome::Established)
             }
             Err(refusal) => self.refuse(frame, peer_seid, &refusal),
         }
     }
 
-    /// Makes the session that a request asks for, without keeping it.
+    /// Creates the session that a request asks for, without adopting it.
     async fn accept(
         &self,
         frame: &Frame<'_>,
-        (owner, count): (&Arc<Owner>, usize),
+        (owner, count): (&Arc<StoredPeer>, usize),
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
-        let change = RuleSet::establish(frame, &mut self.choice())?;
-        let (rules, created) = self.noted(change);
-        let asked = decide::Asked {
+        let change = RuleSet::establish(frame, &mut self.allocator())?;
+        let (rules, created) = self.count_deviations(change);
+        let context = decide::DecisionContext {
             kind: QuestionKind::Establish,
             owner,
             sessions: count,
             before: None,
         };
-        let (rules, _) = self.decided(rules, asked).await?;
-        self.hold(&rules)?;
+        let (rules, _) = self.decided(rules, context).await?;
+        self.claim_addresses(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid.unwrap_or_default(),
@@ -296,7 +303,12 @@ impl Session {
         Ok((record, created))
     }
 
-    async fn modify(&mut self, now: Instant, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
+    async fn modify(
+        &mut self,
+        now: Instant,
+        frame: &Frame<'_>,
+        key: Option<AnswerKey>,
+    ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
@@ -323,11 +335,12 @@ impl Session {
                     self.metered_renamed(now);
                 }
                 add(&self.shared.counters.modified);
-                self.tell(SessionEventKind::Modified);
-                Done::new(octets, Outcome::Modified { renamed })
+                self.publish(SessionEventKind::Modified);
+                SessionResponse::new(octets, RequestOutcome::Modified { renamed })
             }
             Err(refusal) => {
-                // The session held these before, so nobody else can hold them now.
+                // The session held these claims before the request, so no other session can hold
+                // them now.
                 let claims = claims(&live.rules);
                 let _ = self.shared.pool.replace(self.seid, claims);
                 self.refuse(frame, Some(live.peer_seid), &refusal)
@@ -335,23 +348,23 @@ impl Session {
         }
     }
 
-    /// Makes what the session would be after a modification.
+    /// Creates the record that the session has after a modification, without adopting it.
     async fn change(
         &self,
         frame: &Frame<'_>,
         live: &SessionRecord,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
-        let change = live.rules.modify(frame, &mut self.choice())?;
-        let (rules, created) = self.noted(change);
-        let asked = decide::Asked {
+        let change = live.rules.modify(frame, &mut self.allocator())?;
+        let (rules, created) = self.count_deviations(change);
+        let context = decide::DecisionContext {
             kind: QuestionKind::Modify,
             owner: &live.owner,
             sessions: 0,
             before: Some(&live.rules),
         };
-        let (rules, by_policy) = self.decided(rules, asked).await?;
-        self.hold(&rules)?;
+        let (rules, by_policy) = self.decided(rules, context).await?;
+        self.claim_addresses(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid(frame).unwrap_or(live.peer_seid),
@@ -361,8 +374,8 @@ impl Session {
         Ok((record, created, by_policy))
     }
 
-    /// Checks that a request has what the interface of its peer asks for, where that is known.
-    fn check_interface(&self, frame: &Frame<'_>, owner: &Owner) -> Result<(), Refusal> {
+    /// Checks that a request has the IEs that the configured interface of its peer requires.
+    fn check_interface(&self, frame: &Frame<'_>, owner: &StoredPeer) -> Result<(), Refusal> {
         let peer = owner.address.ip();
         let mut interfaces = self.shared.config.peer.interfaces.iter();
         let Some(&(_, interface)) = interfaces.find(|(network, _)| network.contains(peer)) else {
@@ -378,8 +391,8 @@ impl Session {
         Ok(())
     }
 
-    /// Counts what a request does though a clause forbids it.
-    fn noted(&self, change: Change) -> (RuleSet, Vec<u8>) {
+    /// Counts the tolerated deviations of a request.
+    fn count_deviations(&self, change: Change) -> (RuleSet, Vec<u8>) {
         for deviation in change.deviations {
             tracing::debug!(session = %self.seid, %deviation, "a deviation is tolerated");
             self.shared.counters.deviated(deviation);
@@ -387,13 +400,18 @@ impl Session {
         (change.rules, change.created)
     }
 
-    async fn delete(&mut self, now: Instant, frame: &Frame<'_>, key: Option<AnswerKey>) -> Done {
+    async fn delete(
+        &mut self,
+        now: Instant,
+        frame: &Frame<'_>,
+        key: Option<AnswerKey>,
+    ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
         let finals = self.finals(now);
         let octets: Arc<[u8]> = answer::deleted(frame, &live, &finals).into();
-        let removal = store::Change::Remove(self.seid);
+        let removal = store::StoreChange::Remove(self.seid);
         if let Err(refusal) = self.write(removal, key, &octets).await {
             return self.refuse(frame, Some(live.peer_seid), &refusal);
         }
@@ -401,30 +419,30 @@ impl Session {
         let more = self.metered_end(&live, finals);
         add(&self.shared.counters.deleted);
         let kind = SessionEventKind::Deleted;
-        self.shared.bulletin.session(kind, &live);
-        Done {
+        self.shared.topics.session(kind, &live);
+        SessionResponse {
             octets,
-            outcome: Outcome::Deleted,
+            outcome: RequestOutcome::Deleted,
             more,
         }
     }
 
-    /// Tells the tree what became of the session.
-    fn tell(&self, kind: SessionEventKind) {
+    /// Publishes an event about the session.
+    fn publish(&self, kind: SessionEventKind) {
         if let Some(live) = &self.live {
-            self.shared.bulletin.session(kind, live);
+            self.shared.topics.session(kind, live);
         }
     }
 
-    fn choice(&self) -> choose::Choice<'_> {
-        choose::Choice {
+    fn allocator(&self) -> allocator::PoolAllocator<'_> {
+        allocator::PoolAllocator {
             shared: &self.shared,
             seid: self.seid,
         }
     }
 
-    /// Claims the addresses of the rules, and keeps the rules within their limit.
-    fn hold(&self, rules: &RuleSet) -> Result<(), Refusal> {
+    /// Claims the addresses of the rules, and checks the size of the rules.
+    fn claim_addresses(&self, rules: &RuleSet) -> Result<(), Refusal> {
         if rules.octets().len() > self.shared.config.limits.session_octets {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
         }
@@ -440,7 +458,7 @@ impl Session {
         })
     }
 
-    /// Writes the session and the answer, then takes the session over.
+    /// Writes the session and the response, then adopts the session.
     async fn commit(
         &mut self,
         record: SessionRecord,
@@ -448,8 +466,8 @@ impl Session {
         answer: Arc<[u8]>,
     ) -> Result<Arc<[u8]>, Refusal> {
         let record = Arc::new(record);
-        let put = store::Change::Put(Arc::clone(&record));
-        if planted(Bug::RefusedStays) {
+        let put = store::StoreChange::Put(Arc::clone(&record));
+        if seeded(Bug::RefusedStays) {
             self.live = Some(Arc::clone(&record));
         }
         self.write(put, key, &answer).await?;
@@ -457,37 +475,43 @@ impl Session {
         Ok(answer)
     }
 
-    /// Writes a change and its answer, and waits until both are as durable as the store promises.
+    /// Writes a change and its response, and waits until both are as durable as the store promises.
     async fn write(
         &self,
-        change: store::Change,
+        change: store::StoreChange,
         key: Option<AnswerKey>,
         answer: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
-        let key = key.filter(|_| !planted(Bug::AnswerNotWritten));
-        let answer = key.map(|key| store::Change::Answer(Answer::new(key, Arc::clone(answer))));
+        let key = key.filter(|_| !seeded(Bug::AnswerNotWritten));
+        let answer =
+            key.map(|key| store::StoreChange::Answer(StoredResponse::new(key, Arc::clone(answer))));
         let changes = [Some(change), answer].into_iter().flatten().collect();
-        let ticket = self.shared.store.write(changes);
-        if planted(Bug::AnsweredBeforeWritten) {
-            drop(ticket);
+        let pending = self.shared.store.write(changes);
+        if seeded(Bug::AnsweredBeforeWritten) {
+            drop(pending);
             return Ok(());
         }
-        let written = match ticket {
-            Ticket::Settled(outcome) => outcome,
-            Ticket::Waiting(_) => {
-                self.shared.unsettled.lock().insert(self.seid);
-                let outcome = ticket.settled().await;
-                self.shared.unsettled.lock().remove(&self.seid);
+        let written = match pending {
+            PendingWrite::Done(outcome) => outcome,
+            PendingWrite::Waiting(_) => {
+                self.shared.writing.lock().insert(self.seid);
+                let outcome = pending.outcome().await;
+                self.shared.writing.lock().remove(&self.seid);
                 outcome
             }
         };
         written.map_err(|refused| Refusal::new(refused.cause()))
     }
 
-    fn refuse(&self, frame: &Frame<'_>, peer_seid: Option<Seid>, refusal: &Refusal) -> Done {
-        let outcome = Outcome::Refused(refusal.cause);
+    fn refuse(
+        &self,
+        frame: &Frame<'_>,
+        peer_seid: Option<Seid>,
+        refusal: &Refusal,
+    ) -> SessionResponse {
+        let outcome = RequestOutcome::Refused(refusal.cause);
         self.shared.counters.refused(refusal.cause);
         let octets = refusal_message(frame, &self.shared, peer_seid, refusal);
-        Done::new(octets.into(), outcome)
+        SessionResponse::new(octets.into(), outcome)
     }
 }

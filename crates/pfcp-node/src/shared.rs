@@ -1,4 +1,4 @@
-//! What the actors of a node share, and what outlives each of them.
+//! State that the actors of a node share, and that outlives each of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,74 +12,75 @@ use strowger_pfcp::endpoint::{Discard, EndpointStats};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
-use crate::bulletin::Bulletin;
+use crate::capture_file::CaptureFile;
 use crate::config::NodeConfig;
 use crate::data_path::DataPath;
 use crate::endpoint::EndpointMsg;
 use crate::pfd::Pfds;
-use crate::policy::Desk;
+use crate::policy::PolicyClient;
 use crate::pool::Pool;
-use crate::session::Kept;
+use crate::session::SharedMeter;
 use crate::socket::{Batch, Sockets};
-use crate::store::{Refused, Store};
-use crate::tap::Tap;
+use crate::store::{Store, WriteRefused};
+use crate::topics::NodeTopics;
 
 /// The parts of a node that survive restarts of its actors.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
     pub(crate) name: NodeName,
-    /// The Recovery Time Stamp, which moves when state may be lost.
+    /// The Recovery Time Stamp, which moves when state may have been lost.
     pub(crate) recovery: Recovery,
-    /// Where digests of requests start.
+    /// The seed of the digests of requests.
     pub(crate) seed: u64,
     pub(crate) sockets: Sockets,
     pub(crate) store: Box<dyn Store>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) pfds: Pfds,
-    pub(crate) tap: Tap,
-    pub(crate) counters: Counters,
+    pub(crate) capture: CaptureFile,
+    pub(crate) counters: NodeCounters,
     pub(crate) next_seid: AtomicU64,
-    /// Sessions whose last write is on its way. One that is ended meanwhile leaves it here.
-    pub(crate) unsettled: Mutex<FxHashSet<Seid>>,
-    /// Sessions that were ended, and that the store still has until it has written so.
+    /// Sessions with a write in progress. A session that is stopped during the write remains in the
+    /// set.
+    pub(crate) writing: Mutex<FxHashSet<Seid>>,
+    /// Sessions that were ended, but that the store contains until it has written their removal.
     pub(crate) ended: Mutex<FxHashSet<Seid>>,
-    /// Datagrams that came before the endpoint was there.
+    /// Datagrams that arrived before the endpoint started.
     pub(crate) waiting: Mutex<Vec<Batch>>,
-    /// Who sends what sessions report.
+    /// The actor that sends the reports of sessions.
     pub(crate) endpoint: Mutex<Option<ActorRef<EndpointMsg>>>,
     pub(crate) data_path: Arc<dyn DataPath>,
-    /// What sessions have counted.
-    pub(crate) meters: Mutex<FxHashMap<Seid, Kept>>,
-    pub(crate) policy: Option<Desk>,
-    /// Where others on the tree hear of sessions.
-    pub(crate) bulletin: Bulletin,
+    /// The usage measurements of sessions.
+    pub(crate) meters: Mutex<FxHashMap<Seid, SharedMeter>>,
+    pub(crate) policy: Option<PolicyClient>,
+    /// The topics to publish session events to.
+    pub(crate) topics: NodeTopics,
 }
 
 impl Shared {
-    /// An identifier that no session has had.
+    /// Returns a SEID that no session has had.
     pub(crate) fn new_seid(&self) -> Seid {
         Seid(self.next_seid.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Waits until what a session wrote before it was ended is there, or never will be.
-    pub(crate) async fn settle(&self, seid: Seid) {
-        let unsettled = self.unsettled.lock().contains(&seid);
-        if unsettled {
-            self.settle_writes().await;
+    /// Waits until the last write of a stopped session has completed or failed.
+    pub(crate) async fn wait_for_writes(&self, seid: Seid) {
+        let writing = self.writing.lock().contains(&seid);
+        if writing {
+            self.await_earlier_writes().await;
         }
     }
 
-    /// Waits until all that was written by sessions which were ended is there, or never will be.
-    pub(crate) async fn settle_all(&self) {
-        let unsettled = !self.unsettled.lock().is_empty();
-        if unsettled {
-            self.settle_writes().await;
+    /// Waits until the last writes of all stopped sessions have completed or failed.
+    pub(crate) async fn wait_for_all_writes(&self) {
+        let writing = !self.writing.lock().is_empty();
+        if writing {
+            self.await_earlier_writes().await;
         }
     }
 
-    /// Gives back the addresses of those of these sessions that the store does not have: they were
-    /// ended between writing so and giving back what they held.
+    /// Releases the addresses of those `sessions` that are not in the store: they were stopped
+    /// after their removal was written and before their addresses were released.
     pub(crate) fn release_unknown(&self, sessions: impl IntoIterator<Item = Seid>) {
         for seid in sessions {
             if self.store.session(seid).is_none() {
@@ -88,53 +89,55 @@ impl Shared {
         }
     }
 
-    /// Writes are done in their order: nothing at all comes after all of them.
-    async fn settle_writes(&self) {
-        while self.store.write(Vec::new()).settled().await == Err(Refused::Busy) {
+    /// Writes complete in order, so an empty write completes after all earlier ones.
+    async fn await_earlier_writes(&self) {
+        while self.store.write(Vec::new()).outcome().await == Err(WriteRefused::Busy) {
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// Counters since the node started.
+/// Counters and gauges since the node started.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct NodeCounters {
     pub(crate) established: AtomicU64,
     pub(crate) modified: AtomicU64,
     pub(crate) deleted: AtomicU64,
-    /// Starts of a session's actor from the store.
+    /// Number of session actors that were started from the store.
     pub(crate) restored: AtomicU64,
-    /// Answers that were not sent because the actor dropped the request.
+    /// Number of responses that were not sent because the actor dropped the request.
     pub(crate) dropped: AtomicU64,
     pub(crate) unsent: AtomicU64,
-    /// Session reports that were sent, repetitions apart.
+    /// Number of session reports sent, without retransmissions.
     pub(crate) reports_sent: AtomicU64,
-    /// Session reports that were not answered.
+    /// Number of session reports that were not answered.
     pub(crate) reports_unanswered: AtomicU64,
-    /// Session reports that ended with what they are about before they were answered.
+    /// Number of session reports whose session or association ended before they were answered.
     pub(crate) reports_withdrawn: AtomicU64,
-    /// Usage reports that peers have.
+    /// Number of usage reports that peers have received.
     pub(crate) usage_reports: AtomicU64,
-    /// Usage reports that peers refused.
+    /// Number of usage reports that peers refused.
     pub(crate) usage_refused: AtomicU64,
-    /// Octets of traffic, by what became of them.
+    /// Bytes of traffic, by what happened to them.
     pub(crate) forwarded: AtomicU64,
     pub(crate) buffered: AtomicU64,
-    pub(crate) dropped_octets: AtomicU64,
+    pub(crate) dropped_bytes: AtomicU64,
     causes: CauseCounters,
     deviations: [AtomicU64; Deviation::ALL.len()],
     discards: [AtomicU64; Discard::ALL.len()],
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
     pub(crate) evicted: AtomicU64,
-    /// Requests that were refused because their sender asked for more than it may.
+    /// Number of requests that were refused because their sender exceeded a limit.
     pub(crate) limited: AtomicU64,
-    /// Restarts of peers; those that a heartbeat claimed and the peer denied; later stamps of peers
-    /// that restart only with a setup.
+    /// Numbers of restarts of peers, of restarts that a heartbeat indicated and the peer denied,
+    /// and of later time stamps from peers that signal a restart only by an association setup.
     pub(crate) restarts: AtomicU64,
     pub(crate) restarts_denied: AtomicU64,
     pub(crate) stamps_ignored: AtomicU64,
-    /// How many there are now: requests being worked on, those of them that a session has, answers.
+    /// Number of association setups that were refused.
+    pub(crate) setups_refused: AtomicU64,
+    /// Gauges: requests in progress, requests in progress at a session, and cached responses.
     pub(crate) working: AtomicU64,
     pub(crate) pending: AtomicU64,
     pub(crate) answers: AtomicU64,
@@ -149,13 +152,13 @@ impl Default for CauseCounters {
     }
 }
 
-impl Counters {
+impl NodeCounters {
     /// Counts a refusal.
     pub(crate) fn refused(&self, cause: Cause) {
         add(&self.causes.0[usize::from(cause.0)]);
     }
 
-    /// Every cause with which something was refused, and how often.
+    /// Returns the number of refusals for every cause that occurred.
     pub(crate) fn causes(&self) -> Vec<(Cause, u64)> {
         let count = |(cause, count): (u8, &AtomicU64)| (Cause(cause), get(count));
         (0..=u8::MAX)
@@ -165,25 +168,25 @@ impl Counters {
             .collect()
     }
 
-    /// Counts what was tolerated.
+    /// Counts a tolerated deviation.
     pub(crate) fn deviated(&self, deviation: Deviation) {
         add(&self.deviations[deviation as usize]);
     }
 
-    /// Every deviation, and how often it was tolerated.
+    /// Returns the number of times that each deviation was tolerated.
     pub(crate) fn deviations(&self) -> Vec<(Deviation, u64)> {
         let count = |one: Deviation| (one, get(&self.deviations[one as usize]));
         Deviation::ALL.into_iter().map(count).collect()
     }
 
-    /// Every kind of discard, and how often.
+    /// Returns the number of discards of each kind.
     pub(crate) fn discards(&self) -> Vec<(Discard, u64)> {
         let count = |kind: Discard| (kind, get(&self.discards[kind as usize]));
         Discard::ALL.into_iter().map(count).collect()
     }
 
-    /// Writes what an endpoint counted since it told last.
-    pub(crate) fn told(&self, stats: EndpointStats, discards: [u64; Discard::ALL.len()]) {
+    /// Adds the counts of an endpoint since its last call.
+    pub(crate) fn add_stats(&self, stats: EndpointStats, discards: [u64; Discard::ALL.len()]) {
         let rows = [
             (&self.datagrams, stats.datagrams),
             (&self.repeated, stats.repeated),
@@ -192,6 +195,7 @@ impl Counters {
             (&self.restarts, stats.restarts),
             (&self.restarts_denied, stats.restarts_denied),
             (&self.stamps_ignored, stats.stamps_ignored),
+            (&self.setups_refused, stats.setups_refused),
         ];
         for (counter, count) in rows.into_iter().chain(self.discards.iter().zip(discards)) {
             if count > 0 {
@@ -201,12 +205,12 @@ impl Counters {
     }
 }
 
-/// Counts one.
+/// Increments a counter.
 pub(crate) fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts some.
+/// Adds `count` to a counter.
 pub(crate) fn add_many(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }

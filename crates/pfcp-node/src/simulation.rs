@@ -1,21 +1,22 @@
-//! Two roles and a network in one process, on virtual time, from a seed.
+//! Simulation of both roles and a network in one process, on virtual time, from a seed.
 //!
-//! The node and the client are the real ones: actors, supervisors, transactions, sessions, pools.
-//! Simulated are what they stand on, the [network](wire) and the [disk](platter), and those who use
-//! them, the [subscribers](user). A storm passes over all of it; when it is quiet again, both
-//! sides agree on every session, nothing acknowledged is lost, nothing was done twice, and nothing
-//! is left of what was deleted; nor was anything reported of what had ended.
+//! Node and client are the real implementations: actors, supervisors, transactions, sessions,
+//! pools. Simulated are the [`network`] and the [`disk`] below them, and the
+//! [`subscriber`]s that use them. During a run, faults of all kinds occur. Afterwards both
+//! sides must agree on every session: nothing acknowledged is lost, nothing was done twice, nothing
+//! remains of deleted sessions, and nothing was reported about sessions after their end.
 //!
-//! `cargo xtask simulate --n4 --seeds 10000` runs it; `--seed 7 --trace` tells what happens.
+//! `cargo xtask simulate --n4 --seeds 10000` runs the simulation; `--seed 7 --trace` prints the
+//! events of a run.
 
-mod belief;
 mod dice;
-mod forgetful;
-mod mischief;
-mod platter;
-mod user;
-mod wire;
-mod world;
+mod disk;
+mod driver;
+mod faults;
+mod model;
+mod network;
+mod stateless_upf;
+mod subscriber;
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,17 +24,17 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 
-pub(crate) use wire::Plug;
-use world::World;
+use driver::Simulation;
+pub(crate) use network::SimulatedSocket;
 
 /// T1 and N1 of both sides.
 const T1: Duration = Duration::from_secs(1);
 const N1: u32 = 4;
 
-/// Declares the counters once.
+/// Defines the counters once, as fields and as rows.
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        /// How often each fault struck, and how often what answers it was needed.
+        /// Numbers of the faults that occurred, and of the recovery mechanisms that were exercised.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         struct Faults {
             $($(#[$doc])* $name: u64,)*
@@ -52,41 +53,42 @@ macro_rules! faults {
 }
 
 faults! {
-    /// Datagrams.
+    /// Faults of datagrams.
     lost
     doubled
     delayed
     reordered
     /// Datagrams to a role that was down.
     nobody
-    /// Requests that were sent again, and that came again.
+    /// Requests that were retransmitted, and retransmissions that arrived.
     retransmitted
     repeated
-    /// Requests that came again while the first was still worked on.
+    /// Retransmissions that arrived while the first request was still in progress.
     repeated_at_work
-    /// Answers to requests that wait for none: given up, answered, or of an earlier life.
+    /// Responses without a waiting request, because it was given up, answered, or sent by an
+    /// earlier incarnation.
     late
-    /// Sequence numbers that went from the last to the first.
+    /// Sequence numbers that wrapped around.
     wrapped
     /// Crashes of a whole role.
     upf_crashed
     smf_crashed
-    /// Heartbeats in the name of the control plane's host that tell a later stamp.
+    /// Heartbeats with a later time stamp that were spoofed from the host of the control plane.
     spoofed
     /// Session reports.
     reported
-    /// Failures of one actor.
+    /// Failures of single actors.
     session_panicked
     session_killed
     endpoint_panicked
     association_killed
-    /// The disk.
+    /// Failures of the disk.
     write_failed
     store_busy
     disk_full
-    /// Groups that a crash took before anybody was told of them.
+    /// Unacknowledged groups of writes that a crash discarded.
     torn
-    /// Groups that were acknowledged and that the loss of power took.
+    /// Acknowledged groups of writes that a power loss discarded.
     lost_groups
     /// Requests without an outcome for the control plane.
     unanswered
@@ -103,24 +105,24 @@ impl fmt::Display for Faults {
     }
 }
 
-/// What became of a seed.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
-struct Outcome {
+struct RunOutcome {
     wrong: Vec<String>,
     faults: Faults,
-    /// Of all that was sent, and of which actor ran when.
+    /// The digests of all sent messages, and of the schedule of the actors.
     digest: (u64, u64),
     trace: Vec<String>,
 }
 
-/// Runs a seed.
-fn run(seed: u64, trace: bool) -> Outcome {
+/// Runs the simulation with a seed.
+fn run(seed: u64, trace: bool) -> RunOutcome {
     let system = TestSystem::new(seed);
     let (mut wrong, faults, digest, trace) = system.run(async {
         let start = tokio::time::Instant::now();
         WALL.set(Some(start));
-        World::new(system.system().clone(), seed, trace)
-            .live()
+        Simulation::new(system.system().clone(), seed, trace)
+            .run()
             .await
     });
     system.shutdown(Duration::from_secs(5));
@@ -129,7 +131,7 @@ fn run(seed: u64, trace: bool) -> Outcome {
     if !system.leaves_nothing() {
         wrong.push("something of the system is left when all have ended".to_owned());
     }
-    Outcome {
+    RunOutcome {
         wrong,
         faults,
         digest: (digest, schedule),
@@ -141,14 +143,14 @@ thread_local! {
     static WALL: Cell<Option<tokio::time::Instant>> = const { Cell::new(None) };
 }
 
-/// Milliseconds since 1970 where time is virtual.
+/// Returns the milliseconds since 1970 if time is virtual.
 pub(crate) fn wall() -> Option<u64> {
     let start = WALL.get()?;
     let since = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     Some(1_700_000_000_000 + since)
 }
 
-/// The seeds of `STROWGER_N4_SEEDS` (`0..10000`), or some.
+/// Returns the seeds in `STROWGER_N4_SEEDS` (such as `0..10000`), or a default range.
 fn seeds() -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("STROWGER_N4_SEEDS") else {
         return 0..40;
@@ -202,13 +204,14 @@ fn both_have_what_was_kept_after_the_user_plane_forgot_it() {
     let seeds = seeds();
     let (mut restored, mut given_up) = (0, 0);
     for seed in seeds.clone() {
-        let outcome = std::panic::catch_unwind(|| forgetful::run(seed));
+        let outcome = std::panic::catch_unwind(|| stateless_upf::run(seed));
         let (wrong, some, others) =
             outcome.unwrap_or_else(|_| panic!("seed {seed} fails; replay it"));
         assert!(wrong.is_empty(), "seed {seed} fails; replay it: {wrong:#?}");
         (restored, given_up) = (restored + some, given_up + others as u64);
     }
     println!("{restored} sessions restored, {given_up} given up");
-    // An answer that is lost each time leaves a session that is in the way of itself.
+    // If the response is lost every time, the session that the node accepted blocks its own
+    // restoration.
     assert!(restored > 4 * (seeds.end - seeds.start) && given_up * 50 < restored);
 }

@@ -1,7 +1,7 @@
-//! UDP sockets: bound all or none, read in batches, written without waiting.
+//! UDP sockets: bound all together or not at all, read in batches, and written without waiting.
 
-mod gate;
-mod together;
+mod batched;
+mod fault_injector;
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -17,21 +17,21 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::scenario::Scenario;
-use gate::Gate;
-pub(crate) use together::Inbox;
+pub(crate) use batched::ReceiveBuffers;
+use fault_injector::FaultInjector;
 
-/// The most datagrams of one batch, so that timers and answers get their turn.
-const BATCH: usize = 64;
-/// The most octets of one batch.
-const BATCH_OCTETS: usize = 256 * 1024;
+/// The maximum number of datagrams in a batch, so that timers and responses are not delayed.
+const MAX_BATCH: usize = 64;
+/// The maximum number of bytes in a batch.
+const MAX_BATCH_BYTES: usize = 256 * 1024;
 
-/// An address on which the node cannot listen.
+/// The error returned when an address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}{}", hint(.address, .source))]
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// What the system says.
+    /// The I/O error.
     pub source: io::Error,
 }
 
@@ -50,37 +50,37 @@ fn hint(address: &SocketAddr, error: &io::Error) -> String {
 /// The sockets of an endpoint, shared by its incarnations.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    sockets: Vec<(SocketAddr, Arc<Source>)>,
+    sockets: Vec<(SocketAddr, Arc<DatagramSocket>)>,
     limit: usize,
-    /// What goes wrong with what comes, and in whose name.
+    /// The faults to inject into received datagrams, and the Node ID for injected responses.
     scenario: Option<(Scenario, NodeName)>,
 }
 
-/// What datagrams come from and go to.
+/// The source and destination of datagrams.
 #[derive(Debug)]
-enum Source {
+enum DatagramSocket {
     Udp(UdpSocket),
     /// The network of a simulation.
     #[cfg(test)]
-    Wire(crate::simulation::Plug),
+    Simulated(crate::simulation::SimulatedSocket),
 }
 
-impl Source {
+impl DatagramSocket {
     fn poll_recv_ready(&self, cx: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Udp(socket) => socket.poll_recv_ready(cx),
             #[cfg(test)]
-            Self::Wire(plug) => plug.poll_ready(cx).map(Ok),
+            Self::Simulated(plug) => plug.poll_ready(cx).map(Ok),
         }
     }
 
-    /// Takes into `batch` what is there; `WouldBlock` when that was all.
-    fn try_take(&self, inbox: &mut Inbox, batch: &mut Batch) -> io::Result<()> {
+    /// Appends the available datagrams to `batch`; returns `WouldBlock` if there are no more.
+    fn try_take(&self, buffers: &mut ReceiveBuffers, batch: &mut Batch) -> io::Result<()> {
         match self {
-            Self::Udp(socket) => socket.try_io(Interest::READABLE, || inbox.take(socket, batch)),
+            Self::Udp(socket) => socket.try_io(Interest::READABLE, || buffers.take(socket, batch)),
             #[cfg(test)]
-            Self::Wire(plug) => {
-                let room = inbox.one();
+            Self::Simulated(plug) => {
+                let room = buffers.first_buffer();
                 let received = plug.take(room);
                 let (length, peer) = received.ok_or(ErrorKind::WouldBlock)?;
                 batch.push(peer, &room[..length]);
@@ -89,13 +89,13 @@ impl Source {
         }
     }
 
-    /// Gives the first of `datagrams` to the system, and more if it takes them at once; says how
-    /// many it took.
+    /// Passes the first of `datagrams` to the system, and more if the system accepts several at
+    /// once. Returns the number that it accepted.
     fn try_give(&self, datagrams: &[(SocketAddr, &[u8])]) -> io::Result<usize> {
         match self {
-            Self::Udp(socket) => together::give(socket, datagrams),
+            Self::Udp(socket) => batched::send_batch(socket, datagrams),
             #[cfg(test)]
-            Self::Wire(_) => {
+            Self::Simulated(_) => {
                 let Some((peer, octets)) = datagrams.first() else {
                     return Ok(0);
                 };
@@ -108,32 +108,32 @@ impl Source {
         match self {
             Self::Udp(socket) => socket.try_send_to(octets, peer),
             #[cfg(test)]
-            Self::Wire(plug) => plug.send(octets, peer),
+            Self::Simulated(plug) => plug.send(octets, peer),
         }
     }
 }
 
-/// Datagrams that one socket received, in one piece of memory.
+/// Datagrams that one socket received, in one allocation.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// The socket that received them.
+    /// The index of the socket.
     pub(crate) socket: usize,
     octets: Vec<u8>,
     datagrams: Vec<(SocketAddr, usize)>,
 }
 
 impl Sockets {
-    /// Binds all addresses; datagrams longer than `limit` are not looked at.
+    /// Binds all addresses; datagrams longer than `limit` are cut off and not processed.
     pub(crate) async fn bind(addresses: &[SocketAddr], limit: usize) -> Result<Self, BindError> {
         let mut sockets = Vec::with_capacity(addresses.len());
         for &address in addresses {
             let failed = |source| BindError { address, source };
             let socket = UdpSocket::bind(address).await.map_err(failed)?;
             let local = socket.local_addr().map_err(failed)?;
-            // Until the reactor has seen the socket once, `try_send_to` refuses: the first
-            // datagram would wait for its retransmission.
+            // Until the reactor has polled the socket once, `try_send_to` returns `WouldBlock`: the
+            // first datagram would be lost and wait for its retransmission.
             socket.writable().await.map_err(failed)?;
-            sockets.push((local, Arc::new(Source::Udp(socket))));
+            sockets.push((local, Arc::new(DatagramSocket::Udp(socket))));
         }
         Ok(Self {
             sockets,
@@ -142,10 +142,10 @@ impl Sockets {
         })
     }
 
-    /// One socket that is plugged into the network of a simulation.
+    /// Creates a socket that is connected to the network of a simulation.
     #[cfg(test)]
-    pub(crate) fn plugged(address: SocketAddr, plug: crate::simulation::Plug) -> Self {
-        let source = Arc::new(Source::Wire(plug));
+    pub(crate) fn simulated(address: SocketAddr, plug: crate::simulation::SimulatedSocket) -> Self {
+        let source = Arc::new(DatagramSocket::Simulated(plug));
         Self {
             sockets: vec![(address, source)],
             limit: 65_535,
@@ -153,8 +153,8 @@ impl Sockets {
         }
     }
 
-    /// Lets a scenario decide about what comes, in the name of a node.
-    pub(crate) fn misbehave(&mut self, scenario: Scenario, name: NodeName) {
+    /// Applies a scenario to received datagrams; `name` is the Node ID in its responses.
+    pub(crate) fn inject_faults(&mut self, scenario: Scenario, name: NodeName) {
         self.scenario = Some((scenario, name));
     }
 
@@ -162,12 +162,12 @@ impl Sockets {
         self.sockets.len()
     }
 
-    /// The addresses that are listened on, with the ports that the system chose.
+    /// Returns the bound addresses, with the ports that the system chose.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.sockets.iter().map(|(address, _)| *address).collect()
     }
 
-    /// The local address of a socket.
+    /// Returns the local address of a socket.
     pub(crate) fn address(&self, socket: usize) -> SocketAddr {
         let unspecified = || SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         self.sockets
@@ -175,7 +175,7 @@ impl Sockets {
             .map_or_else(unspecified, |(address, _)| *address)
     }
 
-    /// The first socket that can send to `peer`.
+    /// Returns the first socket that can send to `peer`.
     pub(crate) fn for_peer(&self, peer: SocketAddr) -> usize {
         let fits = |address: &SocketAddr| {
             address.is_ipv4() == peer.is_ipv4()
@@ -188,35 +188,35 @@ impl Sockets {
             .unwrap_or_default()
     }
 
-    /// The socket that a datagram leaves from.
-    pub(crate) fn leaves_from(&self, transmit: &Transmit) -> usize {
+    /// Returns the socket that a datagram is sent from.
+    pub(crate) fn socket_for(&self, transmit: &Transmit) -> usize {
         match transmit.local {
             Some(local) => usize::from(local),
             None => self.for_peer(transmit.peer),
         }
     }
 
-    /// Gives a datagram to the system; false if it does not take it now.
+    /// Passes a datagram to the system. Returns `false` if the system does not accept it now.
     pub(crate) fn send(&self, socket: usize, peer: SocketAddr, octets: &[u8]) -> bool {
         let Some((_, socket)) = self.sockets.get(socket) else {
             return false;
         };
-        let told = self.scenario.as_ref();
-        let told = told.and_then(|(scenario, _)| scenario.restamped(octets));
-        let octets = told.as_deref().unwrap_or(octets);
+        let changed = self.scenario.as_ref();
+        let changed = changed.and_then(|(scenario, _)| scenario.with_changed_time_stamp(octets));
+        let octets = changed.as_deref().unwrap_or(octets);
         socket.try_send_to(octets, peer).is_ok()
     }
 
-    /// Gives datagrams to the system, together where it can take them so; says how many it does
-    /// not take now.
-    pub(crate) fn send_all(&self, leaving: &[Transmit]) -> u64 {
+    /// Passes datagrams to the system, several per call where possible. Returns the number that it
+    /// does not accept now.
+    pub(crate) fn send_all(&self, outgoing: &[Transmit]) -> u64 {
         let mut refused = 0;
-        let from = |transmit: &Transmit| self.leaves_from(transmit);
-        for run in leaving.chunk_by(|one, next| from(one) == from(next)) {
+        let from = |transmit: &Transmit| self.socket_for(transmit);
+        for run in outgoing.chunk_by(|one, next| from(one) == from(next)) {
             let socket = run.first().and_then(|first| self.sockets.get(from(first)));
             refused += match (socket, &self.scenario) {
                 (None, _) => run.len(),
-                (Some((_, socket)), None) => send_run(socket, run),
+                (Some((_, socket)), None) => send_from(socket, run),
                 (Some(_), Some(_)) => {
                     let send = |one: &&Transmit| !self.send(from(one), one.peer, &one.octets);
                     run.iter().filter(send).count()
@@ -226,9 +226,9 @@ impl Sockets {
         u64::try_from(refused).unwrap_or(u64::MAX)
     }
 
-    /// Waits until some socket has datagrams, and takes them; there may be none after all. `None`
-    /// when no socket can be read.
-    pub(crate) async fn receive(&self, inbox: &mut Inbox) -> Option<Batch> {
+    /// Waits until a socket is readable and receives its datagrams, of which there may be none.
+    /// Returns `None` if no socket can be read.
+    pub(crate) async fn receive(&self, buffers: &mut ReceiveBuffers) -> Option<Batch> {
         let ready = poll_fn(|cx| {
             let mut readable = false;
             for (at, (_, socket)) in self.sockets.iter().enumerate() {
@@ -245,24 +245,24 @@ impl Sockets {
         });
         let at = ready.await?;
         let mut batch = Batch::empty(at);
-        // What is wrong will be said by the endpoint, which reads them next.
-        let _ = batch.take(&self.sockets.get(at)?.1, inbox);
+        // The endpoint reads the sockets next and reports the error.
+        let _ = batch.take(&self.sockets.get(at)?.1, buffers);
         Some(batch)
     }
 
-    /// Reads one socket into the mailbox of `owner` until reading fails or the owner is gone.
-    /// A full mailbox makes this wait, and the system drops what then finds no room in the socket.
+    /// Reads one socket into the mailbox of `owner` until reading fails or the owner is gone. A
+    /// full mailbox makes this wait, and the system drops datagrams that exceed the socket buffer.
     pub(crate) fn read<M: Accepts<Batch>>(
         &self,
         socket: usize,
         owner: ActorRef<M>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        self.read_as_told(socket, owner, |_| None)
+        self.read_with_faults(socket, owner, |_| None)
     }
 
-    /// Reads one socket as [`Sockets::read`] does, and as the scenario says if there is one;
-    /// `named` knows how a peer calls a session.
-    pub(crate) fn read_as_told<M: Accepts<Batch>>(
+    /// Reads one socket as [`Sockets::read`] does, and applies the scenario if there is one.
+    /// `named` returns the peer's SEID of a session.
+    pub(crate) fn read_with_faults<M: Accepts<Batch>>(
         &self,
         socket: usize,
         owner: ActorRef<M>,
@@ -273,16 +273,16 @@ impl Sockets {
             .get(socket)
             .map(|(_, source)| Arc::clone(source));
         let limit = self.limit;
-        let mut gate = Gate::new(self.scenario.clone(), named);
+        let mut injector = FaultInjector::new(self.scenario.clone(), named);
         async move {
             let Some(source) = source else {
                 return;
             };
-            let mut inbox = Inbox::new(limit);
+            let mut buffers = ReceiveBuffers::new(limit);
             loop {
-                let received = match &mut gate {
-                    None => Batch::receive(&source, socket, &mut inbox).await,
-                    Some(gate) => gate.receive(&source, socket, &mut inbox).await,
+                let received = match &mut injector {
+                    None => Batch::receive(&source, socket, &mut buffers).await,
+                    Some(injector) => injector.receive(&source, socket, &mut buffers).await,
                 };
                 match received {
                     Ok(batch) if batch.is_empty() => {}
@@ -291,7 +291,7 @@ impl Sockets {
                             return;
                         }
                     }
-                    // An ICMP error about a datagram that was sent before.
+                    // An ICMP error about a datagram that was sent earlier.
                     Err(error) if is_passing(&error) => {}
                     Err(error) => {
                         tracing::error!(%error, "a PFCP socket cannot be read");
@@ -304,17 +304,21 @@ impl Sockets {
 }
 
 impl Batch {
-    /// Waits for a datagram, and takes those that are there with it.
-    async fn receive(source: &Source, socket: usize, inbox: &mut Inbox) -> io::Result<Self> {
+    /// Waits for a datagram, and receives all that are available.
+    async fn receive(
+        source: &DatagramSocket,
+        socket: usize,
+        buffers: &mut ReceiveBuffers,
+    ) -> io::Result<Self> {
         let mut batch = Self::empty(socket);
         while batch.is_empty() {
             poll_fn(|cx| source.poll_recv_ready(cx)).await?;
-            batch.take(source, inbox)?;
+            batch.take(source, buffers)?;
         }
         Ok(batch)
     }
 
-    /// A batch without datagrams.
+    /// Creates an empty batch.
     pub(crate) fn empty(socket: usize) -> Self {
         Self {
             socket,
@@ -327,13 +331,14 @@ impl Batch {
         self.datagrams.is_empty()
     }
 
-    /// Takes the datagrams that are there, as many as fit.
-    fn take(&mut self, source: &Source, inbox: &mut Inbox) -> io::Result<()> {
-        while self.datagrams.len() < BATCH && self.octets.len() < BATCH_OCTETS {
-            match source.try_take(inbox, self) {
+    /// Receives the available datagrams, as many as fit.
+    fn take(&mut self, source: &DatagramSocket, buffers: &mut ReceiveBuffers) -> io::Result<()> {
+        while self.datagrams.len() < MAX_BATCH && self.octets.len() < MAX_BATCH_BYTES {
+            match source.try_take(buffers, self) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // It will be said again, or was about a datagram that left.
+                // The error recurs with the next read, or concerned a datagram that was sent
+                // earlier.
                 Err(_) if !self.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -346,13 +351,13 @@ impl Batch {
         self.datagrams.push((peer, self.octets.len()));
     }
 
-    /// How many datagrams it has.
+    /// Returns the number of datagrams.
     pub(crate) fn count(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// The datagrams in the order of their arrival; one that is too long is cut, one octet above
-    /// the limit.
+    /// Returns the datagrams in order of arrival. A datagram that is too long is cut to one byte
+    /// above the limit.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let mut start = 0;
         self.datagrams.iter().map(move |&(peer, end)| {
@@ -363,8 +368,8 @@ impl Batch {
     }
 }
 
-/// Sends datagrams from one socket; says how many the system does not take now.
-fn send_run(socket: &Source, run: &[Transmit]) -> usize {
+/// Sends datagrams from one socket. Returns the number that the system does not accept now.
+fn send_from(socket: &DatagramSocket, run: &[Transmit]) -> usize {
     let datagrams: Vec<_> = run.iter().map(|one| (one.peer, &*one.octets)).collect();
     let mut rest = datagrams.as_slice();
     let mut refused = 0;
@@ -372,12 +377,13 @@ fn send_run(socket: &Source, run: &[Transmit]) -> usize {
         let taken = match socket.try_give(rest) {
             Ok(taken) => taken,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return refused + rest.len(),
-            // That one cannot leave; the next one may.
+            // This datagram cannot be sent, but the next one may.
             Err(_) => {
                 refused += 1;
                 1
             }
         };
+        // Always advance, so that the loop ends even if the system accepts nothing.
         rest = rest.get(taken.max(1)..).unwrap_or_default();
     }
     refused
@@ -395,7 +401,7 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// The address to tell `peer`, where `bound` may stand for all addresses of the host.
+/// Returns the local address to send to `peer`; `bound` may be the unspecified address.
 pub(crate) fn local_towards(bound: IpAddr, peer: IpAddr) -> IpAddr {
     if !bound.is_unspecified() {
         return bound;

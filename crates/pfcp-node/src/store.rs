@@ -1,13 +1,14 @@
-//! What has to survive: sessions with their rules, associations, answers that may be asked for
-//! again.
+//! State that survives restarts: sessions with their rules, associations, and responses that peers
+//! may request again by retransmission.
 //!
-//! A session writes here before it answers, so what a peer was told is what a restart finds: of an
-//! actor in either form, of the process in the form on disk.
+//! A session writes to the store before it responds, so that a restart finds everything that peers
+//! were told. The store in memory survives restarts of actors, the store on disk also those of the
+//! process.
 //!
 //! ```text
 //!  session ── write ──▶ queue ──▶ writer ── one group ──▶ database, then head, then table
 //!     ▲                             │                                          (memory)
-//!     └────────── ticket ───────────┘
+//!     └────────── outcome ──────────┘
 //! ```
 
 mod disk;
@@ -28,66 +29,67 @@ use strowger_pfcp::session::RuleSet;
 use strowger_pfcp::transaction::AnswerKey;
 use tokio::sync::oneshot;
 
-pub(crate) use disk::{Circumstances, Prepared, threads};
+pub(crate) use disk::{LockedStore, OpenParams, threads};
 pub use image::{StoreImage, StoredAssociation, StoredSession};
-pub(crate) use memory::Memory;
+pub(crate) use memory::MemoryStore;
 
-/// To whom a session belongs.
+/// The peer that a session belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    /// The peer's Node ID.
+pub(crate) struct StoredPeer {
+    /// The Node ID of the peer.
     pub(crate) node: NodeName,
-    /// Where the peer sends from.
+    /// The address that the peer sends from.
     pub(crate) address: SocketAddr,
-    /// When the peer started.
+    /// The Recovery Time Stamp of the peer.
     pub(crate) recovery: Recovery,
-    /// Our address towards the peer.
+    /// The local address towards the peer.
     pub(crate) local: IpAddr,
 }
 
-/// A session as it was last acknowledged.
+/// A session as last acknowledged to its peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionRecord {
-    /// Our identifier.
+    /// The node's SEID.
     pub(crate) seid: Seid,
-    /// The identifier that the peer chose.
+    /// The peer's SEID.
     pub(crate) peer_seid: Seid,
-    pub(crate) owner: Arc<Owner>,
+    pub(crate) owner: Arc<StoredPeer>,
     pub(crate) rules: RuleSet,
 }
 
 /// The packet flow descriptions of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Described {
-    /// The value of its Application ID.
+pub(crate) struct StoredPfds {
+    /// The value of the Application ID IE.
     pub(crate) application: Vec<u8>,
-    /// Its PFD Contents, as elements.
+    /// The encoded PFD Contents IEs.
     pub(crate) contents: Vec<u8>,
 }
 
-/// An answer that was given, for when its request is repeated.
+/// A response that was sent, kept for retransmissions of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct StoredResponse {
     pub(crate) key: AnswerKey,
-    /// The whole message.
+    /// The complete message.
     pub(crate) octets: Arc<[u8]>,
-    /// When it was given: milliseconds since 1970, which mean something after a restart as well.
+    /// The time of the response in milliseconds since 1970, which remains meaningful after a
+    /// restart.
     pub(crate) at: u64,
 }
 
-impl Answer {
+impl StoredResponse {
     pub(crate) fn new(key: AnswerKey, octets: Arc<[u8]>) -> Self {
         let at = milliseconds_now();
         Self { key, octets, at }
     }
 
-    /// How long ago it was given.
+    /// Returns the time since the response.
     pub(crate) fn age(&self) -> Duration {
         Duration::from_millis(milliseconds_now().saturating_sub(self.at))
     }
 }
 
-/// The present in milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub(crate) fn milliseconds_now() -> u64 {
     #[cfg(test)]
     if let Some(simulated) = crate::simulation::wall() {
@@ -97,43 +99,43 @@ pub(crate) fn milliseconds_now() -> u64 {
     u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One change of what is kept.
+/// A change of the stored state.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
-    /// A session, in place of what was there.
+pub(crate) enum StoreChange {
+    /// Inserts or replaces a session.
     Put(Arc<SessionRecord>),
-    /// A session is gone.
+    /// Removes a session.
     Remove(Seid),
-    /// An association, in place of what was there.
-    Associate(Arc<Owner>),
-    /// An association is gone.
+    /// Inserts or replaces an association.
+    Associate(Arc<StoredPeer>),
+    /// Removes an association.
     Release(NodeName),
-    /// The descriptions of an application, in place of what was there.
-    Describe(Arc<Described>),
-    /// An application has no descriptions any more.
-    Undescribe(Vec<u8>),
-    /// An answer, in place of the oldest one if there are as many as may be.
-    Answer(Answer),
+    /// Inserts or replaces the descriptions of an application.
+    PutPfds(Arc<StoredPfds>),
+    /// Removes the descriptions of an application.
+    RemovePfds(Vec<u8>),
+    /// Adds a response, and evicts the oldest one if the maximum number is reached.
+    Answer(StoredResponse),
 }
 
-impl Change {
-    /// Says that it is refused when the disk is full. The others are done in any case, in memory
-    /// if nowhere else, and written as soon as that is possible.
+impl StoreChange {
+    /// Returns `true` if the change is refused when the disk is full. All other changes are applied
+    /// in any case, if necessary only in memory, and written to disk as soon as possible.
     pub(crate) fn needs_room(&self) -> bool {
         matches!(self, Self::Put(_))
     }
 }
 
-/// Why a write was refused. Nothing of it is kept then.
+/// The reason why a write was refused. A refused write has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// The disk is full, or cannot be written.
+pub(crate) enum WriteRefused {
+    /// The disk is full or cannot be written.
     NoRoom,
-    /// As many writes wait as may.
+    /// The queue of writes is full.
     Busy,
 }
 
-impl Refused {
+impl WriteRefused {
     pub(crate) const fn cause(self) -> Cause {
         match self {
             Self::NoRoom => Cause::NO_RESOURCES_AVAILABLE,
@@ -142,109 +144,109 @@ impl Refused {
     }
 }
 
-/// A write on its way.
+/// A pending write.
 #[derive(Debug)]
-#[must_use = "what is written counts only when the ticket says so"]
-pub(crate) enum Ticket {
-    Settled(Result<(), Refused>),
-    Waiting(oneshot::Receiver<Result<(), Refused>>),
+#[must_use = "what is written counts only once the write is done"]
+pub(crate) enum PendingWrite {
+    Done(Result<(), WriteRefused>),
+    Waiting(oneshot::Receiver<Result<(), WriteRefused>>),
 }
 
-impl Ticket {
+impl PendingWrite {
     /// Waits until the write is as durable as the store promises, or refused.
-    pub(crate) async fn settled(self) -> Result<(), Refused> {
+    pub(crate) async fn outcome(self) -> Result<(), WriteRefused> {
         match self {
-            Self::Settled(outcome) => outcome,
-            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(Refused::NoRoom)),
+            Self::Done(outcome) => outcome,
+            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(WriteRefused::NoRoom)),
         }
     }
 }
 
-/// Where a node keeps what has to survive.
+/// A store for state that has to survive restarts.
 pub(crate) trait Store: fmt::Debug + Send + Sync {
-    /// What is read, whatever it is written to.
-    fn table(&self) -> &Memory;
+    /// Returns the tables in memory, which serve all reads.
+    fn table(&self) -> &MemoryStore;
 
-    /// The session of this identifier.
+    /// Returns the session with the given SEID.
     fn session(&self, seid: Seid) -> Option<Arc<SessionRecord>> {
         self.table().session(seid)
     }
 
-    /// The sessions that `wanted` picks, in the order of their identifiers.
+    /// Returns the sessions that `wanted` selects, sorted by SEID.
     fn sessions(&self, wanted: &dyn Fn(&SessionRecord) -> bool) -> Vec<Arc<SessionRecord>> {
         self.table().sessions(wanted)
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     fn len(&self) -> usize {
         self.table().len()
     }
 
-    /// The associations, in the order of their names.
-    fn associations(&self) -> Vec<Arc<Owner>> {
+    /// Returns the associations, in the order of their Node IDs.
+    fn associations(&self) -> Vec<Arc<StoredPeer>> {
         self.table().associations()
     }
 
-    /// What is known of applications, in their order.
-    fn descriptions(&self) -> Vec<Arc<Described>> {
+    /// Returns the packet flow descriptions, in the order of the applications.
+    fn descriptions(&self) -> Vec<Arc<StoredPfds>> {
         self.table().descriptions()
     }
 
-    /// The answers that are kept, oldest first.
-    fn answers(&self) -> Vec<Answer> {
+    /// Returns the stored responses, oldest first.
+    fn answers(&self) -> Vec<StoredResponse> {
         self.table().answers()
     }
 
-    /// The last answer to a request, if it is kept.
-    fn answer(&self, key: &AnswerKey) -> Option<Answer> {
+    /// Returns the last response to a request, if it is stored.
+    fn answer(&self, key: &AnswerKey) -> Option<StoredResponse> {
         self.table().answer(key)
     }
 
-    /// Writes changes, all or none, after all that was written before.
-    fn write(&self, changes: Vec<Change>) -> Ticket;
+    /// Writes changes as a whole or not at all, after all earlier writes.
+    fn write(&self, changes: Vec<StoreChange>) -> PendingWrite;
 
-    /// How the store is.
+    /// Returns the health of the store.
     fn health(&self) -> StoreHealth;
 }
 
-/// How the store of a node is.
+/// The health of the store of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreHealth {
-    /// Where it is; `None` in memory.
+    /// The folder of the store; `None` if it is in memory.
     pub path: Option<PathBuf>,
-    /// Whether new sessions and modifications are refused, because the disk is full or cannot be
+    /// Set while new sessions and modifications are refused because the disk is full or cannot be
     /// written.
     pub refusing: bool,
-    /// Groups of writes that were committed since the node started.
+    /// Number of groups of writes that were committed since the node started.
     pub groups: u64,
-    /// Writes in those groups.
+    /// Number of writes in those groups.
     pub writes: u64,
-    /// Writes that were refused.
+    /// Number of writes that were refused.
     pub refused: u64,
-    /// How long those groups took together, from the first octet to as durable as is promised.
+    /// The total time that the commits took, from the first byte until the promised durability.
     pub committing: Duration,
-    /// How long the longest of them took.
+    /// The time that the longest commit took.
     pub longest: Duration,
-    /// How many octets the store takes on the disk; read once a second.
+    /// The size of the store on the disk in bytes; read once per second.
     pub octets: u64,
-    /// What the last start found to be missing or damaged; `None` when all was there.
+    /// The data that the last start found to be missing or damaged; `None` if there was none.
     pub loss: Option<StoreLoss>,
 }
 
-/// What a store was found to have lost.
+/// The data that a store has lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreLoss {
-    /// Records that could be read and were not what had been written.
+    /// Number of records that could be read but differ from what was written.
     pub damaged: u64,
-    /// Groups of writes that were acknowledged and are missing at the end.
+    /// Number of acknowledged groups of writes that are missing at the end.
     pub groups_missing: u64,
-    /// Sessions that should be there, where that is known.
+    /// Number of sessions that should exist, if known.
     pub sessions_expected: Option<u64>,
-    /// Sessions that are there.
+    /// Number of sessions that exist.
     pub sessions_found: u64,
-    /// In words, for the log.
+    /// A description for the log.
     pub detail: String,
 }
 
@@ -262,46 +264,46 @@ impl fmt::Display for StoreLoss {
     }
 }
 
-/// Why a store cannot be used.
+/// The error returned when a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The system refuses.
+    /// An I/O operation failed.
     #[error("cannot use the store {path}: {source}")]
     Io {
-        /// The folder or file.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// Another process uses it.
+    /// Another process uses the store.
     #[error("the store {path} is used by another process")]
     Locked {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds something else.
+    /// The folder is not empty and does not contain a store.
     #[error("{path} is not a store: it is not empty and has no file `format`")]
     NotAStore {
         /// The folder.
         path: PathBuf,
     },
-    /// A newer version of this program wrote it.
+    /// The store was written by a newer version of this program.
     #[error("the store {path} has format {found}; this program reads up to format {known}")]
     Newer {
         /// The folder.
         path: PathBuf,
-        /// Its format.
+        /// The format of the store.
         found: u32,
         /// The newest format that this program reads.
         known: u32,
     },
-    /// The database refuses, for a reason that is not damage.
+    /// The database cannot be opened for a reason other than damage.
     #[error("cannot open the database in {path}: {reason}")]
     Database {
         /// The folder.
         path: PathBuf,
-        /// What it says.
+        /// The error of the database.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Real captures: what this reader finds is what tshark finds.
+//! Real captures: this reader finds the same messages as tshark.
 
 #[path = "../../pfcp/tests/codec/proof.rs"]
 mod proof;
@@ -12,8 +12,8 @@ use strowger_pfcp_node::{Capture, CaptureWriter};
 
 use crate::proof::Proof;
 
-/// The number of PFCP frames that tshark sees in each capture, quotations in ICMP errors included,
-/// and how many of them are such quotations.
+/// The number of PFCP frames that tshark sees in each capture, including those quoted in ICMP
+/// errors, and the number of such quotations.
 const CAPTURES: [(&str, usize, usize); 6] = [
     ("testregistration.pcapng", 150, 1),
     ("testattach.pcapng", 140, 3),
@@ -23,7 +23,7 @@ const CAPTURES: [(&str, usize, usize); 6] = [
     ("pfcpsim_vs_omec-upf.pcapng", 4547, 0),
 ];
 
-/// The folder of captures beside the repository, or nothing when it may be absent.
+/// The directory of captures beside the repository; `None` if it may be absent and is.
 fn captures() -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/captures");
     if folder.is_dir() {
@@ -156,8 +156,8 @@ fn every_message_is_encoded_again_as_it_was() {
     proof.record();
 }
 
-/// Changes one field of an owned message; returns the way to its element: each step is a type and
-/// a place among the elements of that type.
+/// Changes one field of an owned message; returns the path to its element: each step is a type and
+/// an index among the elements of that type.
 fn change(body: &mut Body) -> Vec<(IeType, usize)> {
     let cause = |cause: &mut strowger_pfcp::ie::Cause| {
         cause.0 ^= 0xff;

@@ -1,4 +1,4 @@
-//! Values that a clause forbids, and deviations that are known, against a live node and a client.
+//! Values that a clause forbids, and known deviations, against a live node and a client.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -66,7 +66,7 @@ fn seid(value: &[u8]) -> Elements {
     Elements::new().with(IeType::F_SEID, value)
 }
 
-/// What an answer says: its cause, and the element that it names.
+/// The cause of an answer, and the element that it names.
 fn said(answer: &Message) -> (Cause, Option<IeType>) {
     let octets = answer.encode().unwrap();
     let frame = Frame::decode(&octets).unwrap();
@@ -103,7 +103,7 @@ async fn a_node_refuses_what_a_clause_forbids() {
         ),
         (pdr(IeType::F_TEID, &[0, 0, 0, 0, 9]), Some(IeType::F_TEID)),
         (seid(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), Some(IeType::F_SEID)),
-        // Their neighbours.
+        // Their valid neighbours.
         (far(&[1], None), None),
         (
             Elements::new().with(IeType::REMOVE_FAR, &[0, 108, 0, 4, 0, 0, 0, 77]),
@@ -151,7 +151,7 @@ async fn a_tunnel_without_a_version_is_chosen_and_counted() {
         let frame = Frame::decode(&octets).unwrap();
         let mut tlvs = frame.tlvs().map(Result::unwrap);
         let created = tlvs.find(|tlv| tlv.ie == IeType::CREATED_PDR).unwrap();
-        // Its PDR ID, then an F-TEID over IPv4.
+        // The PDR ID, then an F-TEID over IPv4.
         assert_eq!(created.value[6..11], [0, 21, 0, 9, 1]);
         assert_eq!(counted(), count);
         let remove = Elements::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]);
@@ -161,7 +161,8 @@ async fn a_tunnel_without_a_version_is_chosen_and_counted() {
     system.shutdown(Duration::from_secs(10)).await;
 }
 
-/// A user plane that answers each request with the body of a closure, and ends with the test.
+/// A user plane that answers each request with the body that a closure returns, and ends with the
+/// test.
 fn user_plane(answer: impl Fn(MessageType) -> Elements + Send + 'static) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -215,7 +216,7 @@ async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
         Some((Cause::NO_RESOURCES_AVAILABLE, None)),
         "{error}"
     );
-    // No Node ID, with and without the element at fault.
+    // No Node ID, with and without the offending element.
     let bare = user_plane(|kind| match kind {
         MessageType::SESSION_ESTABLISHMENT_REQUEST => Elements::new()
             .cause(Cause::MANDATORY_IE_INCORRECT)
@@ -226,7 +227,7 @@ async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
     let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
     let expected = (Cause::MANDATORY_IE_INCORRECT, Some(IeType::APPLY_ACTION));
     assert_eq!(refused(&error), Some(expected), "{error}");
-    // What accepts says with whom, and under which identifier.
+    // A response that accepts must name its sender and an identifier.
     let careless = user_plane(|kind| match kind {
         MessageType::SESSION_ESTABLISHMENT_REQUEST => {
             Elements::new().cause(Cause::REQUEST_ACCEPTED)
@@ -240,5 +241,25 @@ async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
         started.elapsed() < Duration::from_secs(15),
         "it did not wait"
     );
+    system.shutdown(Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn a_client_reads_an_answer_with_a_short_bridge_identifier() {
+    let system = ActorSystem::new("test").unwrap();
+    let client = client(&system).await;
+    // The MAC address of a bridge, where a clause asks for eight bytes.
+    let bridge = [&[0, 198, 0, 7, 1][..], &[0, 0, 0x5e, 0, 0x53, 1]].concat();
+    let bridged = user_plane(move |kind| match kind {
+        MessageType::SESSION_ESTABLISHMENT_REQUEST => Elements::new()
+            .with(IeType::NODE_ID, &[0, 127, 0, 0, 1])
+            .cause(Cause::REQUEST_ACCEPTED)
+            .with(IeType::F_SEID, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1])
+            .with(IeType(195), &bridge),
+        _ => setup(),
+    });
+    let peer = client.associate(bridged).await.unwrap();
+    let session = peer.establish(Rules::pdu_session(ue())).await;
+    assert!(session.is_ok(), "{:?}", session.err());
     system.shutdown(Duration::from_secs(10)).await;
 }

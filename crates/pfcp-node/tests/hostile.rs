@@ -1,4 +1,4 @@
-//! A node among peers that it must not trust.
+//! A node among untrusted peers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ async fn node(change: impl FnOnce(&mut NodeConfig)) -> (ActorSystem, NodeHandle)
     (system, node)
 }
 
-/// A peer that sends what it wants, from an address of the loopback of its own.
+/// A peer that sends arbitrary bytes from a loopback address of its own.
 struct Peer {
     socket: UdpSocket,
     sequence: u32,
@@ -61,7 +61,8 @@ impl Peer {
         buffer
     }
 
-    /// Sends a heartbeat and waits for its answer, which shows that all before it was handled.
+    /// Sends a heartbeat and waits for the answer, which shows that everything before it was
+    /// handled.
     async fn heartbeat(&mut self) {
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, self.next());
         let body = Elements::new().recovery(Recovery(1));
@@ -80,7 +81,7 @@ impl Peer {
         self.associate_since(name, 1).await
     }
 
-    /// Associates as a node that started then.
+    /// Associates as a node with this start time.
     async fn associate_since(&mut self, name: &str, start: usize) -> Cause {
         let header = Header::node(MessageType::ASSOCIATION_SETUP_REQUEST, self.next());
         let start = Recovery(u32::try_from(start).unwrap());
@@ -256,7 +257,7 @@ fn establishment(number: u8, sequence: Sequence) -> Vec<u8> {
         .unwrap()
 }
 
-/// A small generator of numbers, so that a failure can be repeated.
+/// A small random number generator, so that a failure can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -300,13 +301,14 @@ async fn accepts(session: &Session) {
     session.modify(naming()).await.unwrap();
 }
 
-/// Random mutations of valid messages, one valid establishment after every hundred. The number is
-/// that of `STROWGER_HOSTILE`, else a few thousand; with a hundred thousand, memory must be flat.
+/// Sends random mutations of valid messages, and one valid establishment after every hundred. Their
+/// number is that of `STROWGER_HOSTILE`, or else a few thousand; with a hundred thousand, memory
+/// must stay constant.
 #[tokio::test]
 async fn mutated_messages_harm_nobody() {
     let mutations: usize =
         std::env::var("STROWGER_HOSTILE").map_or(4000, |text| text.parse().unwrap());
-    // What is kept for repetitions has to be at its limit before memory can be flat.
+    // The cache of responses must be full before memory can stay constant.
     let (system, node) = node(|config| config.limits.response_cache = 1000).await;
     let client = Client::bind(&system, ClientConfig::default())
         .await
@@ -342,7 +344,7 @@ async fn mutated_messages_harm_nobody() {
     let rounds = mutations.div_ceil(100);
     for round in 0..rounds {
         if round % 50 == 0 {
-            // Many mutations are good messages: the sessions that they left are ended.
+            // Many mutations are valid messages: this ends the sessions that they established.
             let again = peer.associate_since("smf.example.org", 2 + round).await;
             assert_eq!(again, Cause::REQUEST_ACCEPTED);
         }
@@ -358,7 +360,7 @@ async fn mutated_messages_harm_nobody() {
         let rules = Rules::with_tunnel(0x7fff_0005, Ipv4Addr::LOCALHOST, ue);
         let valid = association.establish(rules).await.unwrap();
         valid.delete().await.unwrap();
-        // Answers to the mutations are taken out of the way.
+        // Discards the answers to the mutations.
         while peer.socket.try_recv(&mut [0; 2048]).is_ok() {}
     }
     accepts(&held).await;

@@ -9,8 +9,8 @@ use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
-    Chaos, ClientError, Load, LoadFigures, LoadHandle, LoadPlan, Node, NodeConfig, NodeHandle,
-    OnLoss, Pace, SessionFilter,
+    Chaos, ClientError, DataPathKind, Load, LoadFigures, LoadHandle, LoadPlan, Node, NodeConfig,
+    NodeHandle, OnLoss, Pace, SessionFilter,
 };
 
 async fn node() -> (ActorSystem, NodeHandle) {
@@ -28,7 +28,7 @@ fn plan(node: &NodeHandle) -> LoadPlan {
     plan
 }
 
-/// Waits until the figures are as wanted.
+/// Waits until the statistics satisfy a condition.
 async fn until(load: &LoadHandle, wanted: impl Fn(&LoadFigures) -> bool) {
     while !wanted(&load.snapshot()) {
         load.held().await.unwrap();
@@ -92,7 +92,74 @@ async fn panics_under_load_lose_no_session() {
     assert_eq!(figures.survived, figures.probes);
 }
 
-/// A load that has established a session, and deletes none however long a test takes.
+/// Every kind of modification on sessions with traffic: an idle session is connected again as soon
+/// as the node reports data for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
+    let system = ActorSystem::new("test").unwrap();
+    let mut config = NodeConfig::default();
+    config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    config.data_path.kind = DataPathKind::Simulated;
+    config.data_path.tick = Duration::from_millis(10);
+    let node = Node::start(&system, config).await.unwrap();
+    let mut plan = plan(&node);
+    plan.pace = Pace::Rate(100.0);
+    plan.sessions = 20;
+    plan.modifications = 2.0;
+    plan.shares =
+        toml::from_str("handover = 1\nidle = 1\nqos = 1\nreport = 1\nprecedence = 1").unwrap();
+    let load = Load::start(&system, plan).await.unwrap();
+    until(&load, |figures| {
+        let changes = figures.changes;
+        let all = [
+            changes.handover,
+            changes.idle,
+            changes.resume,
+            changes.qos,
+            changes.report,
+            changes.precedence,
+            figures.downlink_reports,
+            figures.usage_reports,
+        ];
+        all.iter().all(|count| *count > 0)
+    })
+    .await;
+    load.stop();
+    let figures = load.finished().await;
+    assert_eq!((figures.rejected, figures.lost), (0, 0), "{figures:?}");
+    let changes = figures.changes;
+    let sum = changes.handover
+        + changes.idle
+        + changes.resume
+        + changes.qos
+        + changes.report
+        + changes.precedence;
+    assert_eq!(sum, figures.modified, "{changes:?}");
+}
+
+/// The sessions of a load have only the rules that the activities in its mix need.
+#[tokio::test]
+async fn sessions_have_only_the_rules_that_are_changed() {
+    for (shares, qers, urrs) in [("qos = 1", 1, 0), ("report = 1", 0, 1), ("idle = 1", 0, 0)] {
+        let (system, node) = node().await;
+        let mut plan = plan(&node);
+        plan.pace = Pace::InFlight(1);
+        plan.sessions = usize::MAX;
+        plan.keep = true;
+        plan.modifications = 1.0;
+        plan.shares = toml::from_str(shares).unwrap();
+        let load = Load::start(&system, plan).await.unwrap();
+        until(&load, |figures| figures.held > 0).await;
+        load.stop();
+        load.finished().await;
+        let sessions = node.sessions(&SessionFilter::default());
+        let session = sessions.first().unwrap();
+        let found = (session.qers.len(), session.urrs.len());
+        assert_eq!(found, (qers, urrs), "{shares}");
+    }
+}
+
+/// A load that has established a session, and deletes none during the test.
 async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid, Seid)) {
     let mut plan = plan(node);
     plan.pace = Pace::InFlight(1);
@@ -123,7 +190,7 @@ async fn a_session_that_the_node_has_is_found_and_one_that_is_not_held_is_not_as
     assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
 }
 
-/// Another program on the host of the load deletes a session of it.
+/// Another program on the host of the load deletes one of its sessions.
 #[tokio::test]
 async fn a_session_that_the_node_does_not_have_any_more_is_counted_as_lost() {
     let (system, node) = node().await;

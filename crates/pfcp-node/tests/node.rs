@@ -44,7 +44,7 @@ impl Bench {
     }
 }
 
-/// A client that asks again soon, and for long enough on a slow machine.
+/// A client that retransmits soon, and for long enough on a slow machine.
 fn quick() -> ClientConfig {
     let mut config = ClientConfig::default();
     config.t1 = Duration::from_millis(100);
@@ -56,7 +56,7 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 46, 0, number).into()
 }
 
-/// Accepted only by a session that has the rules of `Rules::pdu_session`.
+/// A request that only a session with the rules of `Rules::pdu_session` accepts.
 fn naming() -> SessionModificationRequest {
     let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
     SessionModificationRequest::new().update_pdrs([update])
@@ -407,7 +407,7 @@ async fn ipv6_works_as_ipv4_does() {
     session.delete().await.unwrap();
 }
 
-/// The rules that a node keeps of a session with an element that came after release 17.
+/// The rules that a node keeps of a session with an element newer than release 17.
 async fn kept_rules(node: Release, client: Release) -> (Vec<u8>, Vec<u8>) {
     let system = ActorSystem::new("test").unwrap();
     let mut config = NodeConfig::default();

@@ -1,4 +1,4 @@
-//! What a node does with its peers, over real sockets.
+//! The behaviour of a node towards its peers, over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
 use strowger_pfcp::{IeType, Message, MessageType, Seid};
 use strowger_pfcp_node::{
     Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, OrderError,
-    Rules, SessionFilter,
+    ReleaseOutcome, Rules, SessionFilter,
 };
 
 struct Bench {
@@ -46,7 +46,7 @@ impl Bench {
     ) -> Result<Association, ClientError> {
         let mut config = ClientConfig::default();
         config.listen = (Ipv4Addr::new(127, 0, 0, last), 0).into();
-        // It asks again soon, and for long enough on a slow machine.
+        // The client retransmits soon, and for long enough on a slow machine.
         (config.t1, config.n1) = (Duration::from_millis(100), 300);
         change(&mut config);
         let client = Client::bind(&self.system, config).await.unwrap();
@@ -62,7 +62,7 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 46, 0, number).into()
 }
 
-/// Accepted only by a session that has the rules of `Rules::pdu_session`.
+/// A request that only a session with the rules of `Rules::pdu_session` accepts.
 fn naming() -> SessionModificationRequest {
     let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
     SessionModificationRequest::new().update_pdrs([update])
@@ -177,7 +177,7 @@ async fn packet_flow_descriptions_are_there_after_a_restart() {
 async fn a_peer_is_held_to_the_interface_that_it_speaks() {
     let table = "interfaces = { \"127.0.0.2\" = \"N4\", \"127.0.0.0/30\" = \"N4mb\" }";
     let bench = Bench::new(|config| config.peer = toml::from_str(table).unwrap()).await;
-    // On Sxa alone, a rule needs no precedence. Nothing is said about the second.
+    // On Sxa alone a rule needs no precedence. The second peer has no configured interface.
     let pdi = Elements::new().with(IeType::SOURCE_INTERFACE, &[0]);
     let pdr = Elements::new()
         .with(IeType::PDR_ID, &[0, 77])
@@ -268,7 +268,7 @@ async fn peer_over_its_rate_hears_whose_request_was_refused() {
     let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
     let update = element(&UpdatePdr::new(PdrId(2)).precedence(Precedence(255)));
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
-    // However slow the machine is, it is faster than one request a second now and then.
+    // However slow the machine is, it occasionally manages more than one request per second.
     let refused = loop {
         let answer = peer
             .send(kind, session.remote_seid(), &update)
@@ -295,7 +295,7 @@ async fn answers_leave_from_the_address_that_was_asked() {
     let asked = tokio::task::spawn_blocking(move || {
         for address in asking {
             let socket = UdpSocket::bind("127.0.0.9:0").unwrap();
-            // A socket that is connected hears nobody else.
+            // A connected socket receives from this address only.
             socket.connect(address).unwrap();
             socket
                 .set_read_timeout(Some(Duration::from_secs(30)))
@@ -325,8 +325,10 @@ async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
     assert!(matches!(unknown, Err(OrderError::UnknownPeer { .. })));
 
     let within = Some(Duration::from_secs(10));
-    assert_eq!(bench.node.ask_release("127.0.0.2", within).await, Ok(()));
-    // It is gone when the peer has released it; until then the session is found.
+    let report = bench.node.ask_release("127.0.0.2", within).await.unwrap();
+    let (outcome, sessions) = (report.outcome, report.sessions);
+    assert_eq!((outcome, sessions), (ReleaseOutcome::Released, 1));
+    // The session is gone when the peer has released it; until then it is found.
     loop {
         match session.audit().await {
             Ok(true) => {}
@@ -360,6 +362,9 @@ async fn peer_is_found_by_its_name_in_any_letters() {
         bench.node.sessions(&filter).len()
     };
     assert_eq!((sessions_of("SMF-C.LAB"), sessions_of("SMF-D.LAB")), (1, 0));
-    assert_eq!(bench.node.ask_release("SMF-C.LAB", None).await, Ok(()));
+    let report = bench.node.ask_release("SMF-C.LAB", None).await.unwrap();
+    // The peer releases at once: its answer and its release cross each other.
+    let outcomes = [ReleaseOutcome::Agreed, ReleaseOutcome::Released];
+    assert!(outcomes.contains(&report.outcome), "{report:?}");
     bench.end().await;
 }

@@ -1,4 +1,4 @@
-//! Policies that admit, change, refuse, hang and panic, asked by a live node.
+//! Policies that admit, change, refuse, hang and panic, called by a live node.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use strowger_pfcp_node::{
     NodeParts, OnFailure, Policy, PolicyKind, Question, QuestionKind, Rules, Session, Verdict,
 };
 
-/// Does what it is told to.
+/// A policy that does what it is told.
 #[derive(Debug, Default)]
 struct Scripted(AtomicU8);
 
@@ -42,7 +42,7 @@ impl Policy for Scripted {
             match self.0.load(Ordering::Relaxed) {
                 REFUSE => Verdict::Refuse(Cause::NO_RESOURCES_AVAILABLE),
                 HANG => std::future::pending().await,
-                // Unlike panic!, this says nothing on the terminal.
+                // Unlike panic!, this prints nothing.
                 PANIC => std::panic::resume_unwind(Box::new("a drill")),
                 UNSOUND => {
                     let update = UpdateQer::new(77).maximum_bitrate(rate(1, 1));

@@ -1,4 +1,5 @@
-//! A client and a load whose user plane is lost, restarted, or said to be by somebody else.
+//! A client and a load whose user plane is lost or restarted, or is reported as such by another
+//! sender.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,9 +24,9 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A guard against hanging.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A user plane of ours, in this process.
+/// A user plane in this process.
 struct Upf {
     system: ActorSystem,
     node: NodeHandle,
@@ -51,8 +52,8 @@ impl Upf {
         }
     }
 
-    /// Ends it without a word to its peers, and starts it again a while later: Recovery Time Stamps
-    /// are in seconds.
+    /// Ends the node without notifying its peers, and starts it again after a while: Recovery Time
+    /// Stamps count in seconds.
     async fn restart(self, after: Duration) -> Self {
         self.node.stop().await;
         drop(self.node);
@@ -66,15 +67,15 @@ impl Upf {
     }
 }
 
-/// Lets time pass on the real clock, which time stamps and pauses between attempts are about.
+/// Waits on the real clock, which drives time stamps and the pauses between attempts.
 async fn real(time: Duration) {
     tokio::time::sleep_until(tokio::time::Instant::now() + time).await;
 }
 
-/// Longer than a second, so that the time stamp moves.
+/// Longer than a second, so that the time stamp changes.
 const A_WHILE: Duration = Duration::from_millis(1200);
 
-/// Hands events on to a test.
+/// Forwards events to a test.
 struct Ear(UnboundedSender<ClientEvent>);
 
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl Actor for Ear {
     }
 
     async fn handle(&mut self, heard: Heard, _: &mut Context<Self>) -> Result<(), Infallible> {
-        // A test that has ended hears nothing.
+        // A test that has ended receives nothing.
         let _ = self.0.send(heard.0);
         Ok(())
     }
@@ -141,7 +142,7 @@ impl Smf {
         }
     }
 
-    /// Fails if an event comes while all that is under way is answered.
+    /// Fails if an event arrives while all pending requests are answered.
     async fn hears_nothing(&mut self, for_now: Duration) {
         let next = tokio::time::timeout(for_now, self.events.recv()).await;
         assert!(next.is_err(), "{next:?}");
@@ -211,7 +212,7 @@ async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
     assert_eq!(seids, [&first, &changed, &chosen].map(Session::seid).into());
     let addresses = upf.node.session(chosen.remote_seid()).unwrap().ue_addresses;
     assert_eq!(addresses, [ue(3)]);
-    // What the peer chose this time is told.
+    // The choices of the peer at this attempt are reported.
     assert_eq!(chosen.created().len(), 1);
     for session in [&first, &changed, &chosen] {
         let told = events.iter().any(|event| {
@@ -274,7 +275,7 @@ async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
         matches!(error, Err(ClientError::Restoring { .. })),
         "{error:?}"
     );
-    // One that nobody wants any more is not restored.
+    // A session that its owner deletes is not restored.
     let unwanted = sessions.pop().unwrap();
     let error = unwanted.delete().await;
     assert!(matches!(error, Err(ClientError::Lost { .. })), "{error:?}");
@@ -341,10 +342,10 @@ struct Scripted {
 #[derive(Default)]
 struct Told {
     stamp: AtomicU32,
-    /// The cause of answers about sessions that there are; 0 for acceptance.
+    /// The cause of answers about existing sessions; 0 stands for acceptance.
     modifications: AtomicU8,
     establishments: AtomicU8,
-    /// Answers nothing.
+    /// If set, answers nothing.
     mute: AtomicBool,
     setups: AtomicU32,
     heartbeats: AtomicU32,
@@ -452,7 +453,7 @@ async fn a_restart_that_somebody_else_claims_or_that_is_older_changes_nothing() 
             stranger.send_to(&octets, to).await.unwrap();
         }
     }
-    // From the peer itself, and late.
+    // From the peer itself, but late.
     let late = heartbeat(MessageType::HEARTBEAT_REQUEST, STAMP - 1000, 7);
     upf.socket.send_to(&late, to).await.unwrap();
     upf.told.stamp.store(STAMP - 1, Ordering::Relaxed);
@@ -464,7 +465,7 @@ async fn a_restart_that_somebody_else_claims_or_that_is_older_changes_nothing() 
     assert_eq!(upf.told.setups.load(Ordering::Relaxed), 1);
     assert_eq!(upf.told.established.load(Ordering::Relaxed), 3);
 
-    // The twin that is true.
+    // The twin: a true restart.
     upf.told.stamp.store(STAMP + 5, Ordering::Relaxed);
     let events = smf.until(is_done).await;
     let lost = ClientEvent::PeerLost {
@@ -542,7 +543,7 @@ async fn a_peer_that_never_knows_its_association_is_not_asked_without_pause() {
     let before = upf.told.setups.load(Ordering::Relaxed);
     real(Duration::from_secs(3)).await;
     let setups = upf.told.setups.load(Ordering::Relaxed) - before;
-    // At 500 ms less a half there are twelve at most.
+    // At an interval of 500 ms, shortened by up to a half, there are at most twelve.
     assert!((1..=20).contains(&setups), "{setups}");
     upf.told.establishments.store(0, Ordering::Relaxed);
     smf.until(is_done).await;
@@ -555,7 +556,7 @@ async fn a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|config| {
         config.n1 = 2;
-        // It would be noticed in an hour.
+        // The heartbeat would notice it only after an hour.
         config.heartbeat = Duration::from_secs(3600);
     })
     .await;
@@ -576,7 +577,7 @@ async fn a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers() {
         events[..],
         [ClientEvent::PeerFound { sessions: 0, .. }]
     ));
-    // No setup, which would have ended sessions that are there.
+    // No new setup, which would have ended existing sessions.
     assert_eq!(upf.told.setups.load(Ordering::Relaxed), 1);
     assert!(sessions[0].audit().await.unwrap());
     smf.system.shutdown(Duration::from_secs(1)).await;

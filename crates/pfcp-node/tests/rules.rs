@@ -1,4 +1,5 @@
-//! The rules of real peers: what a capture's user plane accepted is accepted, and kept whole.
+//! The rules of real peers: rules that a capture's user plane accepted are accepted, and kept in
+//! full.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +10,7 @@ use strowger_pfcp::session::{Allocator, RuleSet, UeWish};
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, frames};
 use strowger_pfcp_node::Capture;
 
-/// Gives the next tunnel and the next address.
+/// Allocates tunnels and addresses in sequence.
 #[derive(Default)]
 struct Counter(u32);
 
@@ -32,7 +33,7 @@ impl Allocator for Counter {
 #[derive(Default)]
 struct Replay {
     allocator: Counter,
-    /// Requests by both ends and number.
+    /// Requests by both endpoints and sequence number.
     asked: HashMap<(IpAddr, IpAddr, u32), Vec<u8>>,
     sessions: HashMap<(IpAddr, Seid), RuleSet>,
     accepted: usize,

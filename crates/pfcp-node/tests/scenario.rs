@@ -1,4 +1,4 @@
-//! A node that misbehaves as it is told.
+//! A node that misbehaves as scripted.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn rules_strike_in_their_order() {
     let cause = refused.and_then(|error| error.cause());
     assert_eq!(cause, Some(Cause::NO_RESOURCES_AVAILABLE));
     let session = association.establish(rules()).await.unwrap();
-    // The first is dropped, the second wants a restart, the third is answered.
+    // The first request is dropped, the second calls for a restart, the third is answered.
     session.delete().await.unwrap();
     scenario.restart().await;
     assert_eq!(scenario.struck(), [1, 1, 1, 1]);

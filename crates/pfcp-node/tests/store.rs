@@ -19,7 +19,7 @@ use strowger_pfcp_node::{
     SessionFilter, SessionInfo, StateLost, StoreError,
 };
 
-/// One life of a node; what is in the folder outlives it.
+/// One incarnation of a node; the contents of the directory outlive it.
 struct Life {
     system: ActorSystem,
     node: NodeHandle,
@@ -56,7 +56,7 @@ fn config(folder: &Path, durability: Durability) -> NodeConfig {
     config
 }
 
-/// A client that asks again soon, and for long enough on a slow machine.
+/// A client that retransmits soon, and for long enough on a slow machine.
 async fn client(system: &ActorSystem) -> Client {
     let mut config = ClientConfig::default();
     config.t1 = Duration::from_millis(100);
@@ -104,7 +104,7 @@ async fn what_was_acknowledged_is_there_in_the_next_life() {
         assert_eq!(life.node.store().loss, None);
         assert_eq!(life.listed(), before);
         assert_eq!(life.node.associations().len(), 1);
-        // The peer has not restarted, so its sessions stay, and it goes on with them.
+        // The peer has not restarted, so its sessions stay, and it continues to use them.
         let association = client.associate(life.node.local_addr()).await.unwrap();
         assert_eq!(life.listed(), before);
         for (info, _) in &before {
@@ -115,7 +115,7 @@ async fn what_was_acknowledged_is_there_in_the_next_life() {
                 .unwrap();
             assert_eq!(cause(&answer.encode().unwrap()), Cause::REQUEST_ACCEPTED);
         }
-        // Identifiers and addresses of the sessions that are there are not given again.
+        // Identifiers and addresses of existing sessions are not allocated again.
         let new = association
             .establish(Rules::pdu_session(ue(99)))
             .await
@@ -140,7 +140,7 @@ fn cause(answer: &[u8]) -> Cause {
     Cause(cause.unwrap().value[0])
 }
 
-/// A peer that sends octets and reads what comes back.
+/// A peer that sends arbitrary bytes and reads the answers.
 struct Raw(UdpSocket);
 
 impl Raw {
@@ -246,7 +246,7 @@ async fn a_store_is_used_by_one_process_at_a_time_and_nothing_else_is_taken_for_
     assert!(error.to_string().contains("is not a store"), "{error}");
 }
 
-/// Keeps what it is told.
+/// Collects the messages that it receives.
 struct Listener(Arc<Mutex<Vec<Arc<StateLost>>>>);
 
 impl Actor for Listener {
@@ -306,7 +306,7 @@ async fn node_that_has_lost_something_says_so() {
     assert!((7..9).contains(&node.sessions(&SessionFilter::default()).len()));
 }
 
-/// The facts of `kind` in the text beside a fixture, each split at its tabs.
+/// The facts of `kind` in the text file beside a fixture, each split at its tabs.
 fn facts<'a>(text: &'a str, kind: &str) -> Vec<Vec<&'a str>> {
     let lines = text.lines().map(|line| line.split('\t').collect());
     let mut facts: Vec<Vec<&str>> = lines.collect();
@@ -330,7 +330,7 @@ async fn store_of_an_earlier_build_opens_with_exactly_its_sessions_and_rules() {
         let sessions = facts(&text, "session");
         assert_eq!(sessions.len(), 6);
 
-        // The second life finds what the first one wrote over.
+        // The second incarnation reads what the first one rewrote.
         for _ in 0..2 {
             let life = Life::begin(&config(folder.path(), durability)).await;
             assert_eq!(life.node.store().loss, None);
@@ -350,7 +350,7 @@ async fn store_of_an_earlier_build_opens_with_exactly_its_sessions_and_rules() {
                 assert_eq!(&fact[1..], [&seid, &peer_seid, &info.node, &hex]);
                 assert!(life.system.find(info.path.as_str()).is_some(), "{info:?}");
             }
-            // The one with a QER and a URR, the one whose rules were replaced.
+            // The session with a QER and a URR, and the session whose rules were replaced.
             assert_eq!(
                 (&listed[1].0.urrs[..], &listed[1].0.qers[..]),
                 (&[1][..], &[1][..])

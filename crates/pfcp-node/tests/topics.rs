@@ -1,4 +1,4 @@
-//! What a node tells on the topics of its tree.
+//! The messages that a node publishes on the topics of its tree.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const UE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 45, 0, 9));
 
-/// Hands what it hears to the test.
+/// Forwards the messages that it receives to the test.
 struct Listener(UnboundedSender<Heard>);
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Actor for Listener {
     }
 
     async fn handle(&mut self, heard: Heard, _: &mut Context<Self>) -> Result<(), Infallible> {
-        // A test that has what it wanted listens no more.
+        // A test that is finished no longer listens.
         let _ = self.0.send(heard);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Bad input for nodes: ours passes all of it, and one that accepts everything does not.
+//! Robustness tests of nodes: ours passes all of them, and a node that accepts everything does not.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use strowger_pfcp_node::{
     TortureReport, TortureSender,
 };
 
-/// Runs a torture where it may block.
+/// Runs a robustness test on a thread that may block.
 async fn tortured(plan: TorturePlan) -> Result<TortureReport, TortureError> {
     let run = move || Torture::run(&plan, |_| {});
     tokio::task::spawn_blocking(run).await.expect("no panic")
@@ -20,7 +20,7 @@ async fn tortured(plan: TorturePlan) -> Result<TortureReport, TortureError> {
 
 fn plan(to: SocketAddr) -> TorturePlan {
     let mut plan = TorturePlan::new(to);
-    // Nothing is lost on the loopback; a slow machine gets its time.
+    // Nothing is lost on the loopback; a slow machine gets enough time.
     plan.wait = Duration::from_secs(10);
     plan
 }
@@ -48,10 +48,10 @@ async fn every_case_is_answered_as_it_has_to_be_and_harms_nobody() {
     system.shutdown(Duration::from_secs(10)).await;
 }
 
-/// What ends a [`credulous`] node; no case of a torture is that.
+/// The datagram that ends a [`credulous`] node; no test case sends it.
 const END: &[u8] = b"enough";
 
-/// A node that accepts whatever it is asked for.
+/// A node that accepts every request.
 fn credulous(socket: &UdpSocket) {
     let mut buffer = vec![0; 65_536];
     let mut seid = 0u64;

@@ -1,5 +1,5 @@
-//! Sessions of a live node under random modifications: each is done whole or not at all, and no
-//! two sessions ever hold the same address.
+//! Sessions of a live node under random modifications: each modification is applied in full or not
+//! at all, and no two sessions ever hold the same address.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use strowger_pfcp_node::{
     Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, SessionFilter, SessionInfo,
 };
 
-/// The same numbers in each run.
+/// A generator with the same numbers in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -44,11 +44,11 @@ fn far_id(dice: &mut Dice) -> Vec<u8> {
     tlv(IeType::FAR_ID, &[0, 0, 0, 1 + dice.octet(4)])
 }
 
-/// What packets are recognised by: often what another session holds.
+/// A PDI that often matches the packets of another session.
 fn pdi(dice: &mut Dice) -> Vec<u8> {
     let mut members = tlv(IeType::SOURCE_INTERFACE, &[dice.octet(2)]);
     match dice.below(5) {
-        // To be chosen, with and without a name for the choice.
+        // To be chosen, with and without a CHOOSE ID.
         0 => members.extend(tlv(IeType::F_TEID, &[0x05])),
         1 => members.extend(tlv(IeType::F_TEID, &[0x0d, dice.octet(2)])),
         2 => {
@@ -68,7 +68,7 @@ fn pdi(dice: &mut Dice) -> Vec<u8> {
     tlv(IeType::PDI, &members)
 }
 
-/// An element of a modification, right more often than wrong.
+/// An element of a modification, more often right than wrong.
 fn element(dice: &mut Dice) -> Vec<u8> {
     let precedence = tlv(IeType::PRECEDENCE, &[0, 0, 0, 7]);
     match dice.below(10) {
@@ -90,7 +90,7 @@ fn element(dice: &mut Dice) -> Vec<u8> {
             let id = tlv(IeType::URR_ID, &[0, 0, 0, 1 + dice.octet(3)]);
             tlv(IeType::CREATE_URR, &[id, method, triggers].concat())
         }
-        // Cut short, or of no sense.
+        // Truncated or meaningless.
         _ => {
             let ie = [IeType::CREATE_PDR, IeType::UPDATE_FAR, IeType::F_SEID];
             let ie = ie[usize::try_from(dice.below(3)).unwrap()];

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const UE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 45, 0, 9));
 
-/// Octets that pass once, some in each of the first spans that are asked about.
+/// A data path with `count` packets of `octets` bytes for each detector, one per millisecond.
 #[derive(Debug)]
 struct Portions {
     start: Instant,
@@ -31,7 +31,7 @@ struct Portions {
 }
 
 impl Portions {
-    /// Each millisecond has one, for each direction.
+    /// The time of a packet by its number.
     fn at(&self, place: u64) -> Instant {
         self.start + Duration::from_millis(place)
     }
@@ -80,7 +80,7 @@ mod collector {
     use strowger_pfcp_node::SessionReport;
     use tokio::sync::mpsc::UnboundedSender;
 
-    /// Hands reports from the client to the test.
+    /// Forwards reports from the client to the test.
     pub(crate) struct Collector(UnboundedSender<SessionReport>);
 
     pub(crate) struct Msg(SessionReport);
@@ -108,14 +108,14 @@ mod collector {
             Msg(report): Msg,
             _: &mut Context<Self>,
         ) -> Result<(), Infallible> {
-            // A test that has what it wanted listens no more.
+            // A test that is finished no longer listens.
             let _ = self.0.send(report);
             Ok(())
         }
     }
 }
 
-/// Rules of a session whose packets are counted by these.
+/// The rules of a session whose packets these URRs count.
 fn counted(urrs: Vec<CreateUrr>) -> Rules {
     let ids: Vec<UrrId> = urrs.iter().map(|urr| urr.urr_id).collect();
     let plain = Rules::pdu_session(UE);
@@ -179,7 +179,7 @@ impl Bench {
         *request
     }
 
-    /// Deletes the session and counts what its end tells: of what was on its way, again.
+    /// Deletes the session and counts the usage in the answer, which repeats the reports in flight.
     async fn delete(&mut self, session: Session) {
         let answer = session.delete().await.unwrap();
         for usage in &answer.usage_reports {
@@ -207,7 +207,7 @@ async fn a_volume_threshold_is_reported_to_the_peer_and_the_rest_at_the_end() {
         assert_eq!(request.report_type, ReportType::USAR);
     }
     bench.delete(session).await;
-    // What was on its way when the session ended may come after the answer.
+    // Reports that were in flight when the session ended may arrive after the answer.
     while bench.tally.missing() > 0 {
         bench.report().await;
     }

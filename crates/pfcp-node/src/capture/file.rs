@@ -1,7 +1,7 @@
-//! Cutting a pcap or pcapng file into packets.
+//! Splitting of a pcap or pcapng file into packets.
 //!
-//! One block is in memory at a time, never more than `MAX_BLOCK`, and a length that a file claims
-//! is only believed as octets arrive.
+//! One block is in memory at a time, never more than `MAX_BLOCK` bytes. Memory grows only as data
+//! arrives, whatever length a file claims.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The longest block that is read: four times the largest snap length that tools set.
+/// The maximum length of a block: four times the largest snap length that tools set.
 const MAX_BLOCK: u32 = 1 << 20;
-/// The most interfaces that one section may describe.
+/// The maximum number of interfaces of a section.
 const MAX_INTERFACES: usize = 4096;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -21,22 +21,23 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// A capture file that cannot be read on, with the place where reading ended.
+/// The error returned when a capture file cannot be read further, with its position.
 #[derive(Debug, Error)]
 #[error("{file}: block {block} at offset {offset}: {kind}")]
 pub struct CaptureError {
-    /// The file, as the caller named it.
+    /// The file, as named by the caller.
     pub file: String,
-    /// The block (pcapng) or packet record (pcap), from 0: the file header of pcap is block 0.
+    /// The index of the block (pcapng) or packet record (pcap), from 0: the file header of pcap is
+    /// block 0.
     pub block: u64,
-    /// The octet of the file at which the block starts.
+    /// The offset of the block in the file, in bytes.
     pub offset: u64,
     /// The reason.
     #[source]
     pub kind: CaptureErrorKind,
 }
 
-/// Why a capture file cannot be read on.
+/// The reason why a capture file cannot be read further.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaptureErrorKind {
@@ -46,10 +47,10 @@ pub enum CaptureErrorKind {
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Read(io::Error),
-    /// The file has no octets.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// The first octets are neither those of pcap nor of pcapng.
+    /// The first bytes are neither those of pcap nor of pcapng.
     #[error("neither pcap nor pcapng: the file starts with {0:#010x}")]
     UnknownFormat(u32),
     /// The file is compressed.
@@ -58,32 +59,32 @@ pub enum CaptureErrorKind {
     /// The file ends inside a block.
     #[error("the file is cut short: {have} octets, need {need}")]
     CutShort {
-        /// The octets that are there.
+        /// Number of bytes that are available.
         have: usize,
-        /// The octets that the block claims.
+        /// Number of bytes that the block claims.
         need: usize,
     },
-    /// The length of a block cannot be right.
+    /// The length of a block is invalid.
     #[error("block length {0} is not possible (at most {MAX_BLOCK}, a multiple of 4 in pcapng)")]
     BlockLength(u32),
-    /// The two lengths of a block differ.
+    /// The lengths at the start and the end of a block differ.
     #[error("block length {first} at its start, {second} at its end")]
     LengthsDiffer {
         /// The length at the start of the block.
         first: u32,
-        /// The length at its end.
+        /// The length at the end of the block.
         second: u32,
     },
     /// The section header has no byte-order mark.
     #[error("the section header has no byte-order mark, but {0:#010x}")]
     ByteOrder(u32),
-    /// A block is shorter than its fixed part, or its packet passes its end.
+    /// A block is shorter than its fixed part, or its packet extends beyond its end.
     #[error("block type {block_type:#x} is too short for what it must hold")]
     ShortBlock {
         /// The type of the block.
         block_type: u32,
     },
-    /// A packet names an interface that no block described.
+    /// A packet refers to an interface that no block described.
     #[error("the packet names interface {0}, which no block describes")]
     UnknownInterface(u32),
     /// A section describes too many interfaces.
@@ -102,7 +103,7 @@ impl CaptureError {
     }
 }
 
-/// One packet as it was captured.
+/// A captured packet.
 #[derive(Debug)]
 pub(super) struct Packet<'a> {
     pub(super) timestamp: Duration,
@@ -111,18 +112,18 @@ pub(super) struct Packet<'a> {
 }
 
 #[derive(Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum NextBlock<'a> {
     Packet(Packet<'a>),
-    /// A block that holds no packet.
+    /// A block without a packet.
     Other,
     End,
 }
 
-/// A reader of packets, whatever the kind of the file.
+/// A reader of the packets of a file of either format.
 pub(super) struct PacketFile<R> {
     name: String,
     reader: R,
-    /// The block that is being looked at.
+    /// The index of the current block.
     block: u64,
     offset: u64,
     next_offset: u64,
@@ -142,16 +143,16 @@ impl<R> fmt::Debug for PacketFile<R> {
 
 #[derive(Debug)]
 enum Format {
-    /// Nothing has been read.
+    /// Nothing has been read yet.
     Start,
     Pcap {
-        order: Order,
+        order: ByteOrder,
         link_type: u16,
         nanoseconds: bool,
         header: usize,
     },
     PcapNg {
-        order: Order,
+        order: ByteOrder,
         interfaces: Vec<Interface>,
     },
 }
@@ -164,17 +165,17 @@ struct Interface {
     offset: i64,
 }
 
-/// Ticks in a second.
+/// The number of ticks per second.
 #[derive(Clone, Copy, Debug)]
 struct Resolution(u128);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn u16(self, octets: &[u8], at: usize) -> Option<u16> {
         let field = octets.get(at..at + 2)?.try_into().ok()?;
         Some(match self {
@@ -200,7 +201,7 @@ impl Order {
     }
 }
 
-type Found<T> = Result<T, CaptureErrorKind>;
+type ParseResult<T> = Result<T, CaptureErrorKind>;
 
 impl<R: Read> PacketFile<R> {
     pub(super) fn new(name: String, reader: R) -> Self {
@@ -216,7 +217,7 @@ impl<R: Read> PacketFile<R> {
     }
 
     /// Reads one block.
-    pub(super) fn step(&mut self) -> Result<Step<'_>, CaptureError> {
+    pub(super) fn step(&mut self) -> Result<NextBlock<'_>, CaptureError> {
         self.offset = self.next_offset;
         let (block, offset) = (self.block, self.offset);
         self.block += 1;
@@ -229,7 +230,7 @@ impl<R: Read> PacketFile<R> {
         })
     }
 
-    fn read_block(&mut self) -> Found<Step<'_>> {
+    fn read_block(&mut self) -> ParseResult<NextBlock<'_>> {
         self.buffer.clear();
         match self.format {
             Format::Start => self.start(),
@@ -241,42 +242,42 @@ impl<R: Read> PacketFile<R> {
             } => self.pcap_record(order, link_type, nanoseconds, header),
             Format::PcapNg { .. } => {
                 if self.fill(8)? == 0 {
-                    return Ok(Step::End);
+                    return Ok(NextBlock::End);
                 }
                 self.pcapng_block()
             }
         }
     }
 
-    fn start(&mut self) -> Found<Step<'_>> {
+    fn start(&mut self) -> ParseResult<NextBlock<'_>> {
         if self.fill(4)? == 0 {
             return Err(CaptureErrorKind::Empty);
         }
-        let magic = Order::Little.u32(&self.buffer, 0).unwrap_or_default();
+        let magic = ByteOrder::Little.u32(&self.buffer, 0).unwrap_or_default();
         let (order, nanoseconds, header) = match magic {
             SECTION_HEADER => {
                 self.format = Format::PcapNg {
-                    order: Order::Little,
+                    order: ByteOrder::Little,
                     interfaces: Vec::new(),
                 };
                 self.need(8)?;
                 return self.pcapng_block();
             }
-            0xa1b2_c3d4 => (Order::Little, false, 16),
-            0xa1b2_3c4d => (Order::Little, true, 16),
-            // Kuznetzov's variant has eight more octets in each record header.
-            0xa1b2_cd34 => (Order::Little, false, 24),
-            0xd4c3_b2a1 => (Order::Big, false, 16),
-            0x4d3c_b2a1 => (Order::Big, true, 16),
-            0x34cd_b2a1 => (Order::Big, false, 24),
+            0xa1b2_c3d4 => (ByteOrder::Little, false, 16),
+            0xa1b2_3c4d => (ByteOrder::Little, true, 16),
+            // Kuznetzov's variant has eight more bytes in each record header.
+            0xa1b2_cd34 => (ByteOrder::Little, false, 24),
+            0xd4c3_b2a1 => (ByteOrder::Big, false, 16),
+            0x4d3c_b2a1 => (ByteOrder::Big, true, 16),
+            0x34cd_b2a1 => (ByteOrder::Big, false, 24),
             _ if magic & 0xffff == 0x8b1f => return Err(CaptureErrorKind::Gzip),
             _ => return Err(CaptureErrorKind::UnknownFormat(magic)),
         };
         self.need(24)?;
-        // The upper half of the field holds the length of frame check sequences.
+        // The upper half of the field contains the length of frame check sequences.
         let link_type = match order {
-            Order::Little => order.u16(&self.buffer, 20),
-            Order::Big => order.u16(&self.buffer, 22),
+            ByteOrder::Little => order.u16(&self.buffer, 20),
+            ByteOrder::Big => order.u16(&self.buffer, 22),
         };
         let link_type = link_type.unwrap_or_default();
         self.format = Format::Pcap {
@@ -285,18 +286,18 @@ impl<R: Read> PacketFile<R> {
             nanoseconds,
             header,
         };
-        Ok(Step::Other)
+        Ok(NextBlock::Other)
     }
 
     fn pcap_record(
         &mut self,
-        order: Order,
+        order: ByteOrder,
         link_type: u16,
         nanoseconds: bool,
         header: usize,
-    ) -> Found<Step<'_>> {
+    ) -> ParseResult<NextBlock<'_>> {
         if self.fill(header)? == 0 {
-            return Ok(Step::End);
+            return Ok(NextBlock::End);
         }
         let field = |at| order.u32(&self.buffer, at).unwrap_or_default();
         let (seconds, fraction, length) = (field(0), field(4), field(8));
@@ -306,39 +307,40 @@ impl<R: Read> PacketFile<R> {
         self.need(header + length as usize)?;
         let fraction =
             Duration::from_nanos(u64::from(fraction) * if nanoseconds { 1 } else { 1000 });
-        Ok(Step::Packet(Packet {
+        Ok(NextBlock::Packet(Packet {
             timestamp: Duration::from_secs(u64::from(seconds)) + fraction,
             link_type,
             data: &self.buffer[header..],
         }))
     }
 
-    /// Reads the rest of a block whose first eight octets are in the buffer.
-    fn pcapng_block(&mut self) -> Found<Step<'_>> {
+    /// Reads the rest of a block whose first eight bytes are in the buffer.
+    fn pcapng_block(&mut self) -> ParseResult<NextBlock<'_>> {
         let Format::PcapNg { order, interfaces } = &mut self.format else {
-            return Ok(Step::End);
+            return Ok(NextBlock::End);
         };
-        if Order::Little.u32(&self.buffer, 0) == Some(SECTION_HEADER) {
-            // The byte order is told by the block's own third field; a section starts afresh.
+        if ByteOrder::Little.u32(&self.buffer, 0) == Some(SECTION_HEADER) {
+            // The third field of the block determines the byte order; a section starts with no
+            // interfaces.
             interfaces.clear();
             self.need(12)?;
-            let mark = Order::Little.u32(&self.buffer, 8).unwrap_or_default();
+            let mark = ByteOrder::Little.u32(&self.buffer, 8).unwrap_or_default();
             let found = match mark {
-                BYTE_ORDER_MAGIC => Order::Little,
-                _ if mark == BYTE_ORDER_MAGIC.swap_bytes() => Order::Big,
+                BYTE_ORDER_MAGIC => ByteOrder::Little,
+                _ if mark == BYTE_ORDER_MAGIC.swap_bytes() => ByteOrder::Big,
                 _ => return Err(CaptureErrorKind::ByteOrder(mark)),
             };
             if let Format::PcapNg { order, .. } = &mut self.format {
                 *order = found;
             }
-            self.whole_block(found)?;
-            return Ok(Step::Other);
+            self.read_whole_block(found)?;
+            return Ok(NextBlock::Other);
         }
         let order = *order;
-        let (block_type, end) = self.whole_block(order)?;
+        let (block_type, end) = self.read_whole_block(order)?;
         let short = || CaptureErrorKind::ShortBlock { block_type };
         let Format::PcapNg { interfaces, .. } = &mut self.format else {
-            return Ok(Step::End);
+            return Ok(NextBlock::End);
         };
         let body = &self.buffer[8..end];
         match block_type {
@@ -347,7 +349,7 @@ impl<R: Read> PacketFile<R> {
                     return Err(CaptureErrorKind::TooManyInterfaces);
                 }
                 interfaces.push(Interface::read(order, body).ok_or_else(short)?);
-                Ok(Step::Other)
+                Ok(NextBlock::Other)
             }
             ENHANCED_PACKET | OBSOLETE_PACKET => {
                 let id = if block_type == ENHANCED_PACKET {
@@ -359,22 +361,22 @@ impl<R: Read> PacketFile<R> {
                 let interface = interfaces.get(id as usize);
                 let interface = interface.ok_or(CaptureErrorKind::UnknownInterface(id))?;
                 let packet = interface.enhanced_packet(order, body).ok_or_else(short)?;
-                Ok(Step::Packet(packet))
+                Ok(NextBlock::Packet(packet))
             }
             SIMPLE_PACKET => {
                 let interface = interfaces
                     .first()
                     .ok_or(CaptureErrorKind::UnknownInterface(0))?;
-                Ok(Step::Packet(
+                Ok(NextBlock::Packet(
                     interface.simple_packet(order, body).ok_or_else(short)?,
                 ))
             }
-            _ => Ok(Step::Other),
+            _ => Ok(NextBlock::Other),
         }
     }
 
-    /// Reads the whole block; returns its type and where its body ends.
-    fn whole_block(&mut self, order: Order) -> Found<(u32, usize)> {
+    /// Reads the complete block; returns its type and the end of its body.
+    fn read_whole_block(&mut self, order: ByteOrder) -> ParseResult<(u32, usize)> {
         let block_type = order.u32(&self.buffer, 0).unwrap_or_default();
         let first = order.u32(&self.buffer, 4).unwrap_or_default();
         if first < 12 || !first.is_multiple_of(4) || first > MAX_BLOCK {
@@ -389,8 +391,9 @@ impl<R: Read> PacketFile<R> {
         Ok((block_type, end))
     }
 
-    /// Fills the buffer up to `length` octets; less than that is an error, nothing at all is 0.
-    fn fill(&mut self, length: usize) -> Found<usize> {
+    /// Fills the buffer up to `length` bytes. Returns 0 at the end of the file, and an error if
+    /// fewer bytes are available.
+    fn fill(&mut self, length: usize) -> ParseResult<usize> {
         let missing = length.saturating_sub(self.buffer.len());
         let read = (&mut self.reader)
             .take(missing as u64)
@@ -406,13 +409,13 @@ impl<R: Read> PacketFile<R> {
         })
     }
 
-    fn need(&mut self, length: usize) -> Found<()> {
+    fn need(&mut self, length: usize) -> ParseResult<()> {
         self.fill(length).map(drop)
     }
 }
 
 impl Interface {
-    fn read(order: Order, body: &[u8]) -> Option<Self> {
+    fn read(order: ByteOrder, body: &[u8]) -> Option<Self> {
         let link_type = order.u16(body, 0)?;
         let snap_length = order.u32(body, 4)?;
         let mut interface = Self {
@@ -441,8 +444,9 @@ impl Interface {
         Some(interface)
     }
 
-    /// Reads an enhanced or an obsolete packet block: both have the same fields at the same places.
-    fn enhanced_packet<'a>(&self, order: Order, body: &'a [u8]) -> Option<Packet<'a>> {
+    /// Reads an enhanced or an obsolete packet block, which have the same fields at the same
+    /// offsets.
+    fn enhanced_packet<'a>(&self, order: ByteOrder, body: &'a [u8]) -> Option<Packet<'a>> {
         let high = u128::from(order.u32(body, 4)?);
         let low = u128::from(order.u32(body, 8)?);
         let length = order.u32(body, 12)? as usize;
@@ -455,8 +459,8 @@ impl Interface {
         })
     }
 
-    /// Reads a simple packet block, which has neither a time nor a captured length.
-    fn simple_packet<'a>(&self, order: Order, body: &'a [u8]) -> Option<Packet<'a>> {
+    /// Reads a simple packet block, which has neither a timestamp nor a captured length.
+    fn simple_packet<'a>(&self, order: ByteOrder, body: &'a [u8]) -> Option<Packet<'a>> {
         let original = order.u32(body, 0)?;
         let length = match self.snap_length {
             0 => original,

@@ -1,14 +1,14 @@
-//! Putting IP fragments together, in bounded memory.
+//! Reassembly of IP fragments, in bounded memory.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// The most packets that wait for fragments at once; the oldest goes first.
+/// The maximum number of incomplete packets; the oldest is evicted first.
 const MAX_WAITING: usize = 256;
-/// The longest packet that fragments can make.
+/// The maximum length of a reassembled packet.
 const MAX_PACKET: usize = 65_535;
 
-/// What belongs together.
+/// The fields that the fragments of a packet have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FragmentKey {
     pub(super) src: IpAddr,
@@ -17,22 +17,22 @@ pub(super) struct FragmentKey {
     pub(super) protocol: u8,
 }
 
-/// The place of one fragment in its packet.
+/// The position of a fragment in its packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    /// In octets.
+pub(super) struct FragmentPosition {
+    /// The offset in bytes.
     pub(super) offset: usize,
     pub(super) more: bool,
 }
 
 /// The result of adding a fragment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    /// Others are missing.
+pub(super) enum Reassembly {
+    /// Other fragments are missing.
     Waiting,
-    /// The packet is whole: the octets after the IP header.
-    Whole(Vec<u8>),
-    /// The fragment contradicts the others; all of them are given up.
+    /// The packet is complete: the bytes after the IP header.
+    Complete(Vec<u8>),
+    /// The fragment contradicts the others; all of them are discarded.
     Refused,
 }
 
@@ -40,21 +40,26 @@ pub(super) enum Added {
 pub(super) struct Fragments {
     waiting: HashMap<FragmentKey, Partial>,
     arrivals: u64,
-    /// Packets given up because too many were waiting.
+    /// Number of packets that were discarded because too many were incomplete.
     pub(super) evicted: u64,
 }
 
 #[derive(Debug, Default)]
 struct Partial {
     data: Vec<u8>,
-    /// Filled ranges, sorted, with gaps between them.
+    /// The filled ranges, sorted and not adjacent.
     filled: Vec<(usize, usize)>,
     end: Option<usize>,
     arrival: u64,
 }
 
 impl Fragments {
-    pub(super) fn add(&mut self, key: FragmentKey, place: Place, payload: &[u8]) -> Added {
+    pub(super) fn add(
+        &mut self,
+        key: FragmentKey,
+        position: FragmentPosition,
+        payload: &[u8],
+    ) -> Reassembly {
         if !self.waiting.contains_key(&key) && self.waiting.len() == MAX_WAITING {
             let oldest = self
                 .waiting
@@ -71,33 +76,36 @@ impl Fragments {
             arrival,
             ..Partial::default()
         });
-        if !partial.add(place, payload) {
+        if !partial.add(position, payload) {
             self.waiting.remove(&key);
-            return Added::Refused;
+            return Reassembly::Refused;
         }
-        if !partial.is_whole() {
-            return Added::Waiting;
+        if !partial.is_complete() {
+            return Reassembly::Waiting;
         }
         self.waiting
             .remove(&key)
-            .map_or(Added::Waiting, |partial| Added::Whole(partial.data))
+            .map_or(Reassembly::Waiting, |partial| {
+                Reassembly::Complete(partial.data)
+            })
     }
 }
 
 impl Partial {
-    /// Adds a fragment, or says that it contradicts what is there.
-    fn add(&mut self, place: Place, payload: &[u8]) -> bool {
-        let (start, end) = (place.offset, place.offset + payload.len());
-        let unaligned = place.more && !payload.len().is_multiple_of(8);
+    /// Adds a fragment. Returns `false` if it contradicts the existing ones.
+    fn add(&mut self, position: FragmentPosition, payload: &[u8]) -> bool {
+        let (start, end) = (position.offset, position.offset + payload.len());
+        let unaligned = position.more && !payload.len().is_multiple_of(8);
         let beyond_end = self
             .end
-            .is_some_and(|last| end > last || (!place.more && end != last));
-        let before_filled = !place.more && self.filled.last().is_some_and(|&(_, last)| last > end);
+            .is_some_and(|last| end > last || (!position.more && end != last));
+        let before_filled =
+            !position.more && self.filled.last().is_some_and(|&(_, last)| last > end);
         if end > MAX_PACKET || unaligned || beyond_end || before_filled || payload.is_empty() {
             return false;
         }
         if self.filled.contains(&(start, end)) && self.data[start..end] == *payload {
-            // The same fragment again, as captures on several interfaces show it.
+            // A duplicate, as in captures on several interfaces.
             return true;
         }
         if self
@@ -105,6 +113,7 @@ impl Partial {
             .iter()
             .any(|&(from, to)| start < to && from < end)
         {
+            // An overlap is harmless only if the fragment repeats data that is already there.
             return self
                 .filled
                 .iter()
@@ -116,7 +125,7 @@ impl Partial {
         }
         self.data[start..end].copy_from_slice(payload);
         self.fill(start, end);
-        if !place.more {
+        if !position.more {
             self.end = Some(end);
         }
         true
@@ -125,7 +134,8 @@ impl Partial {
     fn fill(&mut self, start: usize, end: usize) {
         let at = self.filled.partition_point(|&(from, _)| from < start);
         self.filled.insert(at, (start, end));
-        // Neighbours that touch become one, so that the list is as short as the gaps are few.
+        // Adjacent ranges are merged, so that the list is no longer than the number of gaps
+        // requires.
         self.filled.dedup_by(|next, kept| {
             let touching = kept.1 == next.0;
             if touching {
@@ -135,7 +145,7 @@ impl Partial {
         });
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.end.is_some_and(|end| self.filled == [(0, end)])
     }
 }

@@ -2,46 +2,47 @@
 
 use etherparse::{EtherType, LaxSlicedPacket};
 
-/// Why a frame has no headers to read.
+/// The reason why the headers of a frame cannot be read.
 #[derive(Debug)]
-pub(super) enum Unsliced {
-    /// The headers end early or contradict themselves.
+pub(super) enum SliceError {
+    /// The headers are inconsistent or truncated.
     Malformed,
-    /// The link type is not understood.
+    /// The link type is not supported.
     UnknownLink,
 }
 
-/// Slices a frame of one of the link types of <https://www.tcpdump.org/linktypes.html>.
-pub(super) fn slice(link_type: u16, data: &[u8]) -> Result<LaxSlicedPacket<'_>, Unsliced> {
+/// Splits a frame of one of the link types of <https://www.tcpdump.org/linktypes.html> into its
+/// headers.
+pub(super) fn slice(link_type: u16, data: &[u8]) -> Result<LaxSlicedPacket<'_>, SliceError> {
     match link_type {
-        ETHERNET => LaxSlicedPacket::from_ethernet(data).map_err(|_| Unsliced::Malformed),
+        ETHERNET => LaxSlicedPacket::from_ethernet(data).map_err(|_| SliceError::Malformed),
         LINUX_SLL => by_ether_type(data, 14, 16),
         LINUX_SLL2 => by_ether_type(data, 0, 20),
-        // Four octets of address family, in the byte order of the capturing host; the version of
-        // the IP header says the same.
-        NULL | LOOP => data.get(4..).map_or(Err(Unsliced::Malformed), ip),
+        // Four bytes of address family, in the byte order of the capturing host; the version of the
+        // IP header has the same information.
+        NULL | LOOP => data.get(4..).map_or(Err(SliceError::Malformed), ip),
         RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => ip(data),
-        _ => Err(Unsliced::UnknownLink),
+        _ => Err(SliceError::UnknownLink),
     }
 }
 
-/// Slices an IP packet.
-pub(super) fn ip(data: &[u8]) -> Result<LaxSlicedPacket<'_>, Unsliced> {
-    LaxSlicedPacket::from_ip(data).map_err(|_| Unsliced::Malformed)
+/// Splits an IP packet into its headers.
+pub(super) fn ip(data: &[u8]) -> Result<LaxSlicedPacket<'_>, SliceError> {
+    LaxSlicedPacket::from_ip(data).map_err(|_| SliceError::Malformed)
 }
 
 fn by_ether_type(
     data: &[u8],
     protocol_at: usize,
     payload_at: usize,
-) -> Result<LaxSlicedPacket<'_>, Unsliced> {
+) -> Result<LaxSlicedPacket<'_>, SliceError> {
     let protocol = data.get(protocol_at..protocol_at + 2);
     match (protocol, data.get(payload_at..)) {
         (Some(&[high, low]), Some(payload)) => {
             let protocol = EtherType(u16::from_be_bytes([high, low]));
             Ok(LaxSlicedPacket::from_ether_type(protocol, payload))
         }
-        _ => Err(Unsliced::Malformed),
+        _ => Err(SliceError::Malformed),
     }
 }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use etherparse::{Ipv6ExtensionSlice, LaxNetSlice};
 
 use super::file::Packet;
-use super::fragment::{Added, FragmentKey, Fragments, Place};
-use super::link::{self, Unsliced};
+use super::fragment::{FragmentKey, FragmentPosition, Fragments, Reassembly};
+use super::link::{self, SliceError};
 use super::{Datagram, Skipped};
 
 const ICMP: u8 = 1;
@@ -16,23 +16,23 @@ const ICMPV6: u8 = 58;
 const UDP_HEADER: usize = 8;
 const ICMP_HEADER: usize = 8;
 
-/// Turns packets into datagrams; holds the fragments that wait for others.
+/// A dissector that turns packets into datagrams, and holds the fragments of incomplete packets.
 #[derive(Debug, Default)]
 pub(super) struct Dissector {
     fragments: Fragments,
     pub(super) skipped: Skipped,
 }
 
-/// What an IP header says, and what follows it.
+/// The relevant fields of an IP header, and its payload.
 struct IpPacket<'a> {
     src: IpAddr,
     dst: IpAddr,
     protocol: u8,
     payload: &'a [u8],
-    fragment: Option<(u32, Place)>,
+    fragment: Option<(u32, FragmentPosition)>,
 }
 
-/// The ports and octets of a datagram.
+/// The ports and the payload of a datagram.
 struct Udp<'a> {
     src: u16,
     dst: u16,
@@ -41,12 +41,12 @@ struct Udp<'a> {
 }
 
 impl Dissector {
-    /// Finds the datagram of frame `number`, if it has one or completes one.
+    /// Returns the datagram that frame `number` contains or completes.
     pub(super) fn dissect(&mut self, number: u64, packet: &Packet<'_>) -> Option<Datagram> {
         let sliced = match link::slice(packet.link_type, packet.data) {
             Ok(sliced) => sliced,
-            Err(Unsliced::Malformed) => return self.malformed(),
-            Err(Unsliced::UnknownLink) => {
+            Err(SliceError::Malformed) => return self.malformed(),
+            Err(SliceError::UnknownLink) => {
                 self.skipped.unknown_link += 1;
                 self.skipped
                     .first_unknown_link
@@ -61,7 +61,7 @@ impl Dissector {
         let whole;
         let (protocol, payload) = match ip.fragment {
             None => (ip.protocol, ip.payload),
-            Some((identification, place)) => {
+            Some((identification, position)) => {
                 let (src, dst, protocol) = (ip.src, ip.dst, ip.protocol);
                 let key = FragmentKey {
                     src,
@@ -69,7 +69,7 @@ impl Dissector {
                     identification,
                     protocol,
                 };
-                whole = self.fragment(key, place, ip.payload)?;
+                whole = self.fragment(key, position, ip.payload)?;
                 after_extensions(protocol, &whole)
             }
         };
@@ -99,13 +99,18 @@ impl Dissector {
         })
     }
 
-    fn fragment(&mut self, key: FragmentKey, place: Place, payload: &[u8]) -> Option<Vec<u8>> {
-        let added = self.fragments.add(key, place, payload);
+    fn fragment(
+        &mut self,
+        key: FragmentKey,
+        position: FragmentPosition,
+        payload: &[u8],
+    ) -> Option<Vec<u8>> {
+        let added = self.fragments.add(key, position, payload);
         self.skipped.fragments += std::mem::take(&mut self.fragments.evicted);
         match added {
-            Added::Whole(octets) => Some(octets),
-            Added::Waiting => None,
-            Added::Refused => {
+            Reassembly::Complete(octets) => Some(octets),
+            Reassembly::Waiting => None,
+            Reassembly::Refused => {
                 self.skipped.fragments += 1;
                 None
             }
@@ -128,7 +133,7 @@ impl<'a> IpPacket<'a> {
         match net {
             LaxNetSlice::Ipv4(ip) => {
                 let header = ip.header();
-                let place = Place {
+                let position = FragmentPosition {
                     offset: usize::from(header.fragments_offset().byte_offset()),
                     more: header.more_fragments(),
                 };
@@ -139,7 +144,7 @@ impl<'a> IpPacket<'a> {
                     dst: header.destination_addr().into(),
                     protocol: payload.ip_number.0,
                     payload: payload.payload,
-                    fragment: header.is_fragmenting_payload().then_some((id, place)),
+                    fragment: header.is_fragmenting_payload().then_some((id, position)),
                 })
             }
             LaxNetSlice::Ipv6(ip) => {
@@ -149,13 +154,13 @@ impl<'a> IpPacket<'a> {
                         return None;
                     };
                     let header = fragment.to_header();
-                    let place = Place {
+                    let position = FragmentPosition {
                         offset: usize::from(header.fragment_offset.byte_offset()),
                         more: header.more_fragments,
                     };
                     fragment
                         .is_fragmenting_payload()
-                        .then_some((header.identification, place))
+                        .then_some((header.identification, position))
                 });
                 Some(Self {
                     src: ip.header().source_addr().into(),
@@ -171,12 +176,12 @@ impl<'a> IpPacket<'a> {
 }
 
 impl<'a> Udp<'a> {
-    /// Reads a UDP header; the payload ends where the header says, or earlier where octets miss.
+    /// Reads a UDP header. The payload ends where the header says, or earlier if bytes are missing.
     fn read(octets: &'a [u8]) -> Option<Self> {
         let (header, rest) = octets.split_first_chunk::<UDP_HEADER>()?;
         let [s1, s0, d1, d0, l1, l0, _, _] = *header;
         let claimed = match usize::from(u16::from_be_bytes([l1, l0])) {
-            // Zero stands for a payload longer than the field can say.
+            // Zero stands for a payload that is too long for the field.
             0 => rest.len(),
             length => length.checked_sub(UDP_HEADER)?,
         };
@@ -189,7 +194,7 @@ impl<'a> Udp<'a> {
     }
 }
 
-/// The octets of the packet that an ICMP error is about.
+/// Returns the bytes of the packet that an ICMP error quotes.
 fn quotation(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
     let is_error = match (protocol, *payload.first()?) {
         (ICMP, kind) => matches!(kind, 3 | 4 | 5 | 11 | 12),
@@ -201,13 +206,13 @@ fn quotation(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
 fn quoted_udp(octets: &[u8]) -> Option<(IpAddr, IpAddr, Udp<'_>)> {
     let sliced = link::ip(octets).ok()?;
     let ip = sliced.net.as_ref().and_then(IpPacket::read)?;
-    // Only the first fragment has the ports.
-    let first = ip.fragment.is_none_or(|(_, place)| place.offset == 0);
+    // Only the first fragment contains the ports.
+    let first = ip.fragment.is_none_or(|(_, position)| position.offset == 0);
     let udp = Udp::read(ip.payload).filter(|_| ip.protocol == UDP && first)?;
     Some((ip.src, ip.dst, udp))
 }
 
-/// Skips the extension headers that a fragmented IPv6 packet carries in its fragmented part.
+/// Skips the extension headers in the fragmented part of an IPv6 packet.
 fn after_extensions(mut protocol: u8, mut octets: &[u8]) -> (u8, &[u8]) {
     while let (0 | 43 | 60, &[next, length, ..]) = (protocol, octets) {
         let Some(rest) = octets.get((usize::from(length) + 1) * 8..) else {

@@ -36,7 +36,7 @@ fn read(octets: &[u8]) -> Vec<Datagram> {
         .unwrap()
 }
 
-/// A pcap file, little-endian, with microseconds.
+/// Returns a little-endian pcap file with timestamps in microseconds.
 fn pcap(link_type: u32, packets: &[&[u8]]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, link_type] {
@@ -66,7 +66,7 @@ fn ipv6_packet() -> Vec<u8> {
     packet
 }
 
-/// An IPv4 packet with one part of a UDP datagram.
+/// Returns an IPv4 packet with a fragment of a UDP datagram.
 fn fragment(offset: usize, more: bool, part: &[u8]) -> Vec<u8> {
     let length = u16::try_from(part.len()).unwrap();
     let mut header =

@@ -1,4 +1,4 @@
-//! Writing datagrams as pcapng, for other tools to read.
+//! Writing of datagrams as pcapng, for other tools to read.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,10 +10,10 @@ use etherparse::PacketBuilder;
 
 use super::link;
 
-/// A pcapng file of UDP datagrams, with IP and UDP headers made for them.
+/// A writer of a pcapng file of UDP datagrams, with generated IP and UDP headers.
 ///
-/// A datagram is in the file once [`flush`](Self::flush) was called; the file can be read at any
-/// such point, so a writer that is killed leaves a readable file.
+/// Datagrams are in the file after a call of [`flush`](Self::flush). The file is complete at each
+/// such point, so a killed writer leaves a readable file.
 #[derive(Debug)]
 pub struct CaptureWriter<W: Write> {
     out: W,
@@ -21,10 +21,10 @@ pub struct CaptureWriter<W: Write> {
 }
 
 impl CaptureWriter<BufWriter<File>> {
-    /// Creates the file, or empties the one that is there.
+    /// Creates the file, or truncates an existing one.
     ///
     /// # Errors
-    /// When the file cannot be created or written.
+    /// Returns an error if the file cannot be created or written.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut writer = Self::new(BufWriter::new(File::create(path)?))?;
         writer.flush()?;
@@ -36,10 +36,10 @@ impl<W: Write> CaptureWriter<W> {
     /// Starts a capture on `out`.
     ///
     /// # Errors
-    /// When the header cannot be written.
+    /// Returns an error if the header cannot be written.
     pub fn new(mut out: W) -> io::Result<Self> {
-        // A section header of version 1.0 and unknown length, then one interface of raw IP whose
-        // times are in nanoseconds.
+        // A section header of version 1.0 and unknown length, then one interface of raw IP with
+        // timestamps in nanoseconds.
         let mut head = Vec::with_capacity(64);
         for word in [0x0a0d_0d0a_u32, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28] {
             head.extend_from_slice(&word.to_le_bytes());
@@ -56,10 +56,10 @@ impl<W: Write> CaptureWriter<W> {
         })
     }
 
-    /// Writes one datagram; `timestamp` is since the Unix epoch.
+    /// Writes a datagram; `timestamp` is the time since the Unix epoch.
     ///
     /// # Errors
-    /// When writing fails, or the payload is longer than a UDP datagram can be.
+    /// Returns an error if writing fails, or if the payload is too long for a UDP datagram.
     pub fn write(
         &mut self,
         timestamp: Duration,
@@ -100,16 +100,16 @@ impl<W: Write> CaptureWriter<W> {
         self.out.write_all(&self.block)
     }
 
-    /// Hands everything written so far to the operating system.
+    /// Passes everything written so far to the operating system.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error if writing fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// Both addresses in one family: IPv4 where both can be told so, else IPv6.
+/// Returns both addresses in one family: IPv4 if both can be converted to it, or else IPv6.
 fn same_family(src: IpAddr, dst: IpAddr) -> (IpAddr, IpAddr) {
     match (src.to_canonical(), dst.to_canonical()) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => (src.into(), dst.into()),

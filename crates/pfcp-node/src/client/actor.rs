@@ -1,4 +1,4 @@
-//! The actor behind a client: socket, transactions, associations, sessions.
+//! The actor behind a client: its socket, transactions, associations and sessions.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,55 +15,58 @@ use strowger_pfcp::ie::FSeid;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{MessageType, Seid};
 
-use super::message::{Answer, ClientMsg, Delete, Establish, Exchange, Modify, Opened, Release};
-use super::record::{Records, State};
-use super::restore::Peer;
+use super::message::{
+    ClientMsg, ClientReply, Delete, Establish, EstablishedSession, Exchange, Modify, Release,
+};
+use super::restore::PeerState;
+use super::sessions::{ClientSessions, SessionState};
 use super::{ClientConfig, ClientError, ClientEvent, ClientStats, Identity};
 use crate::socket::Sockets;
 
-/// What every incarnation is made from.
+/// The arguments that every incarnation of the actor starts with.
 #[derive(Clone, Debug)]
 pub(super) struct ClientArgs {
     pub(super) sockets: Arc<Sockets>,
     pub(super) name: NodeName,
     pub(super) identity: Identity,
     pub(super) config: Arc<ClientConfig>,
-    /// How long an answer may take, with all retransmissions.
-    pub(super) patience: Duration,
+    /// The time limit for a response, including all retransmissions.
+    pub(super) response_timeout: Duration,
     pub(super) stats: Arc<Mutex<ClientStats>>,
 }
 
-/// A request that waits for its answer.
+/// A request that has not been answered yet.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct PendingRequest {
     pub(super) peer: SocketAddr,
-    /// The epoch of the peer when it was sent: answers of an earlier one say nothing of this one.
+    /// The epoch of the peer when the request was sent. A response to a request of an earlier epoch
+    /// says nothing about the current one.
     pub(super) epoch: u64,
-    pub(super) what: What,
+    pub(super) kind: RequestKind,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
-    Raw(Reply<Answer>),
+pub(super) enum RequestKind {
+    Exchange(Reply<ClientReply>),
     Establish {
         seid: Seid,
         body: Vec<u8>,
-        reply: Reply<Result<Opened, ClientError>>,
+        reply: Reply<Result<EstablishedSession, ClientError>>,
     },
     Modify {
         seid: Seid,
         body: Vec<u8>,
-        reply: Reply<Answer>,
+        reply: Reply<ClientReply>,
     },
     Delete {
         seid: Seid,
-        reply: Reply<Answer>,
+        reply: Reply<ClientReply>,
     },
-    /// The establishment of a session that was lost.
+    /// The establishment of a session that its peer lost.
     Restore(Seid),
     /// A modification that shows whether the peer has a session.
     Check(Seid),
-    /// The deletion of a session that nobody wants any more.
+    /// The deletion of a session that is not needed any more.
     Undo,
 }
 
@@ -74,18 +77,18 @@ pub(super) struct ClientActor {
     pub(super) protocol: Protocol,
     associating: FxHashMap<SocketAddr, Vec<Reply<Result<AssociationId, ClientError>>>>,
     releasing: FxHashMap<AssociationId, Vec<Reply<Result<(), ClientError>>>>,
-    flights: FxHashMap<RequestId, Flight>,
-    pub(super) sessions: Records,
-    /// The peers that there is an association with, or was when they were lost.
-    pub(super) peers: FxHashMap<SocketAddr, Peer>,
-    /// News that the recipient has no room for.
+    pending: FxHashMap<RequestId, PendingRequest>,
+    pub(super) sessions: ClientSessions,
+    /// The peers with an association, and those that had one when they were lost.
+    pub(super) peers: FxHashMap<SocketAddr, PeerState>,
+    /// Events that the recipient has no room for.
     pub(super) outbox: VecDeque<ClientEvent>,
     pub(super) stats: Arc<Mutex<ClientStats>>,
-    /// Deleted sessions about which reports may still come, and how long.
+    /// Deleted sessions whose reports may still arrive, until [`ClientMsg::Expired`].
     pub(super) expiring: Vec<Seid>,
-    /// Where chance begins: another number in each life of a client.
+    /// The seed of random delays; each start of a client has a different one.
     pub(super) seed: u64,
-    patience: Duration,
+    response_timeout: Duration,
     timer: Option<(Instant, TimerKey)>,
 }
 
@@ -102,7 +105,7 @@ impl Actor for ClientActor {
             name,
             identity,
             config,
-            patience,
+            response_timeout,
             stats,
         } = args;
         let mut protocol = EndpointConfig::new(Role::ControlPlane, name, identity.recovery);
@@ -121,14 +124,14 @@ impl Actor for ClientActor {
             protocol: Protocol::new(protocol),
             associating: FxHashMap::default(),
             releasing: FxHashMap::default(),
-            flights: FxHashMap::default(),
-            sessions: Records::new(identity.first_seid),
+            pending: FxHashMap::default(),
+            sessions: ClientSessions::new(identity.first_seid),
             peers: FxHashMap::default(),
             outbox: VecDeque::new(),
             stats,
             expiring: Vec::new(),
             seed: identity.first_seid.0,
-            patience,
+            response_timeout,
             timer: None,
         })
     }
@@ -159,7 +162,7 @@ impl Actor for ClientActor {
             ClientMsg::Delete(Ask { request, reply }) => self.delete(now, &request, reply),
             ClientMsg::Expired(seid) => _ = self.sessions.remove(seid),
         }
-        self.settle(now, cx);
+        self.process_events(now, cx);
         Ok(())
     }
 }
@@ -182,9 +185,9 @@ impl ClientActor {
     }
 
     fn release(&mut self, now: Instant, request: &Release, reply: Reply<Result<(), ClientError>>) {
-        // A peer that is released is not looked for any more.
+        // The client does not search for a released peer.
         if let Some(peer) = self.peers.get_mut(&request.peer) {
-            peer.leaves = true;
+            peer.releasing = true;
         }
         if self
             .protocol
@@ -205,7 +208,7 @@ impl ClientActor {
         }
     }
 
-    fn exchange(&mut self, now: Instant, request: &Exchange, reply: Reply<Answer>) {
+    fn exchange(&mut self, now: Instant, request: &Exchange, reply: Reply<ClientReply>) {
         let Exchange {
             peer,
             message_type,
@@ -213,7 +216,7 @@ impl ClientActor {
             body,
         } = request;
         match self.send(now, *peer, *message_type, *seid, body) {
-            Ok(id) => self.fly(id, *peer, What::Raw(reply)),
+            Ok(id) => self.record_request(id, *peer, RequestKind::Exchange(reply)),
             Err(error) => reply.send(Err(error)),
         }
     }
@@ -222,7 +225,7 @@ impl ClientActor {
         &mut self,
         now: Instant,
         request: Establish,
-        reply: Reply<Result<Opened, ClientError>>,
+        reply: Reply<Result<EstablishedSession, ClientError>>,
     ) {
         let Establish {
             peer,
@@ -238,7 +241,9 @@ impl ClientActor {
             Ok((id, body))
         });
         match sent {
-            Ok((id, body)) => self.fly(id, peer, What::Establish { seid, body, reply }),
+            Ok((id, body)) => {
+                self.record_request(id, peer, RequestKind::Establish { seid, body, reply })
+            }
             Err(error) => {
                 self.sessions.remove(seid);
                 reply.send(Err(error));
@@ -246,50 +251,53 @@ impl ClientActor {
         }
     }
 
-    fn modify(&mut self, now: Instant, request: Modify, reply: Reply<Answer>) {
+    fn modify(&mut self, now: Instant, request: Modify, reply: Reply<ClientReply>) {
         let Modify { session, body } = request;
         let (peer, seid) = (session.peer, session.seid);
-        // A session that is forgotten is the peer's to be unknown.
+        // The peer decides about a session that this client has forgotten: the request is sent with
+        // the SEID of the handle.
         let remote = match self.sessions.get(seid) {
             None => session.remote,
             Some(record) => match record.state {
-                State::Waiting(_) | State::Restoring(_) | State::Checking(Some(_)) => {
+                SessionState::Waiting(_)
+                | SessionState::Restoring(_)
+                | SessionState::Checking(Some(_)) => {
                     return reply.send(Err(ClientError::Restoring { peer, seid }));
                 }
-                _ => record.live.remote(),
+                _ => record.remote.seid(),
             },
         };
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
         match self.send(now, peer, message_type, remote, &body) {
-            Ok(id) => self.fly(id, peer, What::Modify { seid, body, reply }),
+            Ok(id) => self.record_request(id, peer, RequestKind::Modify { seid, body, reply }),
             Err(error) => reply.send(Err(error)),
         }
     }
 
-    fn delete(&mut self, now: Instant, request: &Delete, reply: Reply<Answer>) {
+    fn delete(&mut self, now: Instant, request: &Delete, reply: Reply<ClientReply>) {
         let (peer, seid) = (request.session.peer, request.session.seid);
         let lost = ClientError::Lost { peer, seid };
         let remote = match self.sessions.get_mut(seid) {
             None => request.session.remote,
             Some(record) => match record.state {
-                State::Waiting(_) => {
+                SessionState::Waiting(_) => {
                     self.sessions.remove(seid);
                     return reply.send(Err(lost));
                 }
-                State::Restoring(_) | State::Checking(Some(_)) => {
-                    record.state = State::Closing;
+                SessionState::Restoring(_) | SessionState::Checking(Some(_)) => {
+                    record.state = SessionState::Closing;
                     return reply.send(Err(lost));
                 }
-                _ => record.live.remote(),
+                _ => record.remote.seid(),
             },
         };
         let message_type = MessageType::SESSION_DELETION_REQUEST;
         match self.send(now, peer, message_type, remote, &request.body) {
             Ok(id) => {
                 if let Some(record) = self.sessions.get_mut(seid) {
-                    record.state = State::Closing;
+                    record.state = SessionState::Closing;
                 }
-                self.fly(id, peer, What::Delete { seid, reply });
+                self.record_request(id, peer, RequestKind::Delete { seid, reply });
             }
             Err(error) => reply.send(Err(error)),
         }
@@ -310,27 +318,28 @@ impl ClientActor {
         })
     }
 
-    /// Notes a request that was sent.
-    pub(super) fn fly(&mut self, id: RequestId, peer: SocketAddr, what: What) {
+    /// Records a request that was sent.
+    pub(super) fn record_request(&mut self, id: RequestId, peer: SocketAddr, kind: RequestKind) {
         let epoch = self.epoch(peer);
-        self.flights.insert(id, Flight { peer, epoch, what });
+        self.pending
+            .insert(id, PendingRequest { peer, epoch, kind });
     }
 
-    fn settle(&mut self, now: Instant, cx: &mut Context<Self>) {
+    fn process_events(&mut self, now: Instant, cx: &mut Context<Self>) {
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event);
         }
-        self.look_for_peers(now);
+        self.search_for_peers(now);
         self.restore(now);
         for seid in self.expiring.drain(..) {
-            cx.send_after(self.patience, ClientMsg::Expired(seid));
+            cx.send_after(self.response_timeout, ClientMsg::Expired(seid));
         }
-        let leaving: Vec<_> = std::iter::from_fn(|| self.protocol.poll_transmit()).collect();
-        let unsent = self.sockets.send_all(&leaving);
+        let outgoing: Vec<_> = std::iter::from_fn(|| self.protocol.poll_transmit()).collect();
+        let unsent = self.sockets.send_all(&outgoing);
         if unsent > 0 {
             tracing::debug!(unsent, "the system took not all datagrams");
         }
-        self.tell();
+        self.deliver_events();
         let due = [self.protocol.poll_timeout(), self.due(now)];
         let Some(wanted) = due.into_iter().flatten().min() else {
             return;
@@ -382,13 +391,13 @@ impl ClientActor {
             Event::Response {
                 request, octets, ..
             } => {
-                if let Some(flight) = self.flights.remove(&request) {
-                    self.answered(now, flight, octets);
+                if let Some(request) = self.pending.remove(&request) {
+                    self.answered(now, request, octets);
                 }
             }
             Event::RequestFailed { request, .. } => {
-                if let Some(flight) = self.flights.remove(&request) {
-                    self.unanswered(now, flight);
+                if let Some(request) = self.pending.remove(&request) {
+                    self.unanswered(now, request);
                 }
             }
             Event::SessionRequest {
@@ -404,7 +413,7 @@ impl ClientActor {
                 association,
                 octets,
             } => self.node_report(now, transaction, association, &octets),
-            Event::ReleaseWanted { association, .. } => self.obey(now, association),
+            Event::ReleaseWanted { association, .. } => self.release_on_request(now, association),
             Event::Discarded {
                 kind,
                 peer,

@@ -1,4 +1,4 @@
-//! The errors of a client.
+//! The errors that a client returns.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,79 +7,87 @@ use strowger::{AskError, StartError};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Error, IeType, Seid};
 
-use crate::ledger::LedgerError;
+use crate::journal::LedgerError;
+use crate::load::MixError;
+use crate::profile::ProfileError;
 use crate::socket::BindError;
 
-/// Why a client did not get what it asked for.
+/// The error returned when a client operation fails.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The Node ID is neither an address nor a domain name.
     #[error("`node_id` \"{0}\" is neither an IP address nor a domain name")]
     NodeId(String),
-    /// The address cannot be listened on.
+    /// The profile of a load does not describe a valid session.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The mix of a load does not describe a valid procedure.
+    #[error(transparent)]
+    Mix(#[from] MixError),
+    /// The address cannot be bound.
     #[error(transparent)]
     Bind(Arc<BindError>),
-    /// The ledger of a load cannot be made.
+    /// The journal of a load cannot be created.
     #[error(transparent)]
     Ledger(Arc<LedgerError>),
-    /// The actor did not start.
+    /// The actor failed to start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The peer refused.
+    /// The peer refused the request.
     #[error("{peer} refused: cause {} ({cause})", .cause.0)]
     Refused {
-        /// Who refused.
+        /// The peer that refused.
         peer: SocketAddr,
-        /// Why.
+        /// The cause in the response.
         cause: Cause,
-        /// The element at fault.
+        /// The IE at fault.
         offending_ie: Option<IeType>,
     },
-    /// The peer did not answer, however often it was asked.
+    /// The peer did not answer any transmission of the request.
     #[error("{peer} did not answer")]
     NoAnswer {
-        /// Who was asked.
+        /// The peer that was asked.
         peer: SocketAddr,
     },
-    /// The answer cannot be read.
+    /// The response cannot be decoded.
     #[error("the answer of {peer} cannot be read: {error}")]
     Answer {
-        /// Who answered.
+        /// The peer that answered.
         peer: SocketAddr,
-        /// What is wrong with it.
+        /// The decoding error.
         error: Error,
     },
-    /// The request cannot be written.
+    /// The request cannot be encoded.
     #[error("the request cannot be written: {0}")]
     Request(#[from] Error),
-    /// The peer lost the session, which is being established again: it can be changed when it is
-    /// ([`ClientEvent::SessionRestored`](crate::ClientEvent::SessionRestored)).
+    /// The peer lost the session, which is being established again. The session can be changed
+    /// after [`ClientEvent::SessionRestored`](crate::ClientEvent::SessionRestored).
     #[error("{peer} lost session {seid}, which is being restored; ask again later")]
     Restoring {
         /// The peer.
         peer: SocketAddr,
-        /// Our identifier of the session.
+        /// Our SEID of the session.
         seid: Seid,
     },
-    /// The peer lost the session, so that there is nothing to delete; it is not restored any more.
+    /// The peer lost the session, so there is nothing to delete. The session will not be restored.
     #[error("{peer} lost session {seid}; it is not restored any more")]
     Lost {
         /// The peer.
         peer: SocketAddr,
-        /// Our identifier of the session.
+        /// Our SEID of the session.
         seid: Seid,
     },
-    /// Too many requests wait for answers.
+    /// Too many requests are waiting for responses.
     #[error("too many requests wait for answers")]
     Busy,
-    /// The client has ended.
+    /// The client has stopped.
     #[error("the client has ended")]
     Ended,
 }
 
 impl ClientError {
-    /// The cause with which the peer refused.
+    /// Returns the cause with which the peer refused the request.
     #[must_use]
     pub const fn cause(&self) -> Option<Cause> {
         match self {
@@ -95,7 +103,7 @@ impl From<AskError> for ClientError {
     }
 }
 
-/// What an actor that asks `peer` in our place left unsaid.
+/// Converts the failure of an actor that sends requests to `peer` on our behalf.
 pub(crate) fn unanswered(error: &AskError, peer: SocketAddr) -> ClientError {
     match error {
         AskError::TimedOut => ClientError::NoAnswer { peer },

@@ -1,4 +1,4 @@
-//! What a client tells about lost peers.
+//! The events of a client about lost peers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,81 +9,81 @@ use strowger_pfcp::ie::{Cause, CreatedPdr};
 
 use crate::restoration::PeerLoss;
 
-/// News of a peer that is lost or found, or of a session that its peer lost.
+/// An event about a peer that was lost or found, or about a session that its peer lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// A peer is lost, and is looked for from now on.
+    /// A peer was lost; the client starts to search for it.
     PeerLost {
         /// The peer.
         peer: SocketAddr,
         /// The reason.
         why: PeerLoss,
     },
-    /// A peer that was lost is there again; sessions that are kept and that it lost are established
-    /// again now.
+    /// A lost peer was found; the sessions that it lost and that are to be restored are established
+    /// again.
     PeerFound {
         /// The peer.
         peer: SocketAddr,
-        /// For how long it was lost.
+        /// The time for which the peer was lost.
         after: Duration,
-        /// Sessions that are to be established again.
+        /// Number of sessions to establish again.
         sessions: usize,
     },
-    /// A session that its peer had lost is established again.
+    /// A session that its peer had lost was established again.
     SessionRestored {
-        /// Our identifier of the session, as before.
+        /// Our SEID of the session, which did not change.
         seid: Seid,
         /// The peer.
         peer: SocketAddr,
-        /// The peer's identifier of the session, which may be another one than before.
+        /// The peer's SEID of the session, which may differ from the previous one.
         remote: Seid,
-        /// What the peer chose this time.
+        /// The values that the peer chose this time.
         created: Arc<[CreatedPdr]>,
     },
-    /// A session that its peer had lost was refused, and is given up.
+    /// The peer refused to establish a lost session again; the client gives up on the session.
     SessionRefused {
-        /// Our identifier of the session.
+        /// Our SEID of the session.
         seid: Seid,
         /// The peer.
         peer: SocketAddr,
-        /// The reason.
+        /// The cause in the response.
         cause: Cause,
     },
-    /// A session is no more: its peer lost it, and it was not to be kept, or could not be.
+    /// A session ended because its peer lost it and it was not to be restored, or could not be.
     SessionGone {
-        /// Our identifier of the session.
+        /// Our SEID of the session.
         seid: Seid,
         /// The peer.
         peer: SocketAddr,
     },
-    /// The last session of a peer that was to be established again is, or was refused.
+    /// All lost sessions of a peer have been established again or refused.
     RestorationDone {
         /// The peer.
         peer: SocketAddr,
-        /// Sessions that were established again.
+        /// Number of sessions that were established again.
         restored: u64,
-        /// Sessions that were refused.
+        /// Number of sessions that were refused.
         refused: u64,
     },
 }
 
-/// Figures of a client: what it lost, found and restored.
+/// Counters of a client: peers and sessions that were lost, found and restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientStats {
-    /// Times that a peer was lost.
+    /// Number of times that a peer was lost.
     pub peers_lost: u64,
-    /// Times that a lost peer was found.
+    /// Number of times that a lost peer was found.
     pub peers_found: u64,
-    /// Sessions that were acknowledged and that their peer lost.
+    /// Number of acknowledged sessions that their peers lost.
     pub sessions_lost: u64,
-    /// Of those, sessions that were established again.
+    /// Number of lost sessions that were established again.
     pub sessions_restored: u64,
-    /// Of those, sessions that the peer refused to establish again.
+    /// Number of lost sessions that the peer refused to establish again.
     pub sessions_refused: u64,
-    /// Of those, sessions that were not to be kept, or could not be.
+    /// Number of lost sessions that were not to be restored, or could not be.
     pub sessions_gone: u64,
-    /// Events that nobody took.
+    /// Number of events that were dropped because the recipient did not accept them.
     pub events_dropped: u64,
 }

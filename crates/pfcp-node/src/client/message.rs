@@ -7,12 +7,12 @@ use strowger::{Accepts, Ask, Request};
 use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::{MessageType, Seid};
 
-use super::record::Live;
+use super::sessions::RemoteSession;
 use super::{ClientError, Rules};
 use crate::restoration::OnLoss;
 use crate::socket::Batch;
 
-/// Asks for an association with a peer.
+/// A request to set up an association with a peer.
 #[derive(Debug)]
 pub(super) struct Associate {
     pub(super) peer: SocketAddr,
@@ -22,7 +22,7 @@ impl Request for Associate {
     type Reply = Result<AssociationId, ClientError>;
 }
 
-/// Asks to end an association.
+/// A request to release an association.
 #[derive(Debug)]
 pub(super) struct Release {
     pub(super) association: AssociationId,
@@ -33,10 +33,10 @@ impl Request for Release {
     type Reply = Result<(), ClientError>;
 }
 
-/// The whole message of an answer.
-pub(super) type Answer = Result<Arc<[u8]>, ClientError>;
+/// The complete response message, or the error.
+pub(super) type ClientReply = Result<Arc<[u8]>, ClientError>;
 
-/// Asks a peer anything; the answer is the whole message.
+/// A request with an arbitrary body; the reply is the complete response message.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) peer: SocketAddr,
@@ -46,10 +46,10 @@ pub(super) struct Exchange {
 }
 
 impl Request for Exchange {
-    type Reply = Answer;
+    type Reply = ClientReply;
 }
 
-/// Asks to establish a session.
+/// A request to establish a session.
 #[derive(Debug)]
 pub(super) struct Establish {
     pub(super) peer: SocketAddr,
@@ -59,52 +59,52 @@ pub(super) struct Establish {
 
 /// A session that a peer accepted.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct EstablishedSession {
     pub(super) seid: Seid,
-    pub(super) live: Arc<Live>,
+    pub(super) remote: Arc<RemoteSession>,
 }
 
 impl Request for Establish {
-    type Reply = Result<Opened, ClientError>;
+    type Reply = Result<EstablishedSession, ClientError>;
 }
 
-/// A session as its handle knows it.
+/// The identity of a session, as its handle knows it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct SessionIdentity {
     pub(super) peer: SocketAddr,
     pub(super) seid: Seid,
-    /// The peer's identifier, for a session that the client has forgotten.
+    /// The peer's SEID, for a session that the client has forgotten.
     pub(super) remote: Seid,
 }
 
-/// Asks to change a session; the answer is the whole message.
+/// A request to modify a session; the reply is the complete response message.
 #[derive(Debug)]
 pub(super) struct Modify {
-    pub(super) session: Named,
+    pub(super) session: SessionIdentity,
     pub(super) body: Vec<u8>,
 }
 
 impl Request for Modify {
-    type Reply = Answer;
+    type Reply = ClientReply;
 }
 
-/// Asks to delete a session; the answer is the whole message.
+/// A request to delete a session; the reply is the complete response message.
 #[derive(Debug)]
 pub(super) struct Delete {
-    pub(super) session: Named,
+    pub(super) session: SessionIdentity,
     pub(super) body: Vec<u8>,
 }
 
 impl Request for Delete {
-    type Reply = Answer;
+    type Reply = ClientReply;
 }
 
-/// What the actor takes.
+/// The messages that the client actor accepts.
 #[derive(Debug)]
 pub(crate) enum ClientMsg {
     Received(Batch),
     Due,
-    /// No reports about a session that was deleted come any more.
+    /// The time in which reports about a deleted session may arrive is over.
     Expired(Seid),
     Associate(Ask<Associate>),
     Release(Ask<Release>),
@@ -114,7 +114,7 @@ pub(crate) enum ClientMsg {
     Delete(Ask<Delete>),
 }
 
-/// Writes how the actor's own enum is made from what others send.
+/// Generates the conversions from the accepted message types to [`ClientMsg`].
 macro_rules! accepts {
     ($($variant:ident($type:ty);)*) => {
         $(impl Accepts<$type> for ClientMsg {

@@ -1,4 +1,4 @@
-//! The outcomes of a client's requests.
+//! The outcomes of the requests of a client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,89 +9,97 @@ use strowger_pfcp::ie::{Cause, CreatedPdr, PfcpsdrspFlags};
 use strowger_pfcp::message::{Body, SessionEstablishmentResponse};
 use strowger_pfcp::{IeType, Message, MessageType, Seid};
 
-use super::actor::{ClientActor, Flight, What};
-use super::message::{Answer, Opened};
+use super::actor::{ClientActor, PendingRequest, RequestKind};
+use super::message::{ClientReply, EstablishedSession};
 use super::read::read;
-use super::record::{State, TRIES, Tries};
+use super::sessions::{Attempts, MAX_ATTEMPTS, SessionState};
 use super::{ClientError, ClientEvent, accepted};
 use crate::metric;
-use crate::planted::{Bug, planted};
-use crate::restoration::{Acknowledged, OnLoss, PeerLoss};
+use crate::restoration::{AcknowledgedRules, OnLoss, PeerLoss};
+use crate::seeded_bug::{Bug, seeded};
 
-/// What the answer to a request about a session says.
-enum Said {
+/// The result that the response to a session request reports.
+enum ResponseOutcome {
     Accepted,
     Refused(Cause),
-    Nothing,
+    Missing,
 }
 
 impl ClientActor {
-    pub(super) fn answered(&mut self, now: Instant, flight: Flight, octets: Arc<[u8]>) {
-        let Flight { peer, epoch, what } = flight;
+    pub(super) fn answered(&mut self, now: Instant, request: PendingRequest, octets: Arc<[u8]>) {
+        let PendingRequest { peer, epoch, kind } = request;
         let (cause, _) = crate::load::answer(&octets);
-        let said = match cause.is_acceptance() {
-            true => Said::Accepted,
-            false => Said::Refused(cause),
+        let outcome = match cause.is_acceptance() {
+            true => ResponseOutcome::Accepted,
+            false => ResponseOutcome::Refused(cause),
         };
-        let is_current = epoch == self.epoch(peer) || planted(Bug::EitherLifeBelieved);
-        match what {
-            What::Raw(reply) => reply.send(Ok(octets)),
-            What::Establish { seid, body, reply } => {
+        let is_current = epoch == self.epoch(peer) || seeded(Bug::EitherLifeBelieved);
+        match kind {
+            RequestKind::Exchange(reply) => reply.send(Ok(octets)),
+            RequestKind::Establish { seid, body, reply } => {
                 let opened = self.opened(peer, seid, is_current, &body, &octets);
                 reply.send(opened);
             }
-            What::Modify { seid, body, reply } => {
-                self.modified(now, seid, is_current, &said, &body, &octets);
+            RequestKind::Modify { seid, body, reply } => {
+                self.modified(now, seid, is_current, &outcome, &body, &octets);
                 reply.send(Ok(octets));
             }
-            What::Delete { seid, reply } => {
+            RequestKind::Delete { seid, reply } => {
                 self.deleted(seid, &octets);
                 reply.send(Ok(octets));
             }
-            What::Restore(seid) => {
-                self.restored(now, peer, seid, is_current, said, &octets);
+            RequestKind::Restore(seid) => {
+                self.restored(now, peer, seid, is_current, outcome, &octets);
                 self.done(peer);
             }
-            What::Check(seid) => {
-                self.checked(seid, is_current, said);
+            RequestKind::Check(seid) => {
+                self.checked(seid, is_current, outcome);
                 self.done(peer);
             }
-            What::Undo => {}
+            RequestKind::Undo => {}
         }
         if is_current && cause == Cause::NO_ESTABLISHED_ASSOCIATION {
             self.lose(now, peer, PeerLoss::NoAssociation);
         }
     }
 
-    pub(super) fn unanswered(&mut self, now: Instant, flight: Flight) {
-        let Flight { peer, epoch, what } = flight;
+    pub(super) fn unanswered(&mut self, now: Instant, request: PendingRequest) {
+        let PendingRequest { peer, epoch, kind } = request;
         let is_current = epoch == self.epoch(peer);
-        let none = |reply: Reply<Answer>| reply.send(Err(ClientError::NoAnswer { peer }));
-        match what {
-            What::Raw(reply) | What::Modify { reply, .. } => none(reply),
-            What::Establish { seid, reply, .. } => {
+        let none = |reply: Reply<ClientReply>| reply.send(Err(ClientError::NoAnswer { peer }));
+        match kind {
+            RequestKind::Exchange(reply) | RequestKind::Modify { reply, .. } => none(reply),
+            RequestKind::Establish { seid, reply, .. } => {
                 self.sessions.remove(seid);
                 reply.send(Err(ClientError::NoAnswer { peer }));
             }
-            What::Delete { seid, reply } => {
-                // Whoever wanted it gone may ask again, unless it went with all others.
+            RequestKind::Delete { seid, reply } => {
+                // The caller may delete the session again, unless it was lost together with all
+                // others.
                 match self.sessions.get_mut(seid) {
-                    Some(record) if is_current => record.state = State::Up,
+                    Some(record) if is_current => record.state = SessionState::Up,
                     _ => _ = self.sessions.remove(seid),
                 }
                 none(reply);
             }
-            What::Restore(seid) => {
-                self.restored(now, peer, seid, is_current, Said::Nothing, &Arc::from([]));
+            RequestKind::Restore(seid) => {
+                self.restored(
+                    now,
+                    peer,
+                    seid,
+                    is_current,
+                    ResponseOutcome::Missing,
+                    &Arc::from([]),
+                );
                 self.done(peer);
             }
-            What::Check(seid) => {
-                self.checked(seid, is_current, Said::Nothing);
+            RequestKind::Check(seid) => {
+                self.checked(seid, is_current, ResponseOutcome::Missing);
                 self.done(peer);
             }
-            What::Undo => {}
+            RequestKind::Undo => {}
         }
-        // It may be lost: the heartbeat that says so may be due in a long time only.
+        // The peer may be lost, and the next heartbeat that would show this may be far away.
         let association = self.protocol.associations().from_address(peer);
         if let Some(id) = association.map(|association| association.id) {
             self.protocol.enquire(now, id);
@@ -105,7 +113,7 @@ impl ClientActor {
         is_current: bool,
         body: &[u8],
         octets: &[u8],
-    ) -> Result<Opened, ClientError> {
+    ) -> Result<EstablishedSession, ClientError> {
         let (remote, created) = match established(peer, octets) {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -116,22 +124,22 @@ impl ClientActor {
         let Some(record) = self.sessions.get_mut(seid) else {
             return Err(ClientError::Lost { peer, seid });
         };
-        record.live.set(remote, created.into());
+        record.remote.set(remote, created.into());
         if record.on_loss == OnLoss::Restore {
-            record.acknowledged = Acknowledged::establish(body, octets);
+            record.acknowledged = AcknowledgedRules::establish(body, octets);
             if record.acknowledged.is_none() {
                 tracing::warn!(%peer, session = %seid, "the rules of a session cannot be kept");
             }
         }
         record.state = match is_current {
-            true => State::Up,
-            false => State::Checking(None),
+            true => SessionState::Up,
+            false => SessionState::Checking(None),
         };
-        let live = Arc::clone(&record.live);
+        let remote = Arc::clone(&record.remote);
         if !is_current {
             self.wait_again(peer, seid);
         }
-        Ok(Opened { seid, live })
+        Ok(EstablishedSession { seid, remote })
     }
 
     fn modified(
@@ -139,7 +147,7 @@ impl ClientActor {
         now: Instant,
         seid: Seid,
         is_current: bool,
-        said: &Said,
+        outcome: &ResponseOutcome,
         body: &[u8],
         octets: &[u8],
     ) {
@@ -147,8 +155,8 @@ impl ClientActor {
             return;
         };
         let peer = record.peer;
-        match said {
-            Said::Accepted => {
+        match outcome {
+            ResponseOutcome::Accepted => {
                 if let Some(acknowledged) = &record.acknowledged {
                     record.acknowledged = acknowledged.modify(body, octets);
                     if record.acknowledged.is_none() {
@@ -156,22 +164,23 @@ impl ClientActor {
                     }
                 }
             }
-            Said::Refused(Cause::SESSION_CONTEXT_NOT_FOUND)
-                if is_current && record.state == State::Up =>
+            ResponseOutcome::Refused(Cause::SESSION_CONTEXT_NOT_FOUND)
+                if is_current && record.state == SessionState::Up =>
             {
                 tracing::warn!(%peer, session = %seid, "a peer does not know a session");
                 self.lose_session(seid);
-                // One that lost more than this session says so by its time stamp.
+                // A peer that lost more than this session shows so by its Recovery Time Stamp.
                 let association = self.protocol.associations().from_address(peer);
                 if let Some(id) = association.map(|association| association.id) {
                     self.protocol.enquire(now, id);
                 }
             }
-            Said::Refused(_) | Said::Nothing => {}
+            ResponseOutcome::Refused(_) | ResponseOutcome::Missing => {}
         }
     }
 
-    /// Forgets a deleted session, at once or when no more reports about it come, TS 29.244 §7.5.7.
+    /// Forgets a deleted session, either at once or when no more reports about it can arrive, TS
+    /// 29.244 §7.5.7.
     fn deleted(&mut self, seid: Seid, octets: &[u8]) {
         if reports_follow(octets) {
             self.expiring.push(seid);
@@ -180,117 +189,126 @@ impl ClientActor {
         }
     }
 
-    /// Takes note of the outcome of the establishment of a lost session.
+    /// Handles the outcome of establishing a lost session again.
     fn restored(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         seid: Seid,
         is_current: bool,
-        said: Said,
+        outcome: ResponseOutcome,
         octets: &Arc<[u8]>,
     ) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
         };
-        let State::Restoring(tries) = record.state else {
-            // It was deleted meanwhile.
+        let SessionState::Restoring(tries) = record.state else {
+            // The session was deleted in the meantime.
             self.sessions.remove(seid);
             if let Ok((remote, _)) = established(peer, octets) {
                 self.undo(now, peer, remote);
             }
             return;
         };
-        match (said, established(peer, octets)) {
-            (Said::Accepted, Ok((remote, created))) => {
-                record.live.set(remote, created.into());
+        match (outcome, established(peer, octets)) {
+            (ResponseOutcome::Accepted, Ok((remote, created))) => {
+                record.remote.set(remote, created.into());
                 if is_current {
                     self.is_restored(seid);
                 } else {
-                    // Which of its lives accepted it?
-                    record.state = State::Checking(Some(tries));
+                    // The session may have been accepted before or after the restart of the peer.
+                    record.state = SessionState::Checking(Some(tries));
                     self.wait_again(peer, seid);
                 }
             }
-            (Said::Refused(cause), _) => self.try_again(seid, tries, is_current, Some(cause)),
-            (Said::Accepted | Said::Nothing, _) => self.try_again(seid, tries, is_current, None),
+            (ResponseOutcome::Refused(cause), _) => {
+                self.try_again(seid, tries, is_current, Some(cause))
+            }
+            (ResponseOutcome::Accepted | ResponseOutcome::Missing, _) => {
+                self.try_again(seid, tries, is_current, None)
+            }
         }
     }
 
-    /// Takes note that a lost session is established.
+    /// Records that a lost session has been established again.
     fn is_restored(&mut self, seid: Seid) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
         };
-        record.state = State::Up;
-        let (peer, live) = (record.peer, Arc::clone(&record.live));
+        record.state = SessionState::Up;
+        let (peer, remote) = (record.peer, Arc::clone(&record.remote));
         self.stats.lock().sessions_restored += 1;
         metric::session_restored();
         self.outbox.push_back(ClientEvent::SessionRestored {
             seid,
             peer,
-            remote: live.remote(),
-            created: live.created(),
+            remote: remote.seid(),
+            created: remote.created(),
         });
         if let Some(known) = self.peers.get_mut(&peer) {
             known.restored += 1;
         }
     }
 
-    /// Lets a lost session that was refused, or that nobody answered about, wait for another
-    /// attempt, or gives it up.
-    fn try_again(&mut self, seid: Seid, tries: Tries, is_current: bool, cause: Option<Cause>) {
+    /// Queues another attempt to establish a lost session that was refused or not answered, or
+    /// gives up on the session.
+    fn try_again(&mut self, seid: Seid, tries: Attempts, is_current: bool, cause: Option<Cause>) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
         };
         let peer = record.peer;
         let tries = match cause {
-            // The peer was lost once more: what it said before is over.
+            // The peer was lost again, so its earlier answer does not count as an attempt.
             _ if !is_current => tries,
             Some(Cause::NO_ESTABLISHED_ASSOCIATION) => tries,
-            None | Some(Cause::CONGESTION | Cause::SYSTEM_FAILURE) if tries < TRIES => tries + 1,
+            None | Some(Cause::CONGESTION | Cause::SYSTEM_FAILURE) if tries < MAX_ATTEMPTS => {
+                tries + 1
+            }
             _ => return self.give_up(seid, cause),
         };
-        record.state = State::Waiting(tries);
+        record.state = SessionState::Waiting(tries);
         self.wait_again(peer, seid);
     }
 
-    /// Takes note of whether the peer has a session that either of its lives may have accepted.
-    fn checked(&mut self, seid: Seid, is_current: bool, said: Said) {
+    /// Handles the outcome of checking whether the peer has a session that it may have accepted
+    /// before or after a restart.
+    fn checked(&mut self, seid: Seid, is_current: bool, outcome: ResponseOutcome) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
         };
         let (peer, tries) = match record.state {
-            State::Checking(tries) => (record.peer, tries),
-            State::Closing if is_current => return,
+            SessionState::Checking(tries) => (record.peer, tries),
+            SessionState::Closing if is_current => return,
             _ => {
                 self.sessions.remove(seid);
                 return;
             }
         };
-        match (said, tries) {
-            (Said::Accepted, None) if is_current => record.state = State::Up,
-            (Said::Accepted, Some(_)) if is_current => self.is_restored(seid),
-            // It is asked once more when the peer is there.
-            (Said::Accepted | Said::Nothing, _) => self.wait_again(peer, seid),
-            (Said::Refused(_), Some(tries)) => self.try_again(seid, tries, false, None),
-            (Said::Refused(_), None) => {
-                record.state = State::Up;
+        match (outcome, tries) {
+            (ResponseOutcome::Accepted, None) if is_current => record.state = SessionState::Up,
+            (ResponseOutcome::Accepted, Some(_)) if is_current => self.is_restored(seid),
+            // The check is repeated when the peer is reachable.
+            (ResponseOutcome::Accepted | ResponseOutcome::Missing, _) => {
+                self.wait_again(peer, seid)
+            }
+            (ResponseOutcome::Refused(_), Some(tries)) => self.try_again(seid, tries, false, None),
+            (ResponseOutcome::Refused(_), None) => {
+                record.state = SessionState::Up;
                 self.lose_session(seid);
             }
         }
     }
 
-    /// Deletes a session that was established and that nobody wants.
+    /// Deletes a session that was established but is not needed any more.
     fn undo(&mut self, now: Instant, peer: SocketAddr, remote: Seid) {
         let message_type = MessageType::SESSION_DELETION_REQUEST;
         if let Ok(id) = self.send(now, peer, message_type, remote, &[]) {
-            self.fly(id, peer, What::Undo);
+            self.record_request(id, peer, RequestKind::Undo);
         }
     }
 }
 
-/// The peer's identifier of an accepted session, and what it chose.
+/// Returns the peer's SEID of an accepted session, and the values that the peer chose.
 fn established(peer: SocketAddr, octets: &[u8]) -> Result<(Seid, Vec<CreatedPdr>), ClientError> {
     let message = read(peer, octets)?;
     let Body::SessionEstablishmentResponse(answer) = message.body else {
@@ -313,7 +331,7 @@ fn established(peer: SocketAddr, octets: &[u8]) -> Result<(Seid, Vec<CreatedPdr>
     Ok((Seid(remote.seid), created_pdrs))
 }
 
-/// Returns true if reports about a deleted session may still come, TS 29.244 §7.5.7.
+/// Returns `true` if reports about a deleted session may still arrive, TS 29.244 §7.5.7.
 fn reports_follow(octets: &[u8]) -> bool {
     let Ok(message) = Message::decode(octets) else {
         return false;

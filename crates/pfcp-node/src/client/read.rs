@@ -1,4 +1,4 @@
-//! Answers as peers send them.
+//! Decoding of responses.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use strowger_pfcp::{Error, Frame, Ie, IeType, Index, Interfaces, Message, Messag
 use super::{ClientError, accepted};
 use crate::metric;
 
-/// Reads an answer. A rejection says what it has to say also where something else is missing.
+/// Decodes a response. The cause of a rejection is reported even if mandatory IEs are missing.
 pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientError> {
     match whole(octets) {
         Ok(message) => Ok(message),
@@ -25,12 +25,12 @@ pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientErr
     }
 }
 
-/// Reads a whole message, and counts what it does though a clause forbids it.
+/// Decodes a complete message and counts its deviations from the specification.
 fn whole(octets: &[u8]) -> Result<Message, Error> {
     let mut index = Index::new();
     let view = MessageView::decode(octets, &mut index)?;
     let message = view.to_message()?;
-    // What else is wrong is for whoever asked to judge.
+    // Other faults are left to the caller to judge.
     let tolerated = tolerate(&view, Interfaces::ALL);
     for deviation in tolerated.map_or_else(|_| Vec::new(), |tolerated| tolerated.deviations) {
         metric::deviated(deviation);
@@ -38,7 +38,7 @@ fn whole(octets: &[u8]) -> Result<Message, Error> {
     Ok(message)
 }
 
-/// Finds the cause of a rejection, and the element that it names.
+/// Finds the cause of a rejection, and the IE that it names.
 fn rejection(octets: &[u8]) -> Option<(Cause, Option<IeType>)> {
     let frame = Frame::decode(octets).ok()?;
     let find = |ie| {

@@ -1,4 +1,4 @@
-//! What peers report, and ask for, by themselves.
+//! Requests that peers send on their own: reports, and requests to release an association.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::actor::ClientActor;
 use super::{NodeReport, SessionReport};
 
 impl ClientActor {
-    /// Releases an association whose peer wants it. Whoever has work left asks again when it finds
-    /// its sessions gone.
-    pub(super) fn obey(&mut self, now: Instant, association: AssociationId) {
+    /// Releases an association on request of the peer. Callers with unfinished work find their
+    /// sessions gone and establish them again.
+    pub(super) fn release_on_request(&mut self, now: Instant, association: AssociationId) {
         if self.protocol.release(now, association).is_err() {
             tracing::warn!("too busy to release an association");
         }
     }
 
-    /// Answers a report about a node, and hands it on.
+    /// Acknowledges a node report and forwards it to its recipient.
     pub(super) fn node_report(
         &mut self,
         now: Instant,
@@ -59,7 +59,7 @@ impl ClientActor {
         }
     }
 
-    /// Answers a report about a session, and hands it on.
+    /// Acknowledges a session report and forwards it to its recipient.
     pub(super) fn report(
         &mut self,
         now: Instant,
@@ -75,7 +75,7 @@ impl ClientActor {
             .sessions
             .get(seid)
             .filter(|record| record.peer.ip() == peer.ip())
-            .map(|record| record.live.remote());
+            .map(|record| record.remote.seid());
         let cause = match known {
             Some(_) => Cause::REQUEST_ACCEPTED,
             None => Cause::SESSION_CONTEXT_NOT_FOUND,

@@ -1,4 +1,4 @@
-//! What a client does about peers that it lost, and about the sessions that they lost.
+//! Restoration: how a client searches for lost peers and restores the sessions that they lost.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,54 +8,57 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{MessageType, Seid};
 
-use super::actor::{ClientActor, What};
-use super::record::{Record, State};
+use super::actor::{ClientActor, RequestKind};
+use super::sessions::{ClientSession, SessionState};
 use super::{ClientConfig, ClientError, ClientEvent};
 use crate::metric;
-use crate::planted::{Bug, planted};
-use crate::restoration::{Attempt, Backlog, OnLoss, PeerLoss, Restoration, Search};
+use crate::restoration::{
+    OnLoss, PeerLoss, PeerSearch, Restoration, RestorationQueue, SearchAttempt,
+};
+use crate::seeded_bug::{Bug, seeded};
 
-/// A peer that there is an association with, or was when it was lost.
+/// A peer that has an association, or had one when it was lost.
 #[derive(Debug)]
-pub(super) struct Peer {
-    search: Search,
-    backlog: Backlog,
-    /// Grows when the peer is lost and when it is found: what was asked before says nothing of what
-    /// is after.
+pub(super) struct PeerState {
+    search: PeerSearch,
+    backlog: RestorationQueue,
+    /// Incremented when the peer is lost and when it is found, so that responses to earlier
+    /// requests can be told apart.
     epoch: u64,
-    /// The Recovery Time Stamp with which the peer was found last.
+    /// The Recovery Time Stamp with which the peer was last found.
     recovery: u32,
-    /// The association is being released: the peer is not looked for.
-    pub(super) leaves: bool,
-    /// Sessions of this restoration that were established again, and that were refused.
+    /// Set while the association is being released: the client does not search for the peer.
+    pub(super) releasing: bool,
+    /// Numbers of sessions that were established again and refused in this restoration.
     pub(super) restored: u64,
     refused: u64,
 }
 
-impl Peer {
+impl PeerState {
     fn new(plan: &Restoration, seed: u64) -> Self {
         Self {
-            search: Search::new(*plan, seed),
-            backlog: Backlog::new(plan),
+            search: PeerSearch::new(*plan, seed),
+            backlog: RestorationQueue::new(plan),
             epoch: 0,
             recovery: 0,
-            leaves: false,
+            releasing: false,
             restored: 0,
             refused: 0,
         }
     }
 }
 
-/// How soon events are told again to a recipient that had no room.
-const AGAIN: Duration = Duration::from_millis(20);
+/// The delay before queued events are offered again to a recipient that had no room.
+const EVENT_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 impl ClientActor {
     pub(super) fn epoch(&self, peer: SocketAddr) -> u64 {
         self.peers.get(&peer).map_or(0, |peer| peer.epoch)
     }
 
-    /// The address by which a peer is known that is associated from this one: it may set an
-    /// association up from another port.
+    /// Returns the address under which the peer of an association is known, and its Recovery Time
+    /// Stamp. A peer may set up an association from another port, so a single known peer on the
+    /// same host also matches.
     fn known(&self, association: AssociationId) -> Option<(SocketAddr, u32)> {
         let association = self.protocol.associations().get(association)?;
         let (address, recovery) = (association.address, association.recovery.0);
@@ -67,18 +70,18 @@ impl ClientActor {
         Some((found?, recovery))
     }
 
-    /// Takes note of an association that is there, for the first time or once more.
+    /// Handles an association that was set up, for the first time or again.
     pub(super) fn found(&mut self, now: Instant, peer: SocketAddr, recovery: u32) {
         let (plan, seed) = (&self.config.restoration, self.seed ^ u64::from(peer.port()));
         let known = self
             .peers
             .entry(peer)
-            .or_insert_with(|| Peer::new(plan, seed));
-        known.leaves = false;
+            .or_insert_with(|| PeerState::new(plan, seed));
+        known.releasing = false;
         known.recovery = recovery;
         if let Some(after) = known.search.found(now) {
             known.epoch += 1;
-            self.tell_found(peer, after);
+            self.publish_found(peer, after);
         }
     }
 
@@ -95,22 +98,24 @@ impl ClientActor {
     pub(super) fn silent(&mut self, now: Instant, association: AssociationId) {
         if let Some((peer, _)) = self.known(association)
             && let Some(known) = self.peers.get_mut(&peer)
-            && !known.leaves
+            && !known.releasing
+            && !seeded(Bug::SilenceUnnoticed)
             && known.search.silent(now)
         {
-            self.tell_lost(peer, PeerLoss::Silent);
+            self.publish_lost(peer, PeerLoss::Silent);
         }
     }
 
     pub(super) fn heard(&mut self, now: Instant, association: AssociationId) {
-        // One that is heard with another time stamp has restarted, which is said next.
+        // A peer that is heard with a different time stamp has restarted, which the next event
+        // reports.
         if let Some((peer, recovery)) = self.known(association)
             && let Some(known) = self.peers.get_mut(&peer)
             && known.recovery == recovery
             && let Some(after) = known.search.heard(now)
         {
             known.epoch += 1;
-            self.tell_found(peer, after);
+            self.publish_found(peer, after);
         }
     }
 
@@ -120,33 +125,33 @@ impl ClientActor {
         }
     }
 
-    /// Takes note that a peer has none of its sessions any more, and looks for it.
+    /// Records that a peer has lost all its sessions, and starts the search for the peer.
     pub(super) fn lose(&mut self, now: Instant, peer: SocketAddr, why: PeerLoss) {
         let Some(known) = self.peers.get_mut(&peer) else {
             return;
         };
         known.epoch += 1;
-        if known.leaves {
+        if known.releasing {
             return;
         }
-        let is_news = known.search.adrift(now);
+        let is_news = known.search.unassociated(now);
         if is_news || why != PeerLoss::NoAssociation {
-            self.tell_lost(peer, why);
+            self.publish_lost(peer, why);
         }
-        for seid in self.sessions.of(peer, |state| state == State::Up) {
+        for seid in self.sessions.of(peer, |state| state == SessionState::Up) {
             self.lose_session(seid);
         }
-        if planted(Bug::RestorationForgotten) {
+        if seeded(Bug::RestorationForgotten) {
             for seid in self
                 .sessions
-                .of(peer, |state| matches!(state, State::Restoring(_)))
+                .of(peer, |state| matches!(state, SessionState::Restoring(_)))
             {
                 self.sessions.remove(seid);
             }
         }
     }
 
-    /// Takes note that a peer lost a session: it waits to be established again, or is forgotten.
+    /// Records that a peer lost a session, which is then queued for restoration or forgotten.
     pub(super) fn lose_session(&mut self, seid: Seid) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
@@ -157,16 +162,16 @@ impl ClientActor {
         let keeps = record.on_loss == OnLoss::Restore && record.acknowledged.is_some();
         match self.peers.get_mut(&peer) {
             Some(known) if keeps => {
-                record.state = State::Waiting(0);
+                record.state = SessionState::Waiting(0);
                 known.backlog.push(seid);
             }
             _ => self.give_up(seid, None),
         }
     }
 
-    /// Forgets a session that was lost, and tells why.
+    /// Forgets a session that was lost, and publishes the reason.
     pub(super) fn give_up(&mut self, seid: Seid, cause: Option<Cause>) {
-        let Some(Record { peer, .. }) = self.sessions.remove(seid) else {
+        let Some(ClientSession { peer, .. }) = self.sessions.remove(seid) else {
             return;
         };
         let event = match cause {
@@ -187,33 +192,33 @@ impl ClientActor {
         }
     }
 
-    /// Forgets a peer whose association was released, and its sessions; tells of those that the
-    /// peer released by itself.
+    /// Forgets a peer whose association was released, together with its sessions. Publishes the
+    /// sessions as gone if the peer released the association on its own.
     pub(super) fn forget_all(&mut self, peer: SocketAddr) {
-        let wanted = self.peers.remove(&peer).is_none_or(|known| known.leaves);
+        let wanted = self.peers.remove(&peer).is_none_or(|known| known.releasing);
         for seid in self.sessions.of(peer, |_| true) {
             let gone = self.sessions.remove(seid);
-            if !wanted && gone.is_some_and(|record| record.state != State::Closing) {
+            if !wanted && gone.is_some_and(|record| record.state != SessionState::Closing) {
                 self.outbox
                     .push_back(ClientEvent::SessionGone { seid, peer });
             }
         }
     }
 
-    /// Makes the attempts that are due to find lost peers.
-    pub(super) fn look_for_peers(&mut self, now: Instant) {
+    /// Makes the attempts to find lost peers that are due.
+    pub(super) fn search_for_peers(&mut self, now: Instant) {
         for (peer, known) in &mut self.peers {
-            if known.leaves {
+            if known.releasing {
                 continue;
             }
             match known.search.poll(now) {
-                Some(Attempt::Enquire) => {
+                Some(SearchAttempt::Heartbeat) => {
                     let association = self.protocol.associations().from_address(*peer);
                     if let Some(id) = association.map(|association| association.id) {
                         self.protocol.enquire(now, id);
                     }
                 }
-                Some(Attempt::Associate) => {
+                Some(SearchAttempt::Associate) => {
                     let asked = self.protocol.associate(now, *peer);
                     asked.unwrap_or_else(|_| _ = known.search.failed(now));
                 }
@@ -222,11 +227,11 @@ impl ClientActor {
         }
     }
 
-    /// Asks for as many lost sessions again as the pace allows.
+    /// Requests as many lost sessions again as the pace allows.
     pub(super) fn restore(&mut self, now: Instant) {
         let up = self.peers.iter().filter(|(_, known)| known.search.is_up());
         let up: Vec<SocketAddr> = up
-            .filter(|(_, known)| !known.leaves && !known.backlog.is_idle())
+            .filter(|(_, known)| !known.releasing && !known.backlog.is_idle())
             .map(|(peer, _)| *peer)
             .collect();
         for peer in up {
@@ -235,50 +240,51 @@ impl ClientActor {
                 .get_mut(&peer)
                 .and_then(|known| known.backlog.poll(now))
             {
-                if !self.ask_again(now, peer, seid) {
+                if !self.request_again(now, peer, seid) {
                     self.done(peer);
                 }
             }
         }
     }
 
-    /// Asks for a lost session, or whether the peer has it; false if there is nothing to wait for.
-    fn ask_again(&mut self, now: Instant, peer: SocketAddr, seid: Seid) -> bool {
+    /// Requests a lost session again, or checks whether the peer has it. Returns `false` if no
+    /// request was sent, so that there is no response to wait for.
+    fn request_again(&mut self, now: Instant, peer: SocketAddr, seid: Seid) -> bool {
         let Some(record) = self.sessions.get_mut(seid) else {
             return false;
         };
-        let (message_type, remote, body, what) = match (record.state, &record.acknowledged) {
-            (State::Waiting(tries), Some(acknowledged)) => {
-                record.state = State::Restoring(tries);
+        let (message_type, remote, body, kind) = match (record.state, &record.acknowledged) {
+            (SessionState::Waiting(tries), Some(acknowledged)) => {
+                record.state = SessionState::Restoring(tries);
                 let message_type = MessageType::SESSION_ESTABLISHMENT_REQUEST;
                 (
                     message_type,
                     Seid(0),
                     acknowledged.body(),
-                    What::Restore(seid),
+                    RequestKind::Restore(seid),
                 )
             }
-            (State::Checking(_), _) => {
+            (SessionState::Checking(_), _) => {
                 let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
                 (
                     message_type,
-                    record.live.remote(),
+                    record.remote.seid(),
                     Vec::new(),
-                    What::Check(seid),
+                    RequestKind::Check(seid),
                 )
             }
             _ => return false,
         };
         match self.send(now, peer, message_type, remote, &body) {
             Ok(id) => {
-                self.fly(id, peer, what);
+                self.record_request(id, peer, kind);
                 true
             }
             Err(ClientError::Busy) => {
                 if let Some(record) = self.sessions.get_mut(seid)
-                    && let State::Restoring(tries) = record.state
+                    && let SessionState::Restoring(tries) = record.state
                 {
-                    record.state = State::Waiting(tries);
+                    record.state = SessionState::Waiting(tries);
                 }
                 self.wait_again(peer, seid);
                 false
@@ -297,7 +303,7 @@ impl ClientActor {
         }
     }
 
-    /// Takes note that a request of the restoration has an outcome.
+    /// Records that a request of the restoration has completed.
     pub(super) fn done(&mut self, peer: SocketAddr) {
         let Some(known) = self.peers.get_mut(&peer) else {
             return;
@@ -315,14 +321,14 @@ impl ClientActor {
         }
     }
 
-    fn tell_lost(&mut self, peer: SocketAddr, why: PeerLoss) {
+    fn publish_lost(&mut self, peer: SocketAddr, why: PeerLoss) {
         tracing::warn!(%peer, %why, "a peer is lost");
         self.stats.lock().peers_lost += 1;
         metric::peer_lost(why);
         self.outbox.push_back(ClientEvent::PeerLost { peer, why });
     }
 
-    fn tell_found(&mut self, peer: SocketAddr, after: Duration) {
+    fn publish_found(&mut self, peer: SocketAddr, after: Duration) {
         let sessions = self.peers.get(&peer).map_or(0, |known| known.backlog.len());
         tracing::info!(%peer, ?after, sessions, "a lost peer is found");
         self.stats.lock().peers_found += 1;
@@ -334,8 +340,8 @@ impl ClientActor {
         });
     }
 
-    /// Tells what is news, as far as the recipient has room.
-    pub(super) fn tell(&mut self) {
+    /// Sends queued events to their recipient, as long as it has room.
+    pub(super) fn deliver_events(&mut self) {
         let Some(events) = &self.config.events else {
             return self.outbox.clear();
         };
@@ -351,14 +357,14 @@ impl ClientActor {
         }
     }
 
-    /// When something is due that concerns lost peers.
+    /// Returns the time of the next action that concerns lost peers.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let wanted = self.peers.values().filter(|known| !known.leaves);
+        let wanted = self.peers.values().filter(|known| !known.releasing);
         let peers = wanted.filter_map(|known| match known.search.is_up() {
             true => known.backlog.poll_timeout(now),
             false => known.search.poll_timeout(),
         });
-        let outbox = (!self.outbox.is_empty()).then(|| now + AGAIN);
+        let outbox = (!self.outbox.is_empty()).then(|| now + EVENT_RETRY_DELAY);
         peers.chain(outbox).min()
     }
 }

@@ -1,4 +1,4 @@
-//! What a session shall do.
+//! The rules of a session.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,7 +13,7 @@ use strowger_pfcp::message::SessionEstablishmentRequest;
 
 use super::{body_of, empty_establishment};
 
-/// The rules of a session that is to be established.
+/// The rules of a session to establish.
 ///
 /// ```
 /// use strowger_pfcp_node::Rules;
@@ -28,25 +28,25 @@ pub struct Rules {
     fars: Vec<CreateFar>,
     urrs: Vec<CreateUrr>,
     qers: Vec<CreateQer>,
-    /// Elements that are already octets.
+    /// IEs that are already encoded.
     raw: Vec<u8>,
 }
 
 impl Rules {
-    /// No rules; a session needs at least a PDR and a FAR.
+    /// Creates an empty set of rules; a session needs at least one PDR and one FAR.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The rules of a PDU session for one UE: uplink from a tunnel that the UPF chooses, downlink
-    /// to the address of the UE.
+    /// Creates the rules of a PDU session for one UE: uplink from a tunnel that the UPF chooses,
+    /// downlink to the address of the UE.
     #[must_use]
     pub fn pdu_session(ue: IpAddr) -> Self {
         Self::tunnelled(FTeid::choose_ipv4(), ue)
     }
 
-    /// The rules of a PDU session whose uplink comes through a given tunnel.
+    /// Creates the rules of a PDU session whose uplink uses a given tunnel.
     #[must_use]
     pub fn with_tunnel(teid: u32, address: Ipv4Addr, ue: IpAddr) -> Self {
         Self::tunnelled(FTeid::new(teid, address.into()), ue)
@@ -58,23 +58,36 @@ impl Rules {
             .ue_ip_addresses([UeIpAddress::source(ue)]);
         let downlink =
             Pdi::new(SourceInterface::CORE).ue_ip_addresses([UeIpAddress::destination(ue)]);
+        let forward = |to| ForwardingParameters::new(to);
+        Self::detecting(
+            [uplink, downlink],
+            [
+                forward(DestinationInterface::CORE),
+                forward(DestinationInterface::ACCESS),
+            ],
+        )
+    }
+
+    /// Creates two PDRs that detect uplink and downlink packets, and the FARs that forward them.
+    pub(crate) fn detecting(pdis: [Pdi; 2], parameters: [ForwardingParameters; 2]) -> Self {
         let pdr = |id: u16, pdi| {
             CreatePdr::new(PdrId(id), pdi)
                 .precedence(Precedence(255))
                 .far_id(FarId(id.into()))
         };
-        let far = |id, to| {
-            CreateFar::new(FarId(id), ApplyAction::FORW)
-                .forwarding_parameters(ForwardingParameters::new(to))
+        let far = |id, parameters| {
+            CreateFar::new(FarId(id), ApplyAction::FORW).forwarding_parameters(parameters)
         };
+        let [uplink, downlink] = pdis;
+        let [to_core, to_access] = parameters;
         Self::new()
             .pdr(pdr(1, uplink))
             .pdr(pdr(2, downlink))
-            .far(far(1, DestinationInterface::CORE))
-            .far(far(2, DestinationInterface::ACCESS))
+            .far(far(1, to_core))
+            .far(far(2, to_access))
     }
 
-    /// Lets all packets of these rules be counted by URR 1, which reports after so many octets.
+    /// Attaches URR 1 to all PDRs; it measures volume and reports after `threshold` bytes.
     pub(crate) fn counted(mut self, threshold: u64) -> Self {
         let pdrs = self.pdrs.into_iter();
         self.pdrs = pdrs.map(|pdr| pdr.urr_ids([UrrId(1)])).collect();
@@ -82,16 +95,11 @@ impl Rules {
         self.urr(urr.volume_threshold(VolumeThreshold::total(threshold)))
     }
 
-    /// Lets all packets of these rules be of a network, and have QER 1 with a rate from the user in
-    /// kbit/s and five times as much to the user.
-    pub(crate) fn limited(mut self, network: &str, uplink: u64) -> Self {
+    /// Attaches QER 1 to all PDRs, with the given uplink rate in kbit/s and five times that rate
+    /// for downlink.
+    pub(crate) fn limited(mut self, uplink: u64) -> Self {
         let pdrs = self.pdrs.into_iter();
-        self.pdrs = pdrs
-            .map(|mut pdr| {
-                pdr.pdi = pdr.pdi.network_instance(network);
-                pdr.qer_ids([QerId(1)])
-            })
-            .collect();
+        self.pdrs = pdrs.map(|pdr| pdr.qer_ids([QerId(1)])).collect();
         let mbr = Mbr {
             ul_mbr: uplink,
             dl_mbr: 5 * uplink,
@@ -127,26 +135,26 @@ impl Rules {
         self
     }
 
-    /// Adds elements that are already octets, after all others.
+    /// Adds IEs that are already encoded, after all others.
     #[must_use]
     pub fn octets(mut self, octets: &[u8]) -> Self {
         self.raw.extend_from_slice(octets);
         self
     }
 
-    /// The packet detection rules.
+    /// Returns the packet detection rules.
     #[must_use]
     pub fn pdrs(&self) -> &[CreatePdr] {
         &self.pdrs
     }
 
-    /// The forwarding action rules.
+    /// Returns the forwarding action rules.
     #[must_use]
     pub fn fars(&self) -> &[CreateFar] {
         &self.fars
     }
 
-    /// The body of an establishment request.
+    /// Encodes the body of an establishment request.
     pub(crate) fn into_request(self, name: &NodeName, f_seid: FSeid) -> Result<Vec<u8>, Error> {
         let request: SessionEstablishmentRequest = empty_establishment(name, f_seid)?
             .create_pdrs(self.pdrs)

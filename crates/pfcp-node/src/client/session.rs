@@ -1,4 +1,4 @@
-//! A session of a client, as a value.
+//! A handle to a session of a client.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use strowger_pfcp::message::{
     SessionModificationResponse,
 };
 
-use super::message::{Answer, ClientMsg, Delete, Modify, Named, Opened};
+use super::message::{ClientMsg, ClientReply, Delete, EstablishedSession, Modify, SessionIdentity};
 use super::read::read;
-use super::record::Live;
+use super::sessions::RemoteSession;
 use super::{Association, ClientError, accepted, body_of, unanswered};
 
 /// A session at a node in the UPF role.
@@ -21,60 +21,63 @@ use super::{Association, ClientError, accepted, body_of, unanswered};
 pub struct Session {
     association: Association,
     seid: Seid,
-    live: Arc<Live>,
+    remote: Arc<RemoteSession>,
 }
 
 impl Session {
-    pub(super) fn new(association: Association, opened: Opened) -> Self {
+    pub(super) fn new(association: Association, opened: EstablishedSession) -> Self {
         Self {
             association,
             seid: opened.seid,
-            live: opened.live,
+            remote: opened.remote,
         }
     }
 
-    /// Our identifier of the session.
+    /// Returns our SEID of the session.
     #[must_use]
     pub fn seid(&self) -> Seid {
         self.seid
     }
 
-    /// The peer's identifier of the session; another one after the session was restored.
+    /// Returns the peer's SEID of the session, which changes when the session is restored.
     #[must_use]
     pub fn remote_seid(&self) -> Seid {
-        self.live.remote()
+        self.remote.seid()
     }
 
-    /// What the peer chose when the session was established, or last restored.
+    /// Returns the values that the peer chose when the session was established or last restored.
     #[must_use]
     pub fn created(&self) -> Arc<[CreatedPdr]> {
-        self.live.created()
+        self.remote.created()
     }
 
-    fn named(&self) -> Named {
-        Named {
+    fn named(&self) -> SessionIdentity {
+        SessionIdentity {
             peer: self.association.peer,
             seid: self.seid,
-            remote: self.live.remote(),
+            remote: self.remote.seid(),
         }
     }
 
     async fn ask<R>(&self, request: R) -> Result<Message, ClientError>
     where
-        R: Request<Reply = Answer>,
+        R: Request<Reply = ClientReply>,
         ClientMsg: strowger::Accepts<strowger::Ask<R>>,
     {
         let (client, peer) = (&self.association.client, self.association.peer);
-        let answer = client.actor.ask_within(request, client.patience).await;
+        let answer = client
+            .actor
+            .ask_within(request, client.response_timeout)
+            .await;
         let octets = answer.map_err(|error| unanswered(&error, peer))??;
         read(peer, &octets)
     }
 
-    /// Changes the session.
+    /// Modifies the session.
     ///
     /// # Errors
-    /// When the peer refuses or does not answer, or has lost the session and it is not restored
-    /// yet.
+    /// Returns an error if the peer refuses or does not answer, or if the peer lost the session and
+    /// it has not been restored yet.
     pub async fn modify(
         &self,
         request: SessionModificationRequest,
@@ -93,10 +96,10 @@ impl Session {
         }
     }
 
-    /// Asks whether the peer still has the session, by a modification that changes nothing.
+    /// Checks whether the peer still has the session, with a modification that changes nothing.
     ///
     /// # Errors
-    /// When the peer refuses for another reason, or does not answer.
+    /// Returns an error if the peer refuses for another reason, or does not answer.
     pub async fn audit(&self) -> Result<bool, ClientError> {
         match self.modify(SessionModificationRequest::new()).await {
             Ok(_) => Ok(true),
@@ -109,7 +112,8 @@ impl Session {
     /// Deletes the session.
     ///
     /// # Errors
-    /// When the peer refuses or does not answer, or had lost the session already.
+    /// Returns an error if the peer refuses or does not answer, or if it had already lost the
+    /// session.
     pub async fn delete(self) -> Result<SessionDeletionResponse, ClientError> {
         let peer = self.association.peer;
         let request = Delete {

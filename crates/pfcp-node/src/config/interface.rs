@@ -1,4 +1,4 @@
-//! Which interface a peer speaks, as it stands in a configuration.
+//! The interface that a peer uses, as written in a configuration.
 
 use serde::Deserializer;
 use strowger_pfcp::Interfaces;
@@ -14,7 +14,7 @@ const NAMES: [(&str, Interfaces); 5] = [
     ("N4mb", Interfaces::N4MB),
 ];
 
-/// Reads a table from networks to names; the most precise network comes first.
+/// Reads a table from networks to names and sorts it by prefix length, longest first.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Vec<(Network, Interfaces)>, D::Error> {

@@ -1,4 +1,4 @@
-//! Lists of networks, as they stand in a configuration.
+//! Lists of networks, as written in a configuration.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Net
         .collect()
 }
 
-/// Reads a table from networks to one of some names; the most precise network comes first. `what`
-/// says in an error what the names stand for.
+/// Reads a table from networks to one of `names` and sorts it by prefix length, longest first.
+/// `what` describes the names in error messages.
 pub(super) fn table<'de, D: Deserializer<'de>, T: Copy>(
     input: D,
     what: &str,
@@ -42,7 +42,7 @@ pub(super) fn table<'de, D: Deserializer<'de>, T: Copy>(
     Ok(rows)
 }
 
-/// The networks of texts that are known to be right.
+/// Parses networks that are known to be valid.
 pub(super) fn known<const N: usize>(texts: [&str; N]) -> Vec<Network> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }

@@ -1,40 +1,44 @@
-//! What each peer may use.
+//! The limits and properties of peers.
 
 use serde::Deserialize;
 use strowger_pfcp::Interfaces;
-use strowger_pfcp::association::RestartSign;
+use strowger_pfcp::association::{NamedPeer, RestartSign};
 use strowger_pfcp::endpoint::{Network, PeerLimits};
 
-use super::{ConfigError, interface, restart};
+use super::{ConfigError, interface, named, restart};
 
-/// What each peer is and may use. A peer is a host: it may send from any port. Beyond a rate the
-/// answer is Cause 74 (PFCP entity in congestion), beyond a number Cause 75 (No resources
-/// available); heartbeats are answered in any case.
+/// The limits and properties of each peer. A peer is a host: it may send from any port. A request
+/// beyond the rate is answered with Cause 74 (PFCP entity in congestion), a request beyond a number
+/// with Cause 75 (No resources available). Heartbeats are always answered.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct PeerConfig {
-    /// The most associations of one host.
+    /// The maximum number of associations of one host.
     pub associations: usize,
-    /// The most requests of one host that are worked on at a time.
+    /// The maximum number of requests of one host in progress.
     pub transactions: usize,
-    /// The most requests of one host a second, over any time; 0 for no limit. Repetitions and
-    /// heartbeats do not count.
+    /// The maximum number of requests of one host per second, over any period; 0 for no limit.
+    /// Retransmissions and heartbeats are not counted.
     pub requests_per_second: u32,
-    /// The most requests of one host at once, after a silence.
+    /// The maximum number of requests of one host at once, after a silence.
     pub burst: u32,
-    /// Which interface peers speak, by the network of their addresses, the most precise one first.
-    /// Who is in none of them may speak any, message by message.
+    /// The interface that peers use, by the network of their addresses, longest prefix first. Peers
+    /// in none of the networks may use any interface, message by message.
     #[serde(deserialize_with = "interface::deserialize")]
     pub interfaces: Vec<(Network, Interfaces)>,
-    /// The sign that peers have restarted, by the network of their addresses, the most precise one
-    /// first. Peers in none of them: a later Recovery Time Stamp, in a setup or in heartbeats.
+    /// The sign that peers have restarted, by the network of their addresses, longest prefix first.
+    /// The default is a later Recovery Time Stamp, in an association setup or in heartbeats.
     #[serde(deserialize_with = "restart::deserialize")]
     pub restarts: Vec<(Network, RestartSign)>,
+    /// Peers whose Node IDs are bound to addresses. An association is reserved for each of them,
+    /// and `associations` does not count it.
+    #[serde(deserialize_with = "named::deserialize")]
+    pub named: Vec<NamedPeer>,
 }
 
 impl PeerConfig {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self, allowed: &[Network], most: usize) -> Result<(), ConfigError> {
         for (key, is_zero) in [
             ("associations", self.associations == 0),
             ("transactions", self.transactions == 0),
@@ -44,7 +48,7 @@ impl PeerConfig {
                 return Err(ConfigError::ZeroPeerLimit { key });
             }
         }
-        Ok(())
+        named::check(&self.named, allowed, most)
     }
 }
 
@@ -63,6 +67,7 @@ impl Default for PeerConfig {
             burst,
             interfaces: Vec::new(),
             restarts: Vec::new(),
+            named: Vec::new(),
         }
     }
 }

@@ -1,50 +1,50 @@
-//! Who decides about sessions.
+//! The configuration of policies.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ConfigError, span};
+use super::ConfigError;
 use crate::policy::QosCaps;
 
-/// Who is asked about sessions, and what holds when nobody answers.
+/// The policy that decides about sessions, and the fallback when it does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct PolicyConfig {
     /// The policy.
     pub kind: PolicyKind,
-    /// How long an answer is waited for.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// The time limit for an answer of the policy.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub budget: Duration,
-    /// What holds when the policy fails or is late.
+    /// The fallback when the policy fails or is late.
     pub on_failure: OnFailure,
-    /// Of `component`: its name.
+    /// For `component`: the name of the component.
     pub component: Option<String>,
-    /// Of `qos-cap`: the highest rate from the user, in kbit/s.
+    /// For `qos-cap`: the highest uplink rate, in kbit/s.
     pub uplink: Option<u64>,
-    /// Of `qos-cap`: the highest rate to the user, in kbit/s.
+    /// For `qos-cap`: the highest downlink rate, in kbit/s.
     pub downlink: Option<u64>,
-    /// Of `qos-cap`: the most sessions of a peer.
+    /// For `qos-cap`: the maximum number of sessions of a peer.
     pub sessions: Option<usize>,
 }
 
-/// Who decides about sessions.
+/// The kind of policy that decides about sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum PolicyKind {
-    /// Nobody is asked.
+    /// No policy.
     #[default]
     None,
-    /// Rates are capped and sessions counted.
+    /// Caps rates and counts sessions.
     QosCap,
-    /// A component of the program that the node runs in, which gives the node its policy.
+    /// A component of the program that embeds the node, which supplies the policy.
     Component,
 }
 
 impl PolicyKind {
-    /// Its name in a configuration.
+    /// Returns the name of the kind in a configuration.
     const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -54,7 +54,7 @@ impl PolicyKind {
     }
 }
 
-/// What holds when a policy fails or is late.
+/// The fallback when a policy fails or is late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -62,9 +62,9 @@ pub enum OnFailure {
     /// The request is refused with Cause 77 (System failure).
     #[default]
     Deny,
-    /// The request is admitted as it is.
+    /// The request is admitted unchanged.
     Allow,
-    /// What the policy answered last to this peer and question holds again; if it never did, the
+    /// The policy's last answer to the same peer and question applies again; without one, the
     /// request is refused.
     LastGood,
 }
@@ -85,7 +85,7 @@ impl Default for PolicyConfig {
 
 impl PolicyConfig {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        // The peer asks again after T1; an answer that takes longer than this is no answer.
+        // The peer retransmits after T1, so an answer that takes longer than 10 s is useless.
         if self.budget < Duration::from_millis(1) || self.budget > Duration::from_secs(10) {
             return Err(ConfigError::Span {
                 key: "policy.budget",

@@ -1,4 +1,4 @@
-//! Releases as people write them: `"r17"`, `"r19"`.
+//! Releases of the specification, as written in a configuration: `"r17"`, `"r19"`.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

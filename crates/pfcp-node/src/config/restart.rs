@@ -1,4 +1,4 @@
-//! The sign that a peer has restarted, as it stands in a configuration.
+//! The sign that a peer has restarted, as written in a configuration.
 
 use serde::Deserializer;
 use strowger_pfcp::association::RestartSign;
@@ -11,7 +11,7 @@ const NAMES: [(&str, RestartSign); 2] = [
     ("association-setup", RestartSign::AssociationSetup),
 ];
 
-/// Reads a table from networks to names; the most precise network comes first.
+/// Reads a table from networks to names and sorts it by prefix length, longest first.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Vec<(Network, RestartSign)>, D::Error> {

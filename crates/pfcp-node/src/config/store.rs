@@ -1,41 +1,42 @@
-//! Where sessions are kept, and how well.
+//! The configuration of the store.
 
 use std::path::PathBuf;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::{ConfigError, size};
+use super::ConfigError;
 
-/// Where the node keeps sessions, associations and answers.
+/// The store for sessions, associations and responses.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// The folder of the store; in memory if it is not set.
+    /// The folder of the store; the store is in memory if it is not set.
     pub path: Option<PathBuf>,
-    /// What a session survives once it is acknowledged.
+    /// The failures that an acknowledged session survives.
     pub durability: Durability,
-    /// The most writes that are committed together.
+    /// The maximum number of writes that are committed together.
     pub group: usize,
-    /// The most writes that wait; beyond that the answer is Cause 74.
+    /// The maximum number of queued writes; further requests are answered with Cause 74.
     pub queue: usize,
-    /// How many octets are kept in memory before they become a table on disk.
-    #[serde(deserialize_with = "size::deserialize")]
+    /// The number of bytes kept in memory before they become a table on disk.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub buffer: u64,
-    /// How many octets are held free for deletions when the disk is full.
-    #[serde(deserialize_with = "size::deserialize")]
+    /// The number of bytes reserved for deletions when the disk is full.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub reserve: u64,
 }
 
-/// What a session survives once it is acknowledged.
+/// The failures that an acknowledged session survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// The end of the process, however it ends: it is given to the system before the answer.
+    /// The end of the process, however it ends: the data is passed to the operating system before
+    /// the response is sent.
     #[default]
     Process,
-    /// The end of the system as well, such as by a loss of power: it is on the disk before the
-    /// answer.
+    /// The end of the operating system as well, such as by a power loss: the data is on the disk
+    /// before the response is sent.
     Disk,
 }
 

@@ -59,6 +59,22 @@ fn a_wrong_value_says_what_is_right() {
             "[peer]\nrestarts = { \"smf\" = \"heartbeat\" }",
             "`smf` is not a network",
         ),
+        (
+            "[peer]\nnamed = { \"smf..lab\" = [\"10.0.0.1\"] }",
+            "\"smf..lab\" is no Node ID: give an IP address or a domain name",
+        ),
+        (
+            "[peer]\nnamed = { \"smf.lab\" = [\"10.0.0.1\"], \"SMF.lab\" = [\"10.0.0.2\"] }",
+            "\"smf.lab\" is named twice",
+        ),
+        (
+            "[peer]\nnamed = { \"smf.lab\" = [] }",
+            "\"smf.lab\" has no addresses",
+        ),
+        (
+            "[peer]\nnamed = { \"smf.lab\" = [\"host\"] }",
+            "`host` is not a network",
+        ),
         ("[timers]\nt1 = \"3 s\"", "such as \"500ms\""),
         (
             "[timers]\nt1 = \"99999999999999999999s\"",
@@ -89,6 +105,34 @@ fn a_configuration_that_cannot_work_is_refused() {
     assert!(matches!(timer, ConfigError::Timer { key: "t1", .. }));
     let timer = broken(|config| config.timers.n1 = 0);
     assert!(matches!(timer, ConfigError::Timer { key: "n1", .. }));
+}
+
+#[test]
+fn named_peers_must_be_able_to_associate() {
+    let config = |text: &str| toml::from_str::<NodeConfig>(text).unwrap();
+    let two = "[peer]\nnamed = { \"a.lab\" = [\"127.0.0.2\"], \"b.lab\" = [\"127.0.0.3\"] }";
+    assert_eq!(config(two).check(), Ok(()));
+    let full = config(&format!("[limits]\nassociations = 1\n{two}")).check();
+    let (named, associations) = (2, 1);
+    let wanted = ConfigError::NamedPeers {
+        named,
+        associations,
+    };
+    assert_eq!(full, Err(wanted));
+    for (peers, network, is_right) in [
+        ("10.0.0.0/8", "10.1.0.0/16", true),
+        ("10.1.0.0/16", "10.0.0.0/8", false),
+        ("10.0.0.0/8", "11.0.0.1", false),
+    ] {
+        let text =
+            format!("peers = [\"{peers}\"]\n[peer]\nnamed = {{ \"a.lab\" = [\"{network}\"] }}");
+        let checked = config(&text).check();
+        assert_eq!(
+            checked.is_ok(),
+            is_right,
+            "{network} in {peers}: {checked:?}"
+        );
+    }
 }
 
 #[test]

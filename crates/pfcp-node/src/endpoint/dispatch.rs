@@ -1,4 +1,4 @@
-//! From requests to sessions, and from their answers back to the peer.
+//! Dispatching of requests to sessions, and of their responses back to the peer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,35 +12,37 @@ use strowger_pfcp::transaction::TransactionId;
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid};
 
-use super::{Endpoint, Entry, Pending};
-use crate::bulletin::SessionEventKind;
-use crate::planted::{Bug, planted};
-use crate::session::{Done, Outcome, SessionArgs, Task, Work, peer_seid, refusal_message};
+use super::{Endpoint, ForwardedRequest, SessionEntry};
+use crate::seeded_bug::{Bug, seeded};
+use crate::session::{
+    Procedure, RequestOutcome, SessionArgs, SessionRequest, SessionResponse, peer_seid,
+    refusal_message,
+};
 use crate::shared::add;
-use crate::store::Change;
+use crate::store::StoreChange;
+use crate::topics::SessionEventKind;
 
-/// Why a request does not get to a session.
-enum Obstacle {
-    /// The peer is told.
+/// The reason why a request does not reach a session.
+enum DispatchError {
+    /// The peer receives a rejection.
     Refused(Refusal),
-    /// Actors are on their way out, and others take their place: the peer's next repetition of the
-    /// request finds them.
-    Passing,
+    /// The actors are being replaced: the next retransmission of the request reaches the new ones.
+    Restarting,
 }
 
-impl From<Cause> for Obstacle {
+impl From<Cause> for DispatchError {
     fn from(cause: Cause) -> Self {
         Self::Refused(Refusal::new(cause))
     }
 }
 
-impl From<StartError> for Obstacle {
+impl From<StartError> for DispatchError {
     fn from(error: StartError) -> Self {
         match error {
-            // The supervisor or the last actor of this name has ended, and nobody was told yet; or
-            // the actors of deleted sessions have still to go.
+            // The supervisor or the previous actor of this name has stopped, and the endpoint has
+            // not been notified yet; or actors of deleted sessions are still stopping.
             StartError::Closed { .. } | StartError::Taken { .. } | StartError::TooMany { .. } => {
-                Self::Passing
+                Self::Restarting
             }
             error => {
                 tracing::error!(%error, "a session cannot be started");
@@ -50,9 +52,9 @@ impl From<StartError> for Obstacle {
     }
 }
 
-/// Refuses an establishment of nobody who has an association: for what is wrong with it, if it
-/// cannot say who sent it.
-fn unowned(frame: &Frame<'_>) -> Refusal {
+/// Returns the rejection of an establishment from a peer without an association. If the request is
+/// malformed, that takes precedence over the missing association.
+fn no_association_refusal(frame: &Frame<'_>) -> Refusal {
     let mut index = Index::new();
     let wrong = match MessageView::of(frame, &mut index) {
         Ok(view) => tolerate(&view, Interfaces::ALL).err(),
@@ -63,7 +65,7 @@ fn unowned(frame: &Frame<'_>) -> Refusal {
 }
 
 impl Endpoint {
-    /// Gives a request to the session that it is about, or refuses it.
+    /// Passes a request to the session that it addresses, or refuses it.
     pub(super) fn session_request(
         &mut self,
         now: Instant,
@@ -77,59 +79,60 @@ impl Endpoint {
         };
         let (message_type, seid) = (frame.header.message_type, frame.header.seid);
         if self.has_announced() && message_type != MessageType::SESSION_DELETION_REQUEST {
-            self.calls_a_session(peer, seid, association, &frame);
+            self.end_reports_of_reused_seid(peer, seid, association, &frame);
         }
         let found = match message_type {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => match association {
                 Some(association) => self.open(association),
-                None => Err(Obstacle::Refused(unowned(&frame))),
+                None => Err(DispatchError::Refused(no_association_refusal(&frame))),
             },
             MessageType::SESSION_MODIFICATION_REQUEST => {
-                self.find(peer, seid).map(|seid| (seid, Task::Modify))
+                self.find(peer, seid).map(|seid| (seid, Procedure::Modify))
             }
             MessageType::SESSION_DELETION_REQUEST => {
-                self.find(peer, seid).map(|seid| (seid, Task::Delete))
+                self.find(peer, seid).map(|seid| (seid, Procedure::Delete))
             }
             _ => Err(Cause::SERVICE_NOT_SUPPORTED.into()),
         };
         let establishes = message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        let sent = found.and_then(|(seid, task)| {
+        let sent = found.and_then(|(seid, procedure)| {
             let reply = self.lane.reply(transaction.get());
-            let work = Work {
-                task,
+            let request = SessionRequest {
+                procedure,
                 octets: Arc::clone(octets),
                 key: self.protocol.answer_key(transaction),
                 reply,
             };
             self.pending
-                .insert(transaction.get(), Pending { seid, establishes });
-            let handed = self.hand(seid, work);
-            if establishes && handed.is_err() {
+                .insert(transaction.get(), ForwardedRequest { seid, establishes });
+            let forwarded = self.forward(seid, request);
+            if establishes && forwarded.is_err() {
                 self.end(seid);
             }
-            handed
+            forwarded
         });
-        let Err(obstacle) = sent else {
+        let Err(error) = sent else {
             return;
         };
         self.pending.remove(&transaction.get());
-        match obstacle {
-            Obstacle::Refused(refusal) => {
+        match error {
+            DispatchError::Refused(refusal) => {
                 self.shared.counters.refused(refusal.cause);
-                // Whoever asks for a session says how it calls it.
+                // An establishment request names the peer's SEID.
                 let seid = peer_seid(&frame).filter(|_| establishes);
                 let answer = refusal_message(&frame, &self.shared, seid, &refusal);
                 self.protocol.respond(now, transaction, answer.into());
             }
-            Obstacle::Passing => {
+            DispatchError::Restarting => {
                 add(&self.shared.counters.dropped);
                 self.protocol.abandon(now, transaction);
             }
         }
     }
 
-    /// Notes that a request says how its peer calls a session from now on.
-    fn calls_a_session(
+    /// Handles a request in which the peer assigns its SEID to a session: pending reports of a
+    /// deleted session with the same SEID end.
+    fn end_reports_of_reused_seid(
         &mut self,
         peer: SocketAddr,
         seid: Option<Seid>,
@@ -145,7 +148,7 @@ impl Endpoint {
     }
 
     /// Starts the actor of a new session.
-    fn open(&mut self, association: AssociationId) -> Result<(Seid, Task), Obstacle> {
+    fn open(&mut self, association: AssociationId) -> Result<(Seid, Procedure), DispatchError> {
         let limits = &self.shared.config.limits;
         let full = self.sessions.len() >= limits.sessions;
         let members = self.members.get_mut(&association);
@@ -161,12 +164,13 @@ impl Endpoint {
         let actor = members.start(args)?;
         let (owner, count) = (Arc::clone(members.owner()), members.len());
         let actor = Some(actor);
-        self.sessions.insert(seid, Entry { actor, association });
-        Ok((seid, Task::Establish(owner, count)))
+        self.sessions
+            .insert(seid, SessionEntry { actor, association });
+        Ok((seid, Procedure::Establish(owner, count)))
     }
 
-    /// Finds the session that a peer speaks of, if it is its own.
-    fn find(&self, peer: SocketAddr, seid: Option<Seid>) -> Result<Seid, Obstacle> {
+    /// Finds the session that a request addresses, if it belongs to the peer.
+    fn find(&self, peer: SocketAddr, seid: Option<Seid>) -> Result<Seid, DispatchError> {
         let seid = seid.unwrap_or_default();
         let owned = self.sessions.get(seid).is_some_and(|entry| {
             self.protocol
@@ -180,17 +184,18 @@ impl Endpoint {
         }
     }
 
-    /// Puts work into a session's mailbox; an actor that was stopped from outside starts again.
-    fn hand(&mut self, seid: Seid, work: Work) -> Result<(), Obstacle> {
+    /// Puts work into the mailbox of a session; an actor that was stopped from outside is started
+    /// again.
+    fn forward(&mut self, seid: Seid, request: SessionRequest) -> Result<(), DispatchError> {
         let entry = self
             .sessions
             .get_mut(seid)
             .ok_or(Cause::SESSION_CONTEXT_NOT_FOUND)?;
-        let work = match &entry.actor {
-            None => work,
-            Some(actor) => match actor.try_tell(work) {
+        let request = match &entry.actor {
+            None => request,
+            Some(actor) => match actor.try_tell(request) {
                 Ok(()) => return Ok(()),
-                Err(SendError::Closed(work)) => work,
+                Err(SendError::Closed(request)) => request,
                 Err(_) => return Err(Cause::CONGESTION.into()),
             },
         };
@@ -203,19 +208,25 @@ impl Endpoint {
             .get(&entry.association)
             .ok_or(Cause::SYSTEM_FAILURE)?;
         let actor = entry.actor.insert(members.start_again(args)?);
-        actor.try_tell(work).map_err(|_| Obstacle::Passing)
+        actor
+            .try_tell(request)
+            .map_err(|_| DispatchError::Restarting)
     }
 
-    /// Gives a session's answer to its peer.
-    pub(super) async fn completed(&mut self, now: Instant, completion: Completion<Done>) {
+    /// Sends the response of a session to its peer.
+    pub(super) async fn completed(
+        &mut self,
+        now: Instant,
+        completion: Completion<SessionResponse>,
+    ) {
         let Some(pending) = self.pending.remove(&completion.token) else {
             return;
         };
         let transaction = TransactionId::from_token(completion.token);
-        let done = match completion.result {
-            Ok(done) => done,
+        let response = match completion.result {
+            Ok(response) => response,
             Err(why) => {
-                if planted(Bug::DroppedStaysPending) {
+                if seeded(Bug::DroppedStaysPending) {
                     self.pending.insert(completion.token, pending);
                 }
                 add(&self.shared.counters.dropped);
@@ -224,31 +235,37 @@ impl Endpoint {
             }
         };
         if !self.sessions.contains(pending.seid) {
-            // The session was ended while it worked, and may have written since.
+            // The session was ended while it worked on the request, and may have written to the
+            // store since.
             return self.dropped(now, transaction, pending).await;
         }
-        let ended = match done.outcome {
-            Outcome::Refused(_) => pending.establishes,
-            Outcome::Deleted => true,
-            Outcome::Established | Outcome::Modified { .. } => false,
+        let ended = match response.outcome {
+            RequestOutcome::Refused(_) => pending.establishes,
+            RequestOutcome::Deleted => true,
+            RequestOutcome::Established | RequestOutcome::Modified { .. } => false,
         };
         let mut owner = None;
         if ended {
             owner = self.forget(pending.seid).map(|entry| entry.association);
-        } else if done.outcome == (Outcome::Modified { renamed: true }) {
+        } else if response.outcome == (RequestOutcome::Modified { renamed: true }) {
             self.end_report(pending.seid);
         }
-        self.protocol.respond(now, transaction, done.octets);
+        self.protocol.respond(now, transaction, response.octets);
         if let Some(association) = owner {
-            self.announced(now, association, &done.more);
+            self.send_announced(now, association, &response.more);
         }
     }
 
-    /// A session dropped a request. What it has written of it is done, and answered so; if it has
-    /// written nothing, the peer's next repetition is worked on afresh.
-    async fn dropped(&mut self, now: Instant, transaction: TransactionId, pending: Pending) {
+    /// Handles a request that a session dropped. If the session has written a response, the peer
+    /// receives that response; otherwise the next retransmission is processed afresh.
+    async fn dropped(
+        &mut self,
+        now: Instant,
+        transaction: TransactionId,
+        pending: ForwardedRequest,
+    ) {
         let seid = pending.seid;
-        self.shared.settle(seid).await;
+        self.shared.wait_for_writes(seid).await;
         let hold = self.protocol.config().answers.hold;
         let key = self.protocol.answer_key(transaction);
         let written = key.and_then(|key| self.shared.store.answer(&key));
@@ -273,7 +290,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends a session without being asked by its peer.
+    /// Ends a session without a request of its peer.
     pub(super) fn end(&mut self, seid: Seid) {
         self.forget_stored(seid);
         if let Some(actor) = self.forget(seid).and_then(|entry| entry.actor) {
@@ -281,20 +298,20 @@ impl Endpoint {
         }
     }
 
-    /// Takes a session out of the store and gives back its addresses.
+    /// Removes a session from the store and releases its addresses.
     fn forget_stored(&mut self, seid: Seid) {
         if let Some(record) = self.shared.store.session(seid) {
             let kind = SessionEventKind::Ended;
-            self.shared.bulletin.session(kind, &record);
+            self.shared.topics.session(kind, &record);
         }
         self.shared.ended.lock().insert(seid);
-        self.news.push(Change::Remove(seid));
+        self.changes.push(StoreChange::Remove(seid));
         self.shared.pool.release(seid);
         self.shared.meters.lock().remove(&seid);
     }
 
-    pub(super) fn forget(&mut self, seid: Seid) -> Option<Entry> {
-        self.shared.unsettled.lock().remove(&seid);
+    pub(super) fn forget(&mut self, seid: Seid) -> Option<SessionEntry> {
+        self.shared.writing.lock().remove(&seid);
         let entry = self.sessions.remove(seid)?;
         self.end_report(seid);
         if let Some(members) = self.members.get_mut(&entry.association) {

@@ -1,11 +1,11 @@
-//! Requests that concern more than one session: packet flow descriptions, sets of sessions, and
-//! those of a peer that asks for more than it may.
+//! Requests that concern the whole node: PFD management, session sets, and requests of peers beyond
+//! their limits.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::association::{Association, AssociationId};
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::{Cause, FSeid, FqCsid, GroupId, Ie, PfcpSessionChangeInfo};
 use strowger_pfcp::message::{Body, SessionSetDeletionRequest, SessionSetModificationRequest};
@@ -15,13 +15,13 @@ use strowger_pfcp::{
     Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid, validate,
 };
 
-use super::{Endpoint, Entry};
-use crate::bulletin::SessionEventKind;
+use super::{Endpoint, SessionEntry};
 use crate::session::peer_seid;
-use crate::store::{Change, Owner, SessionRecord};
+use crate::store::{SessionRecord, StoreChange, StoredPeer};
+use crate::topics::SessionEventKind;
 
 impl Endpoint {
-    /// Refuses what a peer may not ask for now.
+    /// Refuses a request that exceeds a limit of its peer.
     pub(super) fn over_limit(
         &mut self,
         transaction: TransactionId,
@@ -32,7 +32,7 @@ impl Endpoint {
         let answer = frame.map(|frame| {
             let seid = match frame.header.message_type {
                 MessageType::SESSION_ESTABLISHMENT_REQUEST => peer_seid(&frame),
-                _ => self.peers_name(transaction, frame.header.seid.unwrap_or_default()),
+                _ => self.peer_seid_of(transaction, frame.header.seid.unwrap_or_default()),
             };
             let mut body = Elements::new();
             if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
@@ -46,8 +46,9 @@ impl Endpoint {
             .refuse(transaction, answer.unwrap_or_default().into());
     }
 
-    /// How the peer that sent a request calls a session, if it is its own.
-    fn peers_name(&self, transaction: TransactionId, seid: Seid) -> Option<Seid> {
+    /// Returns the peer's SEID of a session, if the session belongs to the peer that sent the
+    /// request.
+    fn peer_seid_of(&self, transaction: TransactionId, seid: Seid) -> Option<Seid> {
         let peer = self.protocol.answer_key(transaction)?.peer;
         let entry = self.sessions.get(seid)?;
         let associations = self.protocol.associations();
@@ -56,7 +57,7 @@ impl Endpoint {
         Some(record.peer_seid)
     }
 
-    /// Does what a node asks for, and answers it.
+    /// Processes a node related request and responds to it.
     pub(super) fn node_request(
         &mut self,
         now: Instant,
@@ -103,7 +104,7 @@ impl Endpoint {
                 let limit = self.shared.config.limits.pfd_octets;
                 let managed = self.shared.pfds.manage(frame, limit);
                 let kept = managed.map_err(|_| Refusal::new(Cause::NO_RESOURCES_AVAILABLE))?;
-                self.news.extend(kept);
+                self.changes.extend(kept);
                 Ok(())
             }
             Body::SessionSetDeletionRequest(request) => {
@@ -117,7 +118,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends the sessions of sets of connections, TS 29.244 §6.2.10.
+    /// Ends the sessions of the given FQ-CSIDs, TS 29.244 §6.2.10.
     fn delete_set(&mut self, association: AssociationId, request: &SessionSetDeletionRequest) {
         let wanted = |record: &SessionRecord| is_in_sets(record, &request.fq_csids);
         let seids = self.of_association(association, &wanted);
@@ -127,8 +128,8 @@ impl Endpoint {
         tracing::info!(sessions = seids.len(), "a set of sessions is deleted");
     }
 
-    /// Gives sessions to another node of the control plane, TS 29.244 §6.2.11: the one that has an
-    /// association from the address that is named.
+    /// Moves sessions to another CP function, TS 29.244 §6.2.11: the peer with an association from
+    /// the address in the request.
     fn modify_set(
         &mut self,
         now: Instant,
@@ -139,17 +140,18 @@ impl Endpoint {
         for change in &request.pfcp_session_change_infos {
             let to = &change.alternative_smf_pgw_c_ip_address;
             let addresses = [to.ipv4.map(IpAddr::V4), to.ipv6.map(IpAddr::V6)];
-            let target = self.protocol.associations().iter().find(|one| {
-                let host = one.address.ip();
-                addresses.contains(&Some(host))
-            });
+            let is_there = |one: &&Association| {
+                let mut addresses = addresses.iter().flatten();
+                addresses.any(|address| one.is_at(*address))
+            };
+            let target = self.protocol.associations().iter().find(is_there);
             let target = target.map(|one| one.id);
             let target = target.ok_or_else(|| Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION))?;
             let wanted = |record: &SessionRecord| is_meant(record, change);
             let records = self.of_association(association, &wanted);
             moves.extend(records.into_iter().map(|record| (record, target)));
         }
-        // What a session works on is written for its old owner.
+        // The pending work of a session would be stored with its previous owner.
         let busy = |(record, _): &(Arc<SessionRecord>, _)| {
             self.pending.values().any(|one| one.seid == record.seid)
         };
@@ -161,18 +163,18 @@ impl Endpoint {
             "a set of sessions changes its owner"
         );
         for (record, target) in moves {
-            self.give(now, &record, target);
+            self.move_session(now, &record, target);
         }
         Ok(())
     }
 
-    /// Gives a session to another association; its actor starts there, from what is stored by then.
-    /// What the old owner has not acknowledged is told to the new one.
-    fn give(&mut self, now: Instant, record: &SessionRecord, association: AssociationId) {
+    /// Moves a session to another association, where its actor starts from the stored state.
+    /// Reports that the previous owner has not acknowledged are sent to the new one.
+    fn move_session(&mut self, now: Instant, record: &SessionRecord, association: AssociationId) {
         let Some(members) = self.members.get_mut(&association) else {
             return;
         };
-        let owner: Arc<Owner> = Arc::clone(members.owner());
+        let owner: Arc<StoredPeer> = Arc::clone(members.owner());
         members.joined();
         let seid = record.seid;
         if let Some(actor) = self.forget(seid).and_then(|entry| entry.actor) {
@@ -183,18 +185,19 @@ impl Endpoint {
             ..record.clone()
         };
         let kind = SessionEventKind::Moved;
-        self.shared.bulletin.session(kind, &moved);
-        self.news.push(Change::Put(Arc::new(moved)));
+        self.shared.topics.session(kind, &moved);
+        self.changes.push(StoreChange::Put(Arc::new(moved)));
         let meter = self.shared.meters.lock().get(&seid).cloned();
         if let Some(meter) = meter {
             meter.lock().unanswered(now);
         }
         let actor = None;
-        self.sessions.insert(seid, Entry { actor, association });
+        self.sessions
+            .insert(seid, SessionEntry { actor, association });
         self.unstarted.push(seid);
     }
 
-    /// The sessions of an association that `wanted` picks.
+    /// Returns the sessions of an association that `wanted` selects.
     fn of_association(
         &self,
         association: AssociationId,
@@ -210,40 +213,41 @@ impl Endpoint {
     }
 }
 
-/// The interfaces that have a message: what is mandatory on all of these is mandatory.
+/// Returns the interfaces on which a message is defined. Validating against all of them requires
+/// only the IEs that are mandatory on each.
 fn interfaces_of(message_type: MessageType) -> Interfaces {
     let members = message_type.table().map(|table| table.members);
     let on = members.unwrap_or_default().iter().map(|member| member.on);
     on.fold(Interfaces::NONE, Interfaces::with)
 }
 
-/// The elements of a type that the peer said about a session.
-fn said<T: Ie>(record: &SessionRecord) -> impl Iterator<Item = T> {
+/// Decodes the IEs of one type that the peer sent about a session.
+fn ies_of<T: Ie>(record: &SessionRecord) -> impl Iterator<Item = T> {
     let of_type = record.rules.session_elements();
     of_type
         .filter(|tlv| tlv.ie == T::TYPE)
         .filter_map(|tlv| T::decode(tlv.value).ok())
 }
 
-/// Whether a session is of one of the sets of connections.
+/// Returns `true` if a session belongs to one of the given FQ-CSIDs.
 fn is_in_sets(record: &SessionRecord, sets: &[FqCsid]) -> bool {
-    said::<FqCsid>(record).any(|own| sets.iter().any(|set| is_same_set(&own, set)))
+    ies_of::<FqCsid>(record).any(|own| sets.iter().any(|set| is_same_set(&own, set)))
 }
 
-/// Whether two elements have a set in common: the same node, and a number of both.
+/// Returns `true` if two FQ-CSIDs have the node and at least one CSID in common.
 fn is_same_set(one: &FqCsid, other: &FqCsid) -> bool {
     let node = |set: &FqCsid| (set.node_id_type, set.ipv4, set.ipv6, set.other);
     let is_of_other = |number| other.csids.iter().any(|one| one == number);
     node(one) == node(other) && one.csids.iter().any(is_of_other)
 }
 
-/// Whether a change of sets is about a session: by its sets of connections, its groups, or the
-/// address of its node of the control plane.
+/// Returns `true` if a change of session sets applies to a session: by its FQ-CSIDs, its Group IDs,
+/// or the address of its CP function.
 fn is_meant(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
     if is_in_sets(record, &change.pgw_c_smf_fq_csids) {
         return true;
     }
-    if said::<GroupId>(record).any(|own| change.group_ids.contains(&own)) {
+    if ies_of::<GroupId>(record).any(|own| change.group_ids.contains(&own)) {
         return true;
     }
     let of_address = |own: &FSeid| {
@@ -252,5 +256,5 @@ fn is_meant(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
                 || (own.ipv6.is_some() && own.ipv6 == address.ipv6)
         })
     };
-    said::<FSeid>(record).any(|own| of_address(&own))
+    ies_of::<FSeid>(record).any(|own| of_address(&own))
 }

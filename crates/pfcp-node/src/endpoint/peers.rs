@@ -1,4 +1,4 @@
-//! Associations that come, come again, and go.
+//! Associations that are set up, set up again, and released.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,36 +6,53 @@ use std::time::{Duration, Instant};
 
 use strowger::Context;
 use strowger_pfcp::Seid;
-use strowger_pfcp::association::{Association, AssociationId, Recovery};
+use strowger_pfcp::association::{Association, AssociationId, Recovery, SetupRefused};
 
-use super::{Endpoint, EndpointMsg, Entry};
-use crate::association::Members;
-use crate::planted::{Bug, planted};
+use super::{Endpoint, EndpointMsg, SessionEntry};
+use crate::association::AssociationSessions;
+use crate::seeded_bug::{Bug, seeded};
 use crate::session::SessionArgs;
 use crate::socket::local_towards;
-use crate::store::{Change, Owner, SessionRecord, milliseconds_now};
+use crate::store::{SessionRecord, StoreChange, StoredPeer, milliseconds_now};
 
 impl Endpoint {
-    /// Puts back what an earlier incarnation had: associations, and the actors of their sessions.
+    /// Restores the associations of the store and the actors of their sessions.
     pub(super) fn restore(&mut self, cx: &mut Context<Self>) {
         let now = cx.now().into_std();
         self.restore_answers(now);
         for owner in self.shared.store.associations() {
             let (node, address) = (owner.node.clone(), owner.address);
             match self.protocol.restore(now, node, address, owner.recovery) {
-                Ok(association) => self.admit(association, &owner, cx),
-                Err(error) => {
-                    tracing::error!(node = %owner.node, %error, "association cannot be restored");
-                }
+                Ok(association) => self.supervise(association, &owner, cx),
+                Err(error) => self.give_up(&owner, error),
             }
         }
     }
 
-    /// Puts back the answers that peers may still ask for.
+    /// Ends the sessions of a stored association that the configuration no longer allows: no peer
+    /// may modify them, and a later peer with the same Node ID must not find them.
+    fn give_up(&mut self, owner: &StoredPeer, error: SetupRefused) {
+        let of_it = |record: &SessionRecord| record.owner.node == owner.node;
+        let records = self.shared.store.sessions(&of_it);
+        for record in &records {
+            self.end(record.seid);
+        }
+        self.changes.push(StoreChange::Release(owner.node.clone()));
+        tracing::error!(
+            node = %owner.node,
+            address = %owner.address,
+            sessions = records.len(),
+            %error,
+            "a stored association cannot be restored; its sessions are ended"
+        );
+    }
+
+    /// Restores the responses that peers may still request by a retransmission.
     pub(super) fn restore_answers(&mut self, now: Instant) {
         let (present, hold) = (milliseconds_now(), self.protocol.config().answers.hold);
         for answer in self.shared.store.answers() {
-            // A clock that was set back since keeps them a whole time more.
+            // If the clock was set back in the meantime, the response is kept for the full time
+            // again.
             let age = Duration::from_millis(present.saturating_sub(answer.at));
             if let Some(left) = hold.checked_sub(age) {
                 self.protocol
@@ -44,10 +61,16 @@ impl Endpoint {
         }
     }
 
-    /// Makes the supervisor of an association, and starts the sessions that the store has of it.
-    fn admit(&mut self, association: AssociationId, owner: &Arc<Owner>, cx: &mut Context<Self>) {
+    /// Starts the supervisor of an association, and queues its stored sessions to be started.
+    fn supervise(
+        &mut self,
+        association: AssociationId,
+        owner: &Arc<StoredPeer>,
+        cx: &mut Context<Self>,
+    ) {
         let limit = self.shared.config.limits.sessions_per_association;
-        let mut members = match Members::start_supervisor(cx, Arc::clone(owner), limit) {
+        let mut members = match AssociationSessions::start_supervisor(cx, Arc::clone(owner), limit)
+        {
             Ok(members) => members,
             Err(error) => {
                 tracing::error!(node = %owner.node, %error, "an association cannot be supervised");
@@ -59,17 +82,17 @@ impl Endpoint {
             members.joined();
             let actor = None;
             self.sessions
-                .insert(record.seid, Entry { actor, association });
+                .insert(record.seid, SessionEntry { actor, association });
             self.unstarted.push(record.seid);
         }
         self.members.insert(association, members);
         self.start_some(cx);
     }
 
-    /// Starts some of the actors that the store has sessions for, and sees to it that others
-    /// follow. Requests and heartbeats do not wait for all of them.
+    /// Starts some of the queued session actors, and schedules the rest. Requests and heartbeats
+    /// are handled in between.
     pub(super) fn start_some(&mut self, cx: &mut Context<Self>) {
-        for _ in 0..AT_ONCE {
+        for _ in 0..STARTS_PER_TURN {
             let Some(seid) = self.unstarted.pop() else {
                 return;
             };
@@ -85,7 +108,7 @@ impl Endpoint {
             let shared = Arc::clone(&self.shared);
             match members.start_again(SessionArgs { seid, shared }) {
                 Ok(actor) => entry.actor = Some(actor),
-                // A request will try it again.
+                // The next request to the session tries again.
                 Err(error) => tracing::error!(session = %seid, %error, "a session is not started"),
             }
         }
@@ -100,30 +123,31 @@ impl Endpoint {
     ) {
         let ended = match kept || !self.members.contains_key(&association) {
             true => 0,
-            // After a restart that this setup tells there are none any more; after one that a
-            // heartbeat told there are those of requests that were late.
+            // If this setup revealed the restart, no sessions are left. If a heartbeat revealed it,
+            // late requests may have created some.
             false => self.end_all(association),
         };
         let Some(up) = self.protocol.associations().get(association) else {
             return;
         };
-        let owner = Arc::new(Owner {
+        let owner = Arc::new(StoredPeer {
             node: up.node.clone(),
             address: up.address,
             recovery: up.recovery,
             local: self.local_address(up.address.ip()),
         });
         tracing::info!(node = %owner.node, address = %owner.address, kept, ended, "associated");
-        self.news.push(Change::Associate(Arc::clone(&owner)));
+        self.changes
+            .push(StoreChange::Associate(Arc::clone(&owner)));
         match self.members.get_mut(&association) {
             Some(members) => members.set_owner(owner),
-            None => self.admit(association, &owner, cx),
+            None => self.supervise(association, &owner, cx),
         }
     }
 
-    /// A peer that restarted knows none of its sessions.
+    /// Ends the sessions of a peer that restarted, since the peer does not know them any more.
     pub(super) fn peer_restarted(&mut self, association: AssociationId) {
-        if planted(Bug::RestartIgnored) {
+        if seeded(Bug::RestartIgnored) {
             return;
         }
         let ended = self.end_all(association);
@@ -134,7 +158,7 @@ impl Endpoint {
             return;
         };
         let before = Arc::clone(members.owner());
-        let owner = Arc::new(Owner {
+        let owner = Arc::new(StoredPeer {
             node: up.node.clone(),
             address: up.address,
             recovery: up.recovery,
@@ -148,14 +172,13 @@ impl Endpoint {
             sessions = ended,
             "a peer restarted: its Recovery Time Stamp moved; its sessions are ended"
         );
-        self.shared
-            .bulletin
-            .restart(&owner, before.recovery.0, ended);
-        self.news.push(Change::Associate(Arc::clone(&owner)));
+        self.shared.topics.restart(&owner, before.recovery.0, ended);
+        self.changes
+            .push(StoreChange::Associate(Arc::clone(&owner)));
         members.set_owner(owner);
     }
 
-    /// A heartbeat said that a peer restarted, and the peer says that it has not.
+    /// Reports that a heartbeat indicated a restart that the peer denied.
     pub(super) fn restart_denied(&self, association: AssociationId, claim: Recovery) {
         if let Some(up) = self.protocol.associations().get(association) {
             tracing::warn!(
@@ -169,7 +192,8 @@ impl Endpoint {
         }
     }
 
-    /// A heartbeat has a later stamp, which says nothing of this peer.
+    /// Reports a later Recovery Time Stamp in a heartbeat that is configured not to count as a
+    /// restart.
     pub(super) fn stamp_ignored(&self, association: AssociationId, stamp: Recovery) {
         if let Some(up) = self.protocol.associations().get(association) {
             tracing::info!(
@@ -185,14 +209,16 @@ impl Endpoint {
 
     pub(super) fn association_released(&mut self, association: &Association) {
         let ended = self.end_all(association.id);
-        self.news.push(Change::Release(association.node.clone()));
-        if let Some(desk) = &self.shared.policy {
-            desk.forget(&association.node.to_string());
+        self.changes
+            .push(StoreChange::Release(association.node.clone()));
+        if let Some(policy) = &self.shared.policy {
+            policy.forget(&association.node.to_string());
         }
         if let Some(members) = self.members.remove(&association.id) {
             members.stop();
         }
         tracing::info!(node = %association.node, sessions = ended, "association released");
+        self.release_done(association.id, ended);
     }
 
     fn end_all(&mut self, association: AssociationId) -> usize {
@@ -203,16 +229,17 @@ impl Endpoint {
         seids.len()
     }
 
-    /// The sessions of an association, in their order.
+    /// Returns the sessions of an association, sorted by SEID.
     fn sessions_of(&self, association: AssociationId) -> Vec<Seid> {
-        let of_it =
-            |(seid, entry): (Seid, &Entry)| (entry.association == association).then_some(seid);
+        let of_it = |(seid, entry): (Seid, &SessionEntry)| {
+            (entry.association == association).then_some(seid)
+        };
         let mut seids: Vec<Seid> = self.sessions.iter().filter_map(of_it).collect();
         seids.sort_unstable();
         seids
     }
 
-    /// A supervisor that was ended from outside is made again, with its sessions.
+    /// Replaces a supervisor that was stopped from outside, and restarts its sessions.
     pub(super) async fn supervisor_ended(&mut self, key: &str, cx: &mut Context<Self>) {
         let ended = self
             .members
@@ -222,16 +249,16 @@ impl Endpoint {
             return;
         };
         let owner = Arc::clone(members.owner());
-        // What its sessions wrote last decides which of them there are.
-        self.shared.settle_all().await;
+        // The last writes of its sessions decide which of them still exist.
+        self.shared.wait_for_all_writes().await;
         let of_it = self.sessions_of(association);
         self.shared.release_unknown(of_it.iter().copied());
         self.members.remove(&association);
         for &seid in &of_it {
             self.sessions.remove(seid);
         }
-        self.admit(association, &owner, cx);
-        // Those that do not come back were deleted, and wait for nothing but their answers.
+        self.supervise(association, &owner, cx);
+        // Sessions that are not restored were deleted, so only their responses are outstanding.
         for seid in of_it {
             if !self.sessions.contains(seid) {
                 self.end_report(seid);
@@ -246,5 +273,6 @@ impl Endpoint {
     }
 }
 
-/// Actors that are started in one turn of the endpoint: what peers ask for does not wait for more.
-const AT_ONCE: usize = 100;
+/// The number of session actors started in one turn of the endpoint, so that requests of peers do
+/// not wait longer.
+const STARTS_PER_TURN: usize = 100;

@@ -1,8 +1,8 @@
-//! Session reports: from a session to its peer, and the answer back.
+//! Session reports: from a session to its peer, and the response back.
 //!
-//! A report is repeated as long as its session is called as it was when the report was made. A peer
-//! may use an identifier for another session as soon as the first one has another, has another
-//! owner, or has ended, and would book the usage on the wrong one.
+//! A report is retransmitted only while its session has the peer SEID that the report was made for.
+//! The peer may assign that SEID to another session as soon as the first one is renamed, moved to
+//! another owner or deleted, and would then attribute the usage to the wrong session.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,57 +13,65 @@ use strowger_pfcp::transaction::{Outstanding, RequestId};
 use strowger_pfcp::{MessageType, Seid};
 
 use super::Endpoint;
-use crate::planted::{Bug, planted};
-use crate::session::Reported;
+use crate::seeded_bug::{Bug, seeded};
+use crate::session::ReportOutcome;
 use crate::shared::add;
 
-/// A Session Report Request that is to be sent.
+/// A Session Report Request to be sent.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    /// The node's identifier of the session.
+pub(crate) struct OutgoingReport {
+    /// The node's SEID of the session.
     pub(crate) seid: Seid,
-    /// The peer's identifier of the session.
+    /// The peer's SEID of the session.
     pub(crate) peer_seid: Seid,
-    /// The elements.
+    /// The encoded IEs.
     pub(crate) body: Vec<u8>,
 }
 
-/// The session reports that wait for their answers.
+/// The session reports that wait for their responses.
 #[derive(Debug, Default)]
-pub(super) struct Reports {
-    waiting: FxHashMap<RequestId, Sent>,
-    /// The one of each session that lives.
+pub(super) struct PendingReports {
+    waiting: FxHashMap<RequestId, PendingReport>,
+    /// The report of each existing session.
     of_session: FxHashMap<Seid, RequestId>,
-    /// Those that the deletion of their session announced, by what the peer called it. It has to
-    /// keep the identifier until it has them (TS 29.244 §5.2.2.3.1); one that does not ends them.
+    /// The reports that a deletion response announced, by the peer's SEID of the deleted session.
+    /// The peer must not reuse the SEID until it has received them (TS 29.244 §5.2.2.3.1); if it
+    /// does, the reports end.
     announced: FxHashMap<(AssociationId, Seid), Vec<RequestId>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct PendingReport {
     outstanding: Outstanding,
-    of: Of,
+    subject: ReportSubject,
 }
 
-/// The subject of a report.
+/// The session that a report belongs to.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum ReportSubject {
     Session(Seid),
-    /// A session that was deleted, as its peer called it.
+    /// A deleted session, by the SEID of its peer.
     Deleted(AssociationId, Seid),
 }
 
-impl Reports {
-    /// Notes a report that was sent; returns one of the same session that it takes the place of.
-    fn insert(&mut self, outstanding: Outstanding, of: Of) -> Option<Outstanding> {
+impl PendingReports {
+    /// Records a report that was sent. Returns the previous report of the same session, which it
+    /// replaces.
+    fn insert(&mut self, outstanding: Outstanding, subject: ReportSubject) -> Option<Outstanding> {
         let request = outstanding.request;
-        self.waiting.insert(request, Sent { outstanding, of });
-        match of {
-            Of::Session(seid) => {
+        self.waiting.insert(
+            request,
+            PendingReport {
+                outstanding,
+                subject,
+            },
+        );
+        match subject {
+            ReportSubject::Session(seid) => {
                 let before = self.of_session.insert(seid, request)?;
                 Some(self.waiting.remove(&before)?.outstanding)
             }
-            Of::Deleted(association, seid) => {
+            ReportSubject::Deleted(association, seid) => {
                 let announced = self.announced.entry((association, seid));
                 announced.or_default().push(request);
                 None
@@ -71,11 +79,11 @@ impl Reports {
         }
     }
 
-    fn remove(&mut self, request: RequestId) -> Option<Of> {
-        let of = self.waiting.remove(&request)?.of;
-        match of {
-            Of::Session(seid) => _ = self.of_session.remove(&seid),
-            Of::Deleted(association, seid) => {
+    fn remove(&mut self, request: RequestId) -> Option<ReportSubject> {
+        let subject = self.waiting.remove(&request)?.subject;
+        match subject {
+            ReportSubject::Session(seid) => _ = self.of_session.remove(&seid),
+            ReportSubject::Deleted(association, seid) => {
                 let key = (association, seid);
                 if let Some(rest) = self.announced.get_mut(&key) {
                     rest.retain(|one| *one != request);
@@ -85,21 +93,22 @@ impl Reports {
                 }
             }
         }
-        Some(of)
+        Some(subject)
     }
 
-    /// Forgets a report; returns `true` if it waited.
+    /// Forgets a report. Returns `true` if the report was waiting for its response.
     pub(super) fn forget(&mut self, request: RequestId) -> bool {
         self.remove(request).is_some()
     }
 
-    /// Takes out the report of a session.
+    /// Removes and returns the report of a session.
     fn take(&mut self, session: Seid) -> Option<Outstanding> {
         let request = self.of_session.remove(&session)?;
         Some(self.waiting.remove(&request)?.outstanding)
     }
 
-    /// Takes out what was announced of sessions that an association calls so.
+    /// Removes and returns the announced reports of deleted sessions with the given SEID of the
+    /// peer.
     fn take_announced(&mut self, association: AssociationId, seid: Seid) -> Vec<Outstanding> {
         let requests = self.announced.remove(&(association, seid));
         let requests = requests.unwrap_or_default().into_iter();
@@ -109,10 +118,10 @@ impl Reports {
 }
 
 impl Endpoint {
-    /// Sends a report; its outcome comes back to the session.
-    pub(super) fn report(&mut self, now: Instant, outgoing: &Outgoing) {
-        // What the session answers may overtake its report: by now it may have ended, or be called
-        // otherwise, and then it has made the report anew.
+    /// Sends a report; the outcome is returned to the session.
+    pub(super) fn report(&mut self, now: Instant, outgoing: &OutgoingReport) {
+        // The response of the session can overtake its report. By now the session may have ended or
+        // been renamed, in which case it makes the report again.
         let record = self.shared.store.session(outgoing.seid);
         let is_current = record.is_some_and(|record| record.peer_seid == outgoing.peer_seid);
         let entry = self.sessions.get(outgoing.seid).filter(|_| is_current);
@@ -120,24 +129,35 @@ impl Endpoint {
             add(&self.shared.counters.reports_withdrawn);
             return;
         };
-        let of = Of::Session(outgoing.seid);
-        self.send_report(now, entry.association, of, outgoing);
+        let subject = ReportSubject::Session(outgoing.seid);
+        self.send_report(now, entry.association, subject, outgoing);
     }
 
-    /// Sends what the answer to the deletion of a session announced.
-    pub(super) fn announced(&mut self, now: Instant, of: AssociationId, more: &[Outgoing]) {
+    /// Sends the reports that the response to a session deletion announced.
+    pub(super) fn send_announced(
+        &mut self,
+        now: Instant,
+        to: AssociationId,
+        more: &[OutgoingReport],
+    ) {
         for outgoing in more {
-            let deleted = Of::Deleted(of, outgoing.peer_seid);
-            self.send_report(now, of, deleted, outgoing);
+            let deleted = ReportSubject::Deleted(to, outgoing.peer_seid);
+            self.send_report(now, to, deleted, outgoing);
         }
     }
 
-    fn send_report(&mut self, now: Instant, to: AssociationId, of: Of, outgoing: &Outgoing) {
+    fn send_report(
+        &mut self,
+        now: Instant,
+        to: AssociationId,
+        subject: ReportSubject,
+        outgoing: &OutgoingReport,
+    ) {
         let kind = MessageType::SESSION_REPORT_REQUEST;
         let (seid, body) = (outgoing.peer_seid, &outgoing.body);
         match self.protocol.request_about(now, to, kind, seid, body) {
             Ok(outstanding) => {
-                if let Some(before) = self.reports.insert(outstanding, of) {
+                if let Some(before) = self.reports.insert(outstanding, subject) {
                     self.withdraw_report(before);
                 }
             }
@@ -148,16 +168,16 @@ impl Endpoint {
         }
     }
 
-    /// Gives the outcome of a report to its session.
+    /// Passes the outcome of a report to its session.
     pub(super) fn reported(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
-        if let Some(Of::Session(seid)) = self.reports.remove(request) {
+        if let Some(ReportSubject::Session(seid)) = self.reports.remove(request) {
             self.tell(seid, answer);
         }
     }
 
-    /// Ends the report of a session that has ended, or is called otherwise from now on.
+    /// Ends the report of a session that has ended or been renamed.
     pub(super) fn end_report(&mut self, session: Seid) {
-        if planted(Bug::ReportOutlivesSession) {
+        if seeded(Bug::ReportOutlivesSession) {
             return;
         }
         if let Some(outstanding) = self.reports.take(session) {
@@ -165,7 +185,8 @@ impl Endpoint {
         }
     }
 
-    /// Ends what was announced of deleted sessions of a peer that calls another one so.
+    /// Ends the announced reports of deleted sessions whose peer uses the same SEID for another
+    /// session.
     pub(super) fn end_announced(&mut self, association: AssociationId, peer_seid: Seid) {
         for outstanding in self.reports.take_announced(association, peer_seid) {
             tracing::warn!(
@@ -177,7 +198,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns `true` if reports of deleted sessions wait.
+    /// Returns `true` if announced reports of deleted sessions are waiting.
     pub(super) fn has_announced(&self) -> bool {
         !self.reports.announced.is_empty()
     }
@@ -185,16 +206,16 @@ impl Endpoint {
     fn withdraw_report(&mut self, outstanding: Outstanding) {
         add(&self.shared.counters.reports_withdrawn);
         if let Some(octets) = self.protocol.withdraw(outstanding) {
-            self.recall(&octets);
+            self.discard_unsent(&octets);
         }
     }
 
     fn tell(&self, seid: Seid, answer: Option<Arc<[u8]>>) {
         let entry = self.sessions.get(seid);
         if let Some(actor) = entry.and_then(|entry| entry.actor.as_ref())
-            && actor.try_tell(Reported(answer)).is_err()
+            && actor.try_tell(ReportOutcome(answer)).is_err()
         {
-            // The session will find that it waited for too long, and tell its peer again.
+            // The session notices the timeout by itself, and reports again.
             tracing::debug!(session = %seid, "the outcome of a report is not taken");
         }
     }

@@ -1,4 +1,4 @@
-//! The actor that generates the load: one socket, one schedule, no waiting tasks.
+//! The actor that generates the load, with one socket, one schedule, and no tasks per request.
 
 mod answer;
 mod probe;
@@ -7,6 +7,7 @@ mod restore;
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,13 +20,15 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
+use super::change::{AppliedChanges, SessionChange};
+use super::link_faults::LinkFaults;
 use super::message::LoadMsg;
-use super::requests::Sessions;
-use super::trouble::Trouble;
+use super::mix::{ChangeKind, KindSequence};
+use super::requests::RequestBuilder;
 use super::{LoadFigures, LoadPlan, Pace, pacer};
 use crate::client::ClientError;
-use crate::ledger::Ledger;
-use crate::restoration::{Backlog, Search};
+use crate::journal::Journal;
+use crate::restoration::{PeerSearch, RestorationQueue};
 use crate::socket::{Sockets, local_towards};
 use pacer::Pacer;
 
@@ -36,43 +39,42 @@ pub(super) struct LoadArgs {
     pub(super) recovery: Recovery,
     pub(super) plan: Arc<LoadPlan>,
     pub(super) figures: Arc<Mutex<LoadFigures>>,
-    pub(super) ledger: Option<Arc<Mutex<Ledger>>>,
+    pub(super) journal: Option<Arc<Mutex<Journal>>>,
 }
 
-/// A request that waits for its answer.
+/// A request that has not been answered yet.
 #[derive(Debug)]
-struct Flight {
-    what: What,
-    /// When it was meant to be sent.
+struct LoadRequest {
+    kind: Operation,
+    /// The time at which the request was meant to be sent.
     intended: Instant,
-    /// By what the ledger knows it.
+    /// The number of the request in the journal.
     number: u64,
-    /// The epoch of the node in which it was sent.
+    /// The epoch of the node in which the request was sent.
     epoch: u64,
 }
 
 #[derive(Debug)]
-enum What {
+enum Operation {
     Establish(Seid),
     Delete,
-    /// A modification, with the number that its rules have.
-    Modify(Seid, u64),
+    Modify(Seid, SessionChange),
     Probe(Seid, Reply<Result<Option<Cause>, ClientError>>),
     /// The establishment of a session that the node lost.
     Restore(Seid),
-    /// A modification that shows whether the node has a session, by the node's identifier.
+    /// A modification that shows whether the node has a session, with the node's SEID.
     Check(Seid, Seid),
-    /// The deletion of a session after the work has ended.
+    /// The deletion of a session at the end of the load.
     Clear,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum LoadPhase {
     Associating,
     Working,
-    /// Answers are waited for.
+    /// The load waits for responses.
     Draining,
-    /// Sessions are deleted.
+    /// The load deletes its sessions.
     Clearing,
     Releasing,
 }
@@ -83,51 +85,53 @@ pub(super) struct LoadActor {
     plan: Arc<LoadPlan>,
     figures: Arc<Mutex<LoadFigures>>,
     protocol: Protocol,
-    sessions: Sessions,
-    phase: Phase,
+    requests: RequestBuilder,
+    phase: LoadPhase,
     waiting: Vec<Reply<Result<(), ClientError>>>,
     association: Option<AssociationId>,
-    flights: FxHashMap<RequestId, Flight>,
+    pending: FxHashMap<RequestId, LoadRequest>,
     establishing: usize,
-    /// Sessions that are held, the oldest first; some may be gone from `remote`.
+    /// The sessions that are held, oldest first; some may already be missing in `remote`.
     order: VecDeque<Seid>,
     remote: FxHashMap<Seid, Seid>,
     next_seid: u64,
     began: Instant,
-    /// Requests of the schedule, and panics, begun so far.
-    slots: u64,
+    /// The numbers of scheduled requests and of panics so far.
+    scheduled: u64,
     panics: u64,
     turn: u64,
-    /// Modifications that are due, in parts of one.
+    /// The number of modifications that are due, including fractions.
     modifications: f64,
-    /// Sessions with a modification on its way.
+    /// Sessions with a modification in progress.
     modifying: FxHashSet<Seid>,
-    ledger: Option<Arc<Mutex<Ledger>>>,
-    /// Requests so far.
+    journal: Option<Arc<Mutex<Journal>>>,
+    /// Number of requests so far.
     numbers: u64,
-    /// How often the schedule is looked at.
+    /// The interval at which the schedule is checked.
     step: Duration,
-    /// As long as there is one to keep.
+    /// `Some` while the load follows its schedule.
     pacer: Option<Pacer>,
     timer: Option<(Instant, TimerKey)>,
-    trouble: Trouble,
-    /// What is about to leave.
-    leaving: Vec<Transmit>,
-    /// The attempts to find the node when it is lost.
-    search: Search,
-    /// The sessions that the node lost, with the attempts to restore each.
+    link_faults: LinkFaults,
+    /// Datagrams to be sent.
+    outgoing: Vec<Transmit>,
+    /// The schedule of attempts to find the node when it is lost.
+    search: PeerSearch,
+    /// The sessions that the node lost, with the number of attempts to restore each.
     lost: FxHashMap<Seid, u8>,
-    backlog: Backlog,
-    /// Grows when the node is lost and when it is found.
+    backlog: RestorationQueue,
+    /// Incremented when the node is lost and when it is found.
     epoch: u64,
-    /// The Recovery Time Stamp with which the node was found last.
+    /// The Recovery Time Stamp with which the node was last found.
     recovery: u32,
-    /// The last modification of each session that was acknowledged.
-    modified: FxHashMap<Seid, u64>,
+    /// The cumulative effect of the acknowledged modifications of each session.
+    modified: FxHashMap<Seid, AppliedChanges>,
+    /// The sequence of the kinds of modifications.
+    kinds: KindSequence,
 }
 
-/// Deletions in flight after the work.
-const CLEARING: usize = 64;
+/// The maximum number of deletions in flight at the end of the load.
+const MAX_DELETIONS: usize = 64;
 
 impl Actor for LoadActor {
     type Msg = LoadMsg;
@@ -143,7 +147,7 @@ impl Actor for LoadActor {
             recovery,
             plan,
             figures,
-            ledger,
+            journal,
         } = args;
         let local = sockets.address(0);
         let mut protocol = EndpointConfig::new(Role::ControlPlane, name.clone(), recovery);
@@ -157,37 +161,37 @@ impl Actor for LoadActor {
         cx.task("reader", sockets.read(0, cx.me()));
         let step = pacer::step(plan.pace);
         let towards = local_towards(local.ip(), plan.to.ip());
+        let towards = SocketAddr::new(towards, local.port());
         Ok(Self {
-            sessions: Sessions::new(name, towards, plan.to.ip(), local.port())
-                .with_usage(plan.usage)
-                .with_rates(plan.rates),
-            trouble: Trouble::of(&plan),
-            search: Search::new(plan.restoration, local.port().into()),
-            backlog: Backlog::new(&plan.restoration),
+            requests: RequestBuilder::new(name, towards, &plan).map_err(io::Error::other)?,
+            kinds: KindSequence::new(&plan.shares),
+            link_faults: LinkFaults::of(&plan),
+            search: PeerSearch::new(plan.restoration, local.port().into()),
+            backlog: RestorationQueue::new(&plan.restoration),
             lost: FxHashMap::default(),
             epoch: 0,
             recovery: 0,
             modified: FxHashMap::default(),
-            leaving: Vec::new(),
+            outgoing: Vec::new(),
             sockets,
             plan,
             figures,
             protocol: Protocol::new(protocol),
-            phase: Phase::Associating,
+            phase: LoadPhase::Associating,
             waiting: Vec::new(),
             association: None,
-            flights: FxHashMap::default(),
+            pending: FxHashMap::default(),
             establishing: 0,
             order: VecDeque::new(),
             remote: FxHashMap::default(),
             next_seid: 1,
             began: cx.now().into_std(),
-            slots: 0,
+            scheduled: 0,
             panics: 0,
             turn: 0,
             modifications: 0.0,
             modifying: FxHashSet::default(),
-            ledger,
+            journal,
             numbers: 0,
             step,
             pacer: None,
@@ -200,7 +204,7 @@ impl Actor for LoadActor {
         match message {
             LoadMsg::Received(batch) => {
                 for (peer, octets) in batch.iter() {
-                    if !self.trouble.loses() {
+                    if !self.link_faults.loses() {
                         self.protocol.handle_datagram(now, peer, octets);
                     }
                 }
@@ -211,21 +215,21 @@ impl Actor for LoadActor {
             }
             LoadMsg::Tick => {
                 if let Some(pacer) = &self.pacer {
-                    pacer.seen();
+                    pacer.tick_handled();
                 }
-                self.trouble.let_go(now, &mut self.leaving);
+                self.link_faults.release_held(now, &mut self.outgoing);
             }
             LoadMsg::Begin(Ask { reply, .. }) => self.begin(now, reply),
-            LoadMsg::Held(Ask { reply, .. }) => {
+            LoadMsg::ListHeld(Ask { reply, .. }) => {
                 let held = |seid| self.remote.get(seid).map(|&remote| (*seid, remote));
                 reply.send(self.order.iter().filter_map(held).collect());
             }
             LoadMsg::Probe(Ask { request, reply }) => self.probe(now, request.seid, reply),
-            LoadMsg::Stop if self.phase == Phase::Working => self.drain(now),
+            LoadMsg::Stop if self.phase == LoadPhase::Working => self.drain(now),
             LoadMsg::Stop => {}
         }
-        self.settle(now, cx);
-        if self.phase == Phase::Working && self.pacer.is_none() {
+        self.process_events(now, cx);
+        if self.phase == LoadPhase::Working && self.pacer.is_none() {
             self.pacer = Some(Pacer::start(self.step, cx.me())?);
         }
         Ok(())
@@ -233,44 +237,46 @@ impl Actor for LoadActor {
 }
 
 impl LoadActor {
-    /// Associates for the first who waits for it: were it begun any earlier, it could fail, and
-    /// the load end, before there is anybody to tell.
+    /// Sets up the association on behalf of the first caller. If this started earlier, it could
+    /// fail and end the load before there is a caller to report to.
     fn begin(&mut self, now: Instant, reply: Reply<Result<(), ClientError>>) {
-        if self.phase != Phase::Associating {
+        if self.phase != LoadPhase::Associating {
             return reply.send(Ok(()));
         }
         if self.waiting.is_empty() {
-            // There is room for the first request.
+            // The first request always fits into the limits.
             let _ = self.protocol.associate(now, self.plan.to);
         }
         self.waiting.push(reply);
     }
 
-    /// Handles what happened, begins what is due, sends, and sees to the next wake-up.
-    fn settle(&mut self, now: Instant, cx: &mut Context<Self>) {
+    /// Handles protocol events, starts requests that are due, sends datagrams, and sets the next
+    /// timer.
+    fn process_events(&mut self, now: Instant, cx: &mut Context<Self>) {
         while let Some(event) = self.protocol.poll_event() {
             self.event(now, event, cx);
         }
         match self.phase {
-            Phase::Working => {
-                self.look_for_node(now);
+            LoadPhase::Working => {
+                self.search_for_node(now);
                 self.work(now);
                 self.restore(now);
             }
-            Phase::Draining if self.flights.is_empty() => self.drained(now, cx),
-            Phase::Clearing => self.clear(now, cx),
-            Phase::Associating | Phase::Draining | Phase::Releasing => {}
+            LoadPhase::Draining if self.pending.is_empty() => self.drained(now, cx),
+            LoadPhase::Clearing => self.clear(now, cx),
+            LoadPhase::Associating | LoadPhase::Draining | LoadPhase::Releasing => {}
         }
-        // What is asked is written down before it can be done.
-        if let Some(ledger) = &self.ledger {
-            ledger.lock().flush();
+        // Requests are written to the journal before they can be executed.
+        if let Some(journal) = &self.journal {
+            journal.lock().flush();
         }
         while let Some(transmit) = self.protocol.poll_transmit() {
-            self.trouble.pass(now, transmit, &mut self.leaving);
+            self.link_faults.pass(now, transmit, &mut self.outgoing);
         }
-        // What the system does not take is sent again after T1, as if the network lost it.
-        self.sockets.send_all(&self.leaving);
-        self.leaving.clear();
+        // A datagram that the system does not accept is retransmitted after T1, as if the network
+        // had lost it.
+        self.sockets.send_all(&self.outgoing);
+        self.outgoing.clear();
         self.publish(now);
         let due = [self.protocol.poll_timeout(), self.due(now)];
         let Some(wanted) = due.into_iter().flatten().min() else {
@@ -288,14 +294,14 @@ impl LoadActor {
     fn publish(&self, now: Instant) {
         let mut figures = self.figures.lock();
         figures.retransmitted = self.protocol.stats().retransmitted;
-        (figures.dropped, figures.overtaken) = self.trouble.injected;
-        if self.phase == Phase::Working {
+        (figures.dropped, figures.overtaken) = self.link_faults.injected;
+        if self.phase == LoadPhase::Working {
             figures.held = self.remote.len() as u64;
             figures.elapsed = now.saturating_duration_since(self.began);
         }
     }
 
-    /// Begins all that the schedule wants by now.
+    /// Starts all requests that the schedule has due.
     fn work(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.began);
         if self
@@ -310,27 +316,27 @@ impl LoadActor {
         }
         match self.plan.pace {
             Pace::Rate(rate) if rate > 0.0 => {
-                while let Some(at) = due(self.began, self.slots, rate, now) {
-                    // The lateness of our own timer is not charged to the peer.
+                while let Some(at) = due(self.began, self.scheduled, rate, now) {
+                    // The delay of our own timer is not attributed to the peer.
                     let intended = now.min(at + 2 * self.step);
                     if self.taken() >= self.plan.sessions && !self.delete_oldest(now, intended) {
-                        // The slot waits for an answer, and is charged for it.
+                        // The request waits for a response, and this time counts as its latency.
                         break;
                     }
-                    self.slots += 1;
+                    self.scheduled += 1;
                     self.establish(now, intended);
                 }
             }
             Pace::Rate(_) => {}
             Pace::InFlight(most) => {
-                while self.flights.len() < most.max(1) {
-                    let before = self.flights.len();
+                while self.pending.len() < most.max(1) {
+                    let before = self.pending.len();
                     if self.taken() < self.plan.sessions {
                         self.establish(now, now);
                     } else {
                         let _ = self.delete_oldest(now, now);
                     }
-                    if self.flights.len() == before {
+                    if self.pending.len() == before {
                         break;
                     }
                 }
@@ -342,9 +348,10 @@ impl LoadActor {
             while rate > 0.0 && due(self.began, self.panics, rate, now).is_some() {
                 self.panics += 1;
             }
-            // One for all that a stall left out: at once, they would fill the queues of a few.
+            // One panic stands for all that were missed during a stall: issued at once, they would
+            // fill the mailboxes of a few sessions.
             if self.panics > before {
-                self.hit(now);
+                self.inject_panic(now);
             }
         }
     }
@@ -352,12 +359,12 @@ impl LoadActor {
     fn establish(&mut self, now: Instant, intended: Instant) {
         let seid = Seid(self.next_seid);
         self.next_seid += 1;
-        let Ok(body) = self.sessions.establishment(seid) else {
+        let Ok(body) = self.requests.establishment(seid) else {
             return;
         };
         let message_type = MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        let what = What::Establish(seid);
-        if self.send(now, intended, message_type, Seid(0), &body, what) {
+        let kind = Operation::Establish(seid);
+        if self.send(now, intended, message_type, Seid(0), &body, kind) {
             self.establishing += 1;
             self.figures.lock().sent += 1;
         }
@@ -368,36 +375,45 @@ impl LoadActor {
         }
     }
 
-    /// Sessions that are held, asked for, or to be restored.
+    /// Returns the number of sessions that are held, requested, or to be restored.
     fn taken(&self) -> usize {
         self.remote.len() + self.establishing + self.lost.len()
     }
 
-    /// Changes a session that nothing else is being done to.
+    /// Modifies a session that has no modification in progress.
     fn modify(&mut self, now: Instant, intended: Instant) {
         let Some(seid) = self.pick().filter(|seid| !self.modifying.contains(seid)) else {
             return;
         };
-        let number = self.numbers;
-        let (Some(&remote), Ok(body)) = (self.remote.get(&seid), Sessions::modification(number))
+        let applied = self.modified.get(&seid).copied().unwrap_or_default();
+        let change = applied.next(self.kinds.next(), self.numbers);
+        self.change(now, intended, seid, change);
+    }
+
+    /// Resumes an idle session that the peer has downlink data for.
+    fn page(&mut self, now: Instant, seid: Seid) {
+        self.figures.lock().downlink_reports += 1;
+        let applied = self.modified.get(&seid).copied().unwrap_or_default();
+        if applied.is_idle() && !self.modifying.contains(&seid) {
+            self.change(now, now, seid, applied.next(ChangeKind::Idle, self.numbers));
+        }
+    }
+
+    fn change(&mut self, now: Instant, intended: Instant, seid: Seid, change: SessionChange) {
+        let (Some(&remote), Ok(body)) =
+            (self.remote.get(&seid), self.requests.modification(change))
         else {
             return;
         };
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
-        if self.send(
-            now,
-            intended,
-            message_type,
-            remote,
-            &body,
-            What::Modify(seid, number),
-        ) {
+        let kind = Operation::Modify(seid, change);
+        if self.send(now, intended, message_type, remote, &body, kind) {
             self.modifying.insert(seid);
             self.figures.lock().sent += 1;
         }
     }
 
-    /// One of the sessions that are held.
+    /// Returns one of the held sessions.
     fn pick(&mut self) -> Option<Seid> {
         // A fixed stride visits all sessions without a source of randomness.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -406,7 +422,7 @@ impl LoadActor {
         self.order.get(place).copied()
     }
 
-    /// Deletes the session that is held longest; false if none is.
+    /// Deletes the session that has been held longest. Returns `false` if there is none.
     fn delete_oldest(&mut self, now: Instant, intended: Instant) -> bool {
         while let Some(seid) = self.order.pop_front() {
             if self.modifying.contains(&seid) {
@@ -421,7 +437,7 @@ impl LoadActor {
             };
             self.modified.remove(&seid);
             let message_type = MessageType::SESSION_DELETION_REQUEST;
-            if self.send(now, intended, message_type, remote, &[], What::Delete) {
+            if self.send(now, intended, message_type, remote, &[], Operation::Delete) {
                 self.figures.lock().sent += 1;
             }
             return true;
@@ -436,12 +452,12 @@ impl LoadActor {
         message_type: MessageType,
         seid: Seid,
         body: &[u8],
-        what: What,
+        kind: Operation,
     ) -> bool {
         let asked = self
             .protocol
             .request(now, self.plan.to, message_type, seid, body);
-        let Ok(request) = asked else {
+        let Ok(id) = asked else {
             let mut figures = self.figures.lock();
             figures.lost += 1;
             figures.unanswered += 1;
@@ -449,35 +465,35 @@ impl LoadActor {
         };
         let number = self.numbers;
         self.numbers += 1;
-        if let Some(ledger) = &self.ledger {
+        if let Some(journal) = &self.journal {
             let header = Header::session(message_type, seid, Sequence::default());
             let octets = strowger_pfcp::endpoint::message(&header, body).unwrap_or_default();
-            ledger.lock().ask(number, &octets);
+            journal.lock().ask(number, &octets);
         }
-        let flight = Flight {
-            what,
+        let request = LoadRequest {
+            kind,
             intended,
             number,
             epoch: self.epoch,
         };
-        self.flights.insert(request, flight).is_none()
+        self.pending.insert(id, request).is_none()
     }
 
     fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
         match event {
-            Event::AssociationUp { association, .. } if self.phase != Phase::Associating => {
+            Event::AssociationUp { association, .. } if self.phase != LoadPhase::Associating => {
                 self.found(now, association);
             }
             Event::AssociationUp { association, .. } => {
                 self.found(now, association);
-                self.phase = Phase::Working;
+                self.phase = LoadPhase::Working;
                 self.began = now;
                 self.figures.lock().began = Some(now);
                 for reply in self.waiting.drain(..) {
                     reply.send(Ok(()));
                 }
             }
-            Event::AssociationFailed { cause, .. } if self.phase != Phase::Associating => {
+            Event::AssociationFailed { cause, .. } if self.phase != LoadPhase::Associating => {
                 self.not_found(now, cause);
             }
             Event::AssociationFailed { peer, cause } => {
@@ -500,13 +516,13 @@ impl LoadActor {
             Event::Response {
                 request, octets, ..
             } => {
-                if let Some(flight) = self.flights.remove(&request) {
-                    self.answered(now, flight, &octets);
+                if let Some(request) = self.pending.remove(&request) {
+                    self.answered(now, request, &octets);
                 }
             }
             Event::RequestFailed { request, peer } => {
-                if let Some(flight) = self.flights.remove(&request) {
-                    self.unanswered(now, flight, peer);
+                if let Some(request) = self.pending.remove(&request) {
+                    self.unanswered(now, request, peer);
                 }
             }
             Event::SessionRequest {
@@ -518,11 +534,11 @@ impl LoadActor {
         }
     }
 
-    /// Ends new work.
+    /// Stops sending new requests.
     fn drain(&mut self, now: Instant) {
         self.publish(now);
         self.pacer = None;
-        self.phase = Phase::Draining;
+        self.phase = LoadPhase::Draining;
     }
 
     fn drained(&mut self, now: Instant, cx: &mut Context<Self>) {
@@ -530,25 +546,25 @@ impl LoadActor {
         if self.plan.keep {
             return cx.stop();
         }
-        self.phase = Phase::Clearing;
+        self.phase = LoadPhase::Clearing;
         self.clear(now, cx);
     }
 
-    /// Deletes what is held, then releases the association.
+    /// Deletes the held sessions, then releases the association.
     fn clear(&mut self, now: Instant, cx: &mut Context<Self>) {
-        while self.flights.len() < CLEARING {
+        while self.pending.len() < MAX_DELETIONS {
             let Some(seid) = self.order.pop_front() else {
                 break;
             };
             if let Some(remote) = self.remote.remove(&seid) {
                 let message_type = MessageType::SESSION_DELETION_REQUEST;
-                self.send(now, now, message_type, remote, &[], What::Clear);
+                self.send(now, now, message_type, remote, &[], Operation::Clear);
             }
         }
-        if !self.flights.is_empty() {
+        if !self.pending.is_empty() {
             return;
         }
-        self.phase = Phase::Releasing;
+        self.phase = LoadPhase::Releasing;
         let released = self
             .association
             .map(|association| self.protocol.release(now, association));
@@ -558,7 +574,7 @@ impl LoadActor {
     }
 }
 
-/// When a slot of a schedule is, if it is by now.
+/// Returns the time of a slot in a schedule, if it is not later than `now`.
 fn due(began: Instant, slot: u64, rate: f64, now: Instant) -> Option<Instant> {
     let after = Duration::from_secs(slot).as_secs_f64() / rate;
     let at = began + Duration::try_from_secs_f64(after).ok()?;

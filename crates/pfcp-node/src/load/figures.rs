@@ -1,4 +1,4 @@
-//! What a load has measured.
+//! The measurements of a load.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,70 +6,109 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use strowger_pfcp::ie::Cause;
 
-/// Figures of a load.
+use super::change::SessionChange;
+
+/// The counters and latencies of a load.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadFigures {
-    /// Establishments, modifications and deletions sent, without repetitions.
+    /// Number of establishments, modifications and deletions sent, without retransmissions.
     pub sent: u64,
-    /// Answers to them.
+    /// Number of responses to these requests.
     pub answered: u64,
-    /// Answers that accepted.
+    /// Number of responses that accepted.
     pub accepted: u64,
-    /// Answers that refused.
+    /// Number of responses that rejected.
     pub rejected: u64,
-    /// Sessions that were acknowledged and are gone, and requests that were never answered.
+    /// Number of acknowledged sessions that were lost, plus number of requests that were never
+    /// answered.
     pub lost: u64,
-    /// The part of `lost` that is requests without an answer.
+    /// Number of requests without a response, which are included in `lost`.
     pub unanswered: u64,
-    /// Establishments accepted.
+    /// Number of accepted establishments.
     pub established: u64,
-    /// Modifications accepted.
+    /// Number of accepted modifications.
     pub modified: u64,
-    /// Deletions accepted.
+    /// Accepted modifications of the configured mix, by kind.
+    pub changes: ChangeFigures,
+    /// Number of reports of downlink data for idle sessions.
+    pub downlink_reports: u64,
+    /// Number of accepted deletions.
     pub deleted: u64,
-    /// Sessions held; at the end, those held when new work ended.
+    /// Number of sessions held; at the end, the number held when the load stopped sending new
+    /// requests.
     pub held: u64,
-    /// Requests that had to be sent again.
+    /// Number of retransmitted requests.
     pub retransmitted: u64,
-    /// Datagrams that the load itself lost.
+    /// Number of datagrams that the load dropped on purpose.
     pub dropped: u64,
-    /// Datagrams that the load itself let another one overtake.
+    /// Number of datagrams that the load let another one overtake.
     pub overtaken: u64,
-    /// Panics made in sessions.
+    /// Number of panics injected into sessions.
     pub panics: u64,
-    /// Modifications sent that name a PDR of their session.
+    /// Number of modifications sent that name a PDR of their session.
     pub probes: u64,
-    /// How many of them were accepted.
+    /// Number of those modifications that were accepted.
     pub survived: u64,
-    /// Usage reports of the node that were accepted, and those in answers to deletions.
+    /// Number of usage reports of the node: in accepted session reports, and in its responses.
     pub usage_reports: u64,
-    /// The octets that they tell, both ways.
+    /// The reported volume in both directions, in bytes.
     pub usage_octets: u64,
-    /// Times that the node was lost, and that it was found again.
+    /// Number of times that the node was lost.
     pub peers_lost: u64,
-    /// See [`LoadFigures::peers_lost`].
+    /// Number of times that the node was found again.
     pub peers_found: u64,
-    /// The part of `lost` that is sessions which the node acknowledged and did not have any more.
+    /// Number of sessions that the node acknowledged and lost, which are included in `lost`.
     pub sessions_lost: u64,
-    /// Of those, sessions that were established again.
+    /// Number of lost sessions that were established again.
     pub sessions_restored: u64,
-    /// Of those, sessions that the node refused to establish again.
+    /// Number of lost sessions that the node refused to establish again.
     pub sessions_refused: u64,
-    /// Requests of the schedule that were left out while the node was lost.
+    /// Number of scheduled requests that were omitted while the node was lost.
     pub skipped: u64,
-    /// Answers by cause.
+    /// Number of responses by cause.
     pub causes: BTreeMap<u8, u64>,
-    /// From the time a request was to be sent to its answer, in nanoseconds.
+    /// The time from the scheduled start of a request to its response, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// How long new work was begun.
+    /// The time during which new requests were sent.
     pub elapsed: Duration,
     pub(super) began: Option<Instant>,
 }
 
+/// Numbers of accepted modifications, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeFigures {
+    /// Number of handovers.
+    pub handover: u64,
+    /// Number of sessions that became idle.
+    pub idle: u64,
+    /// Number of idle sessions that were connected again.
+    pub resume: u64,
+    /// Number of rate changes.
+    pub qos: u64,
+    /// Number of usage queries.
+    pub report: u64,
+    /// Number of precedence changes.
+    pub precedence: u64,
+}
+
+impl ChangeFigures {
+    pub(super) fn count(&mut self, change: SessionChange) {
+        *match change {
+            SessionChange::Handover(_) => &mut self.handover,
+            SessionChange::Idle => &mut self.idle,
+            SessionChange::Resume(_) => &mut self.resume,
+            SessionChange::Qos(_) => &mut self.qos,
+            SessionChange::Query => &mut self.report,
+            SessionChange::Precedence(_) => &mut self.precedence,
+        } += 1;
+    }
+}
+
 impl LoadFigures {
     pub(super) fn new() -> Self {
-        let latency = Histogram::new_with_bounds(1, LONGEST, 3);
+        let latency = Histogram::new_with_bounds(1, MAX_LATENCY, 3);
         Self {
             sent: 0,
             answered: 0,
@@ -79,6 +118,8 @@ impl LoadFigures {
             unanswered: 0,
             established: 0,
             modified: 0,
+            changes: ChangeFigures::default(),
+            downlink_reports: 0,
             deleted: 0,
             usage_reports: 0,
             usage_octets: 0,
@@ -102,13 +143,14 @@ impl LoadFigures {
         }
     }
 
-    /// The latency below which this part of the requests was answered, in microseconds.
+    /// Returns the latency in microseconds within which the given fraction of requests was
+    /// answered.
     #[must_use]
     pub fn quantile_us(&self, part: f64) -> f64 {
         Duration::from_nanos(self.latency.value_at_quantile(part)).as_secs_f64() * 1e6
     }
 
-    /// Establishments accepted a second.
+    /// Returns the number of accepted establishments per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
@@ -126,10 +168,10 @@ impl LoadFigures {
             self.rejected += 1;
         }
         *self.causes.entry(cause.0).or_default() += 1;
-        let nanoseconds = u64::try_from(latency.as_nanos()).unwrap_or(LONGEST);
+        let nanoseconds = u64::try_from(latency.as_nanos()).unwrap_or(MAX_LATENCY);
         self.latency.saturating_record(nanoseconds.max(1));
     }
 }
 
-/// Two minutes.
-const LONGEST: u64 = 120_000_000_000;
+/// Two minutes, in nanoseconds.
+const MAX_LATENCY: u64 = 120_000_000_000;

@@ -1,4 +1,4 @@
-//! What the actor of a load takes.
+//! The messages of the load actor.
 
 use strowger::{Accepts, Ask, Request};
 use strowger_pfcp::Seid;
@@ -7,7 +7,7 @@ use strowger_pfcp::ie::Cause;
 use crate::client::ClientError;
 use crate::socket::Batch;
 
-/// Associates, and waits for it.
+/// A request to set up the association and start the load.
 #[derive(Debug)]
 pub(super) struct Begin;
 
@@ -15,15 +15,15 @@ impl Request for Begin {
     type Reply = Result<(), ClientError>;
 }
 
-/// Asks for the sessions that are held.
+/// A request for the sessions that are held.
 #[derive(Debug)]
-pub(super) struct Held;
+pub(super) struct ListHeld;
 
-impl Request for Held {
+impl Request for ListHeld {
     type Reply = Vec<(Seid, Seid)>;
 }
 
-/// Asks to try a session.
+/// A request to probe a session.
 #[derive(Debug)]
 pub(super) struct Probe {
     pub(super) seid: Seid,
@@ -33,22 +33,22 @@ impl Request for Probe {
     type Reply = Result<Option<Cause>, ClientError>;
 }
 
-/// Has the load look at its schedule.
+/// A message that makes the load check its schedule.
 #[derive(Debug)]
 pub(super) struct Tick;
 
-/// Ends new work.
+/// A message that stops the sending of new requests.
 #[derive(Debug)]
 pub(super) struct Stop;
 
-/// What the actor takes.
+/// The messages that the load actor accepts.
 #[derive(Debug)]
 pub(crate) enum LoadMsg {
     Received(Batch),
     Due,
     Tick,
     Begin(Ask<Begin>),
-    Held(Ask<Held>),
+    ListHeld(Ask<ListHeld>),
     Probe(Ask<Probe>),
     Stop,
 }
@@ -71,9 +71,9 @@ impl Accepts<Ask<Begin>> for LoadMsg {
     }
 }
 
-impl Accepts<Ask<Held>> for LoadMsg {
-    fn wrap(ask: Ask<Held>) -> Self {
-        Self::Held(ask)
+impl Accepts<Ask<ListHeld>> for LoadMsg {
+    fn wrap(ask: Ask<ListHeld>) -> Self {
+        Self::ListHeld(ask)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The clock of an open loop.
 //!
-//! Timers of the runtime wake at whole milliseconds: at ten thousand requests a second they would
-//! send ten at once and then none, and the latency of the last would be that of the burst.
+//! Timers of the runtime fire at whole milliseconds. At ten thousand requests per second they would
+//! send bursts of ten, and the latency of the last request would include that of the whole burst.
 
 use std::io;
 use std::sync::Arc;
@@ -14,56 +14,59 @@ use strowger::{ActorRef, SendError};
 use super::Pace;
 use super::message::{LoadMsg, Tick};
 
-/// The finest step: a wake-up costs some microseconds of the processors that the peer may share.
-const FINEST: Duration = Duration::from_micros(100);
-const COARSEST: Duration = Duration::from_millis(1);
+/// The shortest step. A wake-up costs a few microseconds on processors that the peer may share.
+const MIN_STEP: Duration = Duration::from_micros(100);
+const MAX_STEP: Duration = Duration::from_millis(1);
 
-/// How often a load looks at its schedule: for each request, as far as that is neither too fine
-/// nor too coarse.
+/// Returns the interval at which a load checks its schedule: the time between requests, within the
+/// bounds of [`MIN_STEP`] and [`MAX_STEP`].
 pub(super) fn step(pace: Pace) -> Duration {
     match pace {
         Pace::Rate(rate) if rate > 0.0 => Duration::try_from_secs_f64(1.0 / rate)
-            .map_or(COARSEST, |step| step.clamp(FINEST, COARSEST)),
-        Pace::Rate(_) | Pace::InFlight(_) => COARSEST,
+            .map_or(MAX_STEP, |step| step.clamp(MIN_STEP, MAX_STEP)),
+        Pace::Rate(_) | Pace::InFlight(_) => MAX_STEP,
     }
 }
 
-/// A thread that has a load look at its schedule at every step, until this is dropped.
+/// A thread that makes a load check its schedule at every step, until the pacer is dropped.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// Whether a step waits to be seen; those that pass meanwhile are one with it.
-    waits: Arc<AtomicBool>,
+    /// Set while a tick is queued; further steps are merged into it.
+    is_queued: Arc<AtomicBool>,
 }
 
 impl Pacer {
+    /// Starts the thread.
+    ///
     /// # Errors
-    /// When the system has no thread left.
+    /// Returns an error if the system cannot create a thread.
     pub(super) fn start(step: Duration, load: ActorRef<LoadMsg>) -> io::Result<Self> {
-        let waits = Arc::new(AtomicBool::new(false));
-        let seen = Arc::downgrade(&waits);
+        let is_queued = Arc::new(AtomicBool::new(false));
+        let queued = Arc::downgrade(&is_queued);
         let run = move || {
             let mut next = Instant::now();
-            while let Some(waits) = seen.upgrade() {
-                if !waits.swap(true, Ordering::Relaxed)
+            while let Some(is_queued) = queued.upgrade() {
+                if !is_queued.swap(true, Ordering::Relaxed)
                     && matches!(load.try_tell(Tick), Err(SendError::Closed(_)))
                 {
                     return;
                 }
-                drop(waits);
+                drop(is_queued);
                 next += step;
                 let now = Instant::now();
-                // After a stall the schedule says what is due, not the steps that were left out.
+                // After a stall, the schedule determines the requests that are due, so missed steps
+                // are not repeated.
                 next = next.max(now);
                 thread::sleep(next - now);
             }
         };
-        // Its owner is the pacer: it ends within a step of it.
+        // The thread is detached: it ends within one step after the pacer is dropped.
         drop(thread::Builder::new().name("pacer".to_owned()).spawn(run)?);
-        Ok(Self { waits })
+        Ok(Self { is_queued })
     }
 
-    /// Takes note that a step was seen.
-    pub(super) fn seen(&self) {
-        self.waits.store(false, Ordering::Relaxed);
+    /// Records that the tick was handled.
+    pub(super) fn tick_handled(&self) {
+        self.is_queued.store(false, Ordering::Relaxed);
     }
 }

@@ -1,94 +1,136 @@
-//! The bodies of a load's requests, and what it reads of their answers.
+//! The bodies of the requests of a load, and the decoding of the responses.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, SocketAddr};
 
 use strowger_pfcp::association::NodeName;
-use strowger_pfcp::ie::{Cause, FSeid, PdrId, Precedence, UpdatePdr};
+use strowger_pfcp::ie::{
+    Cause, DestinationInterface, EthernetPduSessionInformation, FSeid, FTeid, ForwardingParameters,
+    NetworkInstance, OuterHeaderCreation, Pdi, PdrId, Precedence, SourceInterface, UpdatePdr,
+};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Error, Frame, IeType, Seid};
 
+use super::LoadPlan;
+use super::change::SessionChange;
 use crate::client::{Rules, body_of};
+use crate::profile::{Direction, SessionProfile};
 
-/// Makes sessions that differ in all that must differ.
+/// A generator of sessions with distinct UE addresses and tunnels.
 #[derive(Debug)]
-pub(super) struct Sessions {
+pub(super) struct RequestBuilder {
     name: NodeName,
+    /// Our address, where the tunnels of the access side end.
     local: IpAddr,
-    gateway: Ipv4Addr,
-    /// The volume after which usage is reported.
+    /// The address where the tunnels of the user plane end.
+    gateway: IpAddr,
+    profile: SessionProfile,
+    network: Option<NetworkInstance>,
+    /// The encoded IEs of an establishment besides its rules.
+    elements: Vec<u8>,
+    /// The volume after which usage is reported, in bytes.
     threshold: Option<u64>,
-    /// Whether rates are asked for.
+    /// Set if the sessions request rates.
     rates: bool,
-    /// So that two loads rarely use the same UE addresses and tunnels.
+    /// Set if downlink packets are sent through a tunnel.
+    tunnel: bool,
+    /// An offset that makes it unlikely that two loads use the same UE addresses and tunnels.
     offset: u32,
 }
 
-impl Sessions {
-    pub(super) fn new(name: NodeName, local: IpAddr, peer: IpAddr, port: u16) -> Self {
-        let gateway = match peer {
-            IpAddr::V4(address) => address,
-            IpAddr::V6(_) => Ipv4Addr::LOCALHOST,
-        };
-        let mixed =
-            (u32::from(port) ^ std::process::id().rotate_left(16)).wrapping_mul(0x9e37_79b1);
-        Self {
+/// The usage threshold of sessions whose usage is only queried, too large to be reached.
+const UNREACHABLE_THRESHOLD: u64 = 1 << 40;
+
+impl RequestBuilder {
+    /// Creates the generator of a plan, with the rules that its modifications require.
+    pub(super) fn new(name: NodeName, local: SocketAddr, plan: &LoadPlan) -> Result<Self, Error> {
+        let port = u32::from(local.port());
+        let mixed = (port ^ std::process::id().rotate_left(16)).wrapping_mul(0x9e37_79b1);
+        let wants = |share: f64| plan.modifications > 0.0 && share > 0.0;
+        let shares = &plan.shares;
+        let usual = plan.rates.then(|| NetworkInstance::from("internet"));
+        Ok(Self {
             name,
-            local,
-            gateway,
-            threshold: None,
-            rates: false,
+            local: local.ip(),
+            gateway: plan.to.ip(),
+            network: plan.profile.network_instance().or(usual),
+            elements: plan.profile.elements()?,
+            profile: plan.profile.clone(),
+            threshold: plan
+                .usage
+                .or_else(|| wants(shares.report).then_some(UNREACHABLE_THRESHOLD)),
+            rates: plan.rates || wants(shares.qos),
+            tunnel: wants(shares.handover) || wants(shares.idle),
             offset: mixed,
-        }
+        })
     }
 
-    /// Has usage reported after so many octets.
-    pub(super) fn with_usage(mut self, threshold: Option<u64>) -> Self {
-        self.threshold = threshold;
-        self
+    /// Returns `true` if the sessions measure usage.
+    pub(super) fn count_usage(&self) -> bool {
+        self.threshold.is_some()
     }
 
-    /// Asks for rates, of a network with a name.
-    pub(super) const fn with_rates(mut self, rates: bool) -> Self {
-        self.rates = rates;
-        self
-    }
-
-    /// The body of an establishment: two PDRs and two FARs.
+    /// Encodes the body of an establishment: two PDRs, two FARs, and the rules that the plan
+    /// requires.
     pub(super) fn establishment(&self, seid: Seid) -> Result<Vec<u8>, Error> {
         let [.., a, b, c, d] = seid.0.to_be_bytes();
         let number = u32::from_be_bytes([a, b, c, d]).wrapping_add(self.offset);
-        let [_, high, middle, low] = number.to_be_bytes();
-        let ue = Ipv4Addr::new(10, high, middle, low);
-        let rules = Rules::with_tunnel(number.max(1), self.gateway, ue.into());
+        let rules = self.rules(number);
         let rules = match self.threshold {
             Some(octets) => rules.counted(octets),
             None => rules,
         };
         let rules = match self.rates {
-            // From 20 to 80 Mbit/s from the user, and five times as much to the user.
-            true => rules.limited("internet", 20_000 * (1 + u64::from(number % 4))),
+            // From 20 to 80 Mbit/s uplink, and five times that rate downlink.
+            true => rules.limited(20_000 * (1 + u64::from(number % 4))),
             false => rules,
         };
-        rules.into_request(&self.name, FSeid::new(seid, self.local))
+        let f_seid = FSeid::new(seid, self.local);
+        rules
+            .octets(&self.elements)
+            .into_request(&self.name, f_seid)
     }
 
-    /// The body of a modification that makes rules which tell one from another.
-    pub(super) fn modification(number: u64) -> Result<Vec<u8>, Error> {
-        let [.., a, b, c, d] = number.to_be_bytes();
-        let update =
-            UpdatePdr::new(PdrId(2)).precedence(Precedence(u32::from_be_bytes([a, b, c, d])));
-        body_of(SessionModificationRequest::new().update_pdrs([update]))
+    fn rules(&self, number: u32) -> Rules {
+        let tunnel = FTeid::new(number.max(1), self.gateway);
+        let pdi = |interface, direction| {
+            let mut pdi = Pdi::new(interface);
+            if let Some(network) = &self.network {
+                pdi = pdi.network_instance(network.clone());
+            }
+            match self.profile.ue(number, direction) {
+                Some(ue) => pdi.ue_ip_addresses([ue]),
+                None => pdi,
+            }
+        };
+        let uplink = pdi(SourceInterface::ACCESS, Direction::Uplink).local_f_teid(tunnel);
+        let mut downlink = pdi(SourceInterface::CORE, Direction::Downlink);
+        if self.profile.is_ethernet() {
+            let ethernet = EthernetPduSessionInformation::ETHI;
+            downlink = downlink.ethernet_pdu_session_information(ethernet);
+        }
+        let mut access = ForwardingParameters::new(DestinationInterface::ACCESS);
+        if self.tunnel {
+            let header = OuterHeaderCreation::from((number.max(1), self.local));
+            access = access.outer_header_creation(header);
+        }
+        let core = ForwardingParameters::new(DestinationInterface::CORE);
+        Rules::detecting([uplink, downlink], [core, access])
     }
 
-    /// The body of a modification that names a PDR and changes nothing: it is accepted if, and only
-    /// if, the peer still has that PDR.
+    /// Encodes the body of a modification.
+    pub(super) fn modification(&self, change: SessionChange) -> Result<Vec<u8>, Error> {
+        body_of(change.request(self.local))
+    }
+
+    /// Encodes the body of a modification that names a PDR but changes nothing: it is accepted if
+    /// and only if the peer still has that PDR.
     pub(super) fn naming() -> Result<Vec<u8>, Error> {
         let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(255));
         body_of(SessionModificationRequest::new().update_pdrs([update]))
     }
 }
 
-/// The cause of an answer, and the peer's identifier of the session where it has one.
+/// Returns the cause of a response, and the peer's SEID of the session if present.
 pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
     let (mut cause, mut remote) = (Cause(0), None);
     if let Ok(frame) = Frame::decode(octets) {

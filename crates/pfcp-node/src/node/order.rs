@@ -1,77 +1,132 @@
-//! What a node can be told to ask of its peers, and what its peers told it.
+//! Requests of the node's owner to peers, and the packet flow descriptions that peers provisioned.
 
 use std::time::Duration;
 
+use strowger::{ActorRef, AskError, Path};
 use strowger_pfcp::Error;
 use strowger_pfcp::ie::{Cause, Ie as _, NodeId};
 use strowger_pfcp::message::NodeReportRequest;
 
 use super::{ENDPOINT, NodeHandle, SUPERVISOR};
 use crate::client::body_of;
-use crate::endpoint::{EndpointMsg, Order, Wish};
+use crate::endpoint::{AskRelease, EndpointMsg, SendNodeReport};
 use crate::pfd::ApplicationPfds;
 
-/// Why a peer was not told, or did not do, what was wanted.
+/// The error returned when a request of the node's owner to a peer fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {
-    /// There is no association with the node.
+    /// No association exists with the node.
     #[error("there is no association with {node}")]
     UnknownPeer {
-        /// The Node ID that was given.
+        /// The given Node ID.
         node: String,
     },
-    /// The request cannot be written.
+    /// The request cannot be encoded.
     #[error("the request cannot be written: {0}")]
     Request(Error),
-    /// The answer cannot be read.
+    /// The response cannot be decoded.
     #[error("the answer cannot be read: {0}")]
     Answer(Error),
-    /// The peer refused.
+    /// The peer refused the request.
     #[error("the peer refused: cause {} ({cause})", .cause.0)]
     Refused {
-        /// Why.
+        /// The cause in the response.
         cause: Cause,
     },
-    /// The peer did not answer, however often it was asked.
+    /// The peer did not answer any transmission of the request.
     #[error("the peer did not answer")]
     NoAnswer,
-    /// The association was released, or the peer restarted, before it answered.
+    /// The association was released, or the peer restarted, before the peer answered.
     #[error("the association ended before the peer answered; ask again when it is set up anew")]
     AssociationEnded,
-    /// Too many requests wait for answers.
+    /// Too many requests are waiting for responses.
     #[error("too many requests wait for answers")]
     Busy,
-    /// The node has ended.
+    /// The node has stopped.
     #[error("the node has ended")]
     Ended,
 }
 
+/// The result of asking a peer to release its association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReleaseReport {
+    /// The outcome.
+    pub outcome: ReleaseOutcome,
+    /// Number of sessions of the association: those that ended with it, or those that still exist.
+    pub sessions: usize,
+}
+
+/// The outcome of asking a peer to release its association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReleaseOutcome {
+    /// The association is released.
+    Released,
+    /// The peer agreed, and no time limit was given: the peer releases the association when it
+    /// chooses.
+    Agreed,
+    /// The peer agreed, but did not release the association in time.
+    Overdue,
+    /// The peer refused.
+    Refused(Cause),
+    /// The peer did not answer, either in time or to any transmission.
+    Unanswered,
+}
+
+impl ReleaseOutcome {
+    /// Returns the name of the outcome in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Agreed => "agreed",
+            Self::Overdue => "overdue",
+            Self::Refused(_) => "refused",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// The longest Graceful Release Period that can be encoded, TS 29.244 §8.2.78.
+const MAX_RELEASE_PERIOD: Duration = Duration::from_secs(31 * 36_000);
+
 impl NodeHandle {
-    /// The packet flow descriptions that peers have provisioned, in the order of the applications.
+    /// Returns the packet flow descriptions that peers have provisioned, in the order of the
+    /// applications.
     #[must_use]
     pub fn pfds(&self) -> Vec<ApplicationPfds> {
         self.shared.pfds.list()
     }
 
-    /// Asks the peer with a Node ID to release its association, within some time if it is given,
-    /// TS 29.244 §6.2.8.3. The peer decides when it does; its sessions end with it.
+    /// Asks the peer with the given Node ID to release its association, TS 29.244 §6.2.8.3.
+    ///
+    /// With a time limit, waits until the association is released or the time is over; otherwise
+    /// waits for the response of the peer. The peer decides when to release the association, which
+    /// ends its sessions.
     ///
     /// # Errors
-    /// When there is no such peer, or it cannot be asked now.
+    /// Returns an error if there is no such peer, if it cannot be asked now, or if it restarts in
+    /// the meantime.
     pub async fn ask_release(
         &self,
         node: &str,
         within: Option<Duration>,
-    ) -> Result<(), OrderError> {
-        self.order(node, Wish::Release(within)).await
+    ) -> Result<ReleaseReport, OrderError> {
+        let within = within.map(|within| within.min(MAX_RELEASE_PERIOD));
+        let patience = self.patience().max(within.unwrap_or_default()) + Duration::from_secs(1);
+        let node = node.to_owned();
+        let order = AskRelease { node, within };
+        let asked = self.endpoint()?.ask_within(order, patience).await;
+        asked.unwrap_or(Err(OrderError::Ended))
     }
 
-    /// Reports something about the node to the peer with a Node ID, TS 29.244 §6.2.9, and waits for
-    /// its answer. The Node ID in the report becomes that of this node.
+    /// Sends a node report to the peer with the given Node ID, TS 29.244 §6.2.9, and waits for the
+    /// response. The Node ID in the report is replaced by that of this node.
     ///
     /// # Errors
-    /// When there is no such peer, or it refuses or does not answer.
+    /// Returns an error if there is no such peer, or if it refuses or does not answer.
     pub async fn report(&self, node: &str, report: NodeReportRequest) -> Result<(), OrderError> {
         let own = NodeId::decode(self.shared.name.value()).map_err(OrderError::Request)?;
         let report = NodeReportRequest {
@@ -79,19 +134,30 @@ impl NodeHandle {
             ..report
         };
         let body = body_of(report).map_err(OrderError::Request)?;
-        self.order(node, Wish::Report(body)).await
+        let order = SendNodeReport {
+            node: node.to_owned(),
+            report: body,
+        };
+        let patience = self.patience() + Duration::from_secs(1);
+        let asked = self.endpoint()?.ask_within(order, patience).await;
+        asked.unwrap_or_else(|error| {
+            Err(match error {
+                AskError::TimedOut => OrderError::NoAnswer,
+                _ => OrderError::Ended,
+            })
+        })
     }
 
-    async fn order(&self, node: &str, wish: Wish) -> Result<(), OrderError> {
+    fn endpoint(&self) -> Result<ActorRef<EndpointMsg>, OrderError> {
         let path = format!("/{SUPERVISOR}/{ENDPOINT}");
-        let endpoint = self.system.find(strowger::Path::from(path.as_str()));
+        let endpoint = self.system.find(Path::from(path.as_str()));
         let endpoint = endpoint.and_then(|actor| actor.downcast::<EndpointMsg>());
-        let endpoint = endpoint.ok_or(OrderError::Ended)?;
+        endpoint.ok_or(OrderError::Ended)
+    }
+
+    /// Returns the time after which a request counts as unanswered: all retransmissions.
+    fn patience(&self) -> Duration {
         let timers = &self.shared.config.timers;
-        // All retransmissions, and a little more.
-        let patience = timers.t1.saturating_mul(timers.n1) + Duration::from_secs(1);
-        let node = node.to_owned();
-        let asked = endpoint.ask_within(Order { node, wish }, patience).await;
-        asked.unwrap_or(Err(OrderError::NoAnswer))
+        timers.t1.saturating_mul(timers.n1)
     }
 }

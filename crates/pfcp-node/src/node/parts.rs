@@ -1,24 +1,24 @@
-//! What a program of one's own gives a node.
+//! The parts of a node that an embedding program may supply.
 
 use std::sync::Arc;
 
 use super::NodeError;
 use crate::config::{DataPathKind, NodeConfig, PolicyKind};
 use crate::data_path::{DataPath, NoTraffic, SimulatedTraffic};
-use crate::policy::{Desk, Policy, QosCap};
+use crate::policy::{Policy, PolicyClient, QosCap};
 
-/// Parts of a node that its configuration does not name; what is not set is as configured.
+/// Parts of a node that the caller supplies; parts that are `None` follow the configuration.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct NodeParts {
-    /// Where the traffic comes from that sessions count.
+    /// The source of the traffic that sessions measure.
     pub data_path: Option<Arc<dyn DataPath>>,
-    /// Who is asked about sessions; budget and behaviour on failure are as configured.
+    /// The policy that decides about sessions; the time limit and the fallback are as configured.
     pub policy: Option<Arc<dyn Policy>>,
 }
 
 impl NodeParts {
-    /// Whether the parts are given that the configuration speaks of.
+    /// Checks that the parts that the configuration requires are given.
     pub(super) fn check(&self, config: &NodeConfig) -> Result<(), NodeError> {
         match (config.policy.kind, &self.policy) {
             (PolicyKind::Component, None) => Err(NodeError::NoPolicy),
@@ -39,14 +39,14 @@ impl NodeParts {
         }
     }
 
-    pub(super) fn desk(&self, config: &NodeConfig) -> Option<Desk> {
+    pub(super) fn policy_client(&self, config: &NodeConfig) -> Option<PolicyClient> {
         let policy: Arc<dyn Policy> = match (&self.policy, config.policy.kind) {
             (Some(given), _) => Arc::clone(given),
-            // Refused before: a component is a part that the program gives.
+            // `check` has refused a component without a policy.
             (None, PolicyKind::None | PolicyKind::Component) => return None,
             (None, PolicyKind::QosCap) => Arc::new(QosCap::new(config.policy.caps())),
         };
         let (budget, on_failure) = (config.policy.budget, config.policy.on_failure);
-        Some(Desk::new(policy, budget, on_failure))
+        Some(PolicyClient::new(policy, budget, on_failure))
     }
 }

@@ -1,25 +1,28 @@
-//! Counters of what sessions count.
+//! Counters of traffic and usage reports.
 
-/// Counters of traffic and reports since the node started.
+/// Counters of traffic and usage reports since the node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UsageStats {
-    /// Sessions that count, buffer or watch traffic now.
+    /// Number of sessions that currently measure, buffer or watch traffic.
     pub metered: usize,
-    /// Octets that passed, by the model of traffic.
+    /// Number of bytes forwarded, according to the traffic model.
     pub forwarded: u64,
-    /// Octets that were buffered.
+    /// Number of bytes buffered.
     pub buffered: u64,
-    /// Octets that rules, gates, quotas or a full buffer stopped.
+    /// Number of bytes dropped by rules, gates, quotas or a full buffer.
     pub dropped: u64,
-    /// Session Report Requests that were made, repetitions apart.
+    /// Number of Session Report Requests, without retransmissions.
     pub requests: u64,
-    /// Of those, the ones that were not answered, or with a cause that asks for patience.
+    /// Number of Session Report Requests that were not answered, or with a cause that asks to try
+    /// again later.
     pub unanswered: u64,
-    /// Of those, the ones that ended with their session or association before they were answered.
+    /// Number of Session Report Requests whose session or association ended before they were
+    /// answered.
     pub withdrawn: u64,
-    /// Usage reports that peers have: in requests that they answered, and in our answers.
+    /// Number of usage reports that peers received, in requests that they accepted or in our
+    /// responses.
     pub reports: u64,
-    /// Usage reports that peers refused.
+    /// Number of usage reports that peers refused.
     pub refused: u64,
 }

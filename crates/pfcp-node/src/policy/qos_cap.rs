@@ -5,21 +5,22 @@ use strowger_pfcp::message::SessionModificationRequest;
 
 use super::{Deciding, Policy, Question, Verdict};
 
-/// What [`QosCap`] allows; what is not set is not limited.
+/// The limits of [`QosCap`]; a limit that is `None` does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosCaps {
-    /// The highest rate from the user, in kbit/s.
+    /// The highest uplink rate, in kbit/s.
     pub uplink: Option<u64>,
-    /// The highest rate to the user, in kbit/s.
+    /// The highest downlink rate, in kbit/s.
     pub downlink: Option<u64>,
-    /// The most sessions of a peer.
+    /// The maximum number of sessions of a peer.
     pub sessions: Option<usize>,
 }
 
-/// Lowers the Maximum Bitrate of QERs to a cap, and refuses sessions beyond a number.
+/// A policy that lowers the Maximum Bitrate of QERs to a cap, and limits the number of sessions of
+/// a peer.
 ///
-/// Rules without a Maximum Bitrate stay without one: what has no limit by its peer's will is not
-/// this policy's to find.
+/// QERs without a Maximum Bitrate are not changed: a rate that the peer left unlimited stays
+/// unlimited.
 ///
 /// ```
 /// use strowger_pfcp_node::{QosCap, QosCaps};
@@ -32,7 +33,7 @@ pub struct QosCaps {
 pub struct QosCap(QosCaps);
 
 impl QosCap {
-    /// Makes the policy.
+    /// Creates the policy.
     #[must_use]
     pub const fn new(caps: QosCaps) -> Self {
         Self(caps)

@@ -3,7 +3,7 @@ use std::net::IpAddr;
 
 use strowger_pfcp::Seid;
 
-use super::{Claim, Pool, Taken};
+use super::{Claim, ClaimConflict, Pool};
 use crate::config::Pools;
 
 fn pool(ue: &[&str], last_teid: u32) -> Pool {
@@ -78,7 +78,7 @@ fn a_claim_of_another_session_is_refused_and_nothing_changes() {
     let taken = pool.replace(Seid(2), vec![ue("10.0.0.3"), ue("10.0.0.1")]);
     assert_eq!(
         taken,
-        Err(Taken {
+        Err(ClaimConflict {
             claim: ue("10.0.0.1"),
             holder: Seid(1)
         })

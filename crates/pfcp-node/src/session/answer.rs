@@ -1,4 +1,4 @@
-//! Answers about a session, and the addresses that its rules hold.
+//! Responses about a session, and the addresses that its rules claim.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use crate::pool::Claim;
 use crate::shared::Shared;
 use crate::store::SessionRecord;
 
-/// The identifier that the peer gives the session.
+/// Returns the SEID that the peer assigns to the session.
 pub(crate) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
     let f_seid = frame
         .tlvs()
@@ -22,7 +22,7 @@ pub(crate) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
     Some(Seid(u64::from_be_bytes(*seid)))
 }
 
-/// What the rules of a session claim: tunnels and UE addresses.
+/// Returns the claims of the rules of a session: tunnels and UE IP addresses.
 pub(crate) fn claims(rules: &RuleSet) -> Vec<Claim> {
     let mut claims = Vec::new();
     for tunnel in rules.f_teids() {
@@ -38,7 +38,7 @@ pub(crate) fn claims(rules: &RuleSet) -> Vec<Claim> {
     claims
 }
 
-/// Accepts an establishment.
+/// Encodes the response that accepts an establishment.
 pub(super) fn established(
     frame: &Frame<'_>,
     shared: &Shared,
@@ -51,26 +51,26 @@ pub(super) fn established(
         .cause(Cause::REQUEST_ACCEPTED)
         .with(IeType::F_SEID, &f_seid)
         .octets(created);
-    whole(frame, Some(record.peer_seid), &body)
+    encode_response(frame, Some(record.peer_seid), &body)
 }
 
-/// Accepts a modification.
+/// Encodes the response that accepts a modification.
 pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]) -> Vec<u8> {
     let body = Elements::new()
         .cause(Cause::REQUEST_ACCEPTED)
         .octets(created);
-    whole(frame, Some(record.peer_seid), &body)
+    encode_response(frame, Some(record.peer_seid), &body)
 }
 
-/// Accepts a deletion.
+/// Encodes the response that accepts a deletion.
 pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord, finals: &Finals) -> Vec<u8> {
     let body = Elements::new()
         .cause(Cause::REQUEST_ACCEPTED)
         .octets(&finals.elements);
-    whole(frame, Some(record.peer_seid), &body)
+    encode_response(frame, Some(record.peer_seid), &body)
 }
 
-/// Refuses a request; `peer_seid` is 0 where there is no session to speak of.
+/// Encodes a rejection; the SEID in its header is 0 if `peer_seid` is `None`.
 pub(crate) fn refusal_message(
     frame: &Frame<'_>,
     shared: &Shared,
@@ -82,10 +82,10 @@ pub(crate) fn refusal_message(
         body = body.node(&shared.name);
     }
     let body = body.refusal(refusal);
-    whole(frame, peer_seid, &body)
+    encode_response(frame, peer_seid, &body)
 }
 
-fn whole(frame: &Frame<'_>, peer_seid: Option<Seid>, body: &Elements) -> Vec<u8> {
+fn encode_response(frame: &Frame<'_>, peer_seid: Option<Seid>, body: &Elements) -> Vec<u8> {
     message(&answer_header(&frame.header, peer_seid), body.as_slice()).unwrap_or_default()
 }
 
@@ -99,7 +99,7 @@ fn f_seid(seid: Seid, address: IpAddr) -> Vec<u8> {
     value
 }
 
-/// What the rules of a session name.
+/// The identifiers and claims of the rules of a session.
 #[derive(Debug, Default)]
 pub(crate) struct RuleIds {
     pub(crate) pdrs: Vec<u32>,
@@ -109,7 +109,7 @@ pub(crate) struct RuleIds {
     pub(crate) claims: Vec<Claim>,
 }
 
-/// Reads the rules of a session for a list.
+/// Returns the identifiers and claims of the rules of a session.
 pub(crate) fn rule_ids(record: &SessionRecord) -> RuleIds {
     let rules = &record.rules;
     let of = |kind| rules.rules(kind).map(|rule| rule.id.id).collect();

@@ -1,4 +1,4 @@
-//! What a policy has to say about the rules of a session.
+//! Policy decisions about the rules of a session.
 
 use std::sync::Arc;
 
@@ -7,45 +7,45 @@ use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::session::{Refusal, RuleSet};
 use strowger_pfcp::{Error, Frame, Message, Sequence};
 
-use super::Session;
+use super::SessionActor;
 use crate::policy::{Question, QuestionKind, Verdict};
-use crate::store::Owner;
+use crate::store::StoredPeer;
 
-/// What a session tells the policy, besides the rules.
-pub(super) struct Asked<'a> {
+/// The context of a policy question, besides the rules.
+pub(super) struct DecisionContext<'a> {
     pub(super) kind: QuestionKind,
-    pub(super) owner: &'a Arc<Owner>,
+    pub(super) owner: &'a Arc<StoredPeer>,
     pub(super) sessions: usize,
     pub(super) before: Option<&'a RuleSet>,
 }
 
-impl Session {
-    /// Lets the policy decide about rules, if there is one. Returns the rules as they may be, and
-    /// the message by which the policy changed them.
+impl SessionActor {
+    /// Asks the policy, if there is one, to decide about `rules`. Returns the rules that apply, and
+    /// the modification by which the policy changed them.
     pub(super) async fn decided(
         &self,
         rules: RuleSet,
-        asked: Asked<'_>,
+        context: DecisionContext<'_>,
     ) -> Result<(RuleSet, Option<Vec<u8>>), Refusal> {
-        let Some(desk) = &self.shared.policy else {
+        let Some(policy) = &self.shared.policy else {
             return Ok((rules, None));
         };
         let question = Question {
-            kind: asked.kind,
+            kind: context.kind,
             seid: self.seid,
-            node: asked.owner.node.to_string(),
-            peer: asked.owner.address,
-            sessions: asked.sessions,
-            before: asked.before.cloned(),
+            node: context.owner.node.to_string(),
+            peer: context.owner.address,
+            sessions: context.sessions,
+            before: context.before.cloned(),
             rules: rules.clone(),
         };
-        match desk.ask(question).await {
+        match policy.ask(question).await {
             Verdict::Admit => Ok((rules, None)),
             Verdict::Refuse(cause) => Err(Refusal::new(cause)),
-            // What holds then has taken its place already.
+            // The policy client has already applied the fallback for undecided questions.
             Verdict::Undecided => Err(Refusal::new(Cause::SYSTEM_FAILURE)),
             Verdict::Change(change) => self.changed_by_policy(&rules, *change).map_err(|error| {
-                desk.unsound();
+                policy.count_invalid_change();
                 tracing::warn!(session = %self.seid, error, "the policy's change is not sound");
                 Refusal::new(Cause::SYSTEM_FAILURE)
             }),
@@ -57,11 +57,11 @@ impl Session {
         rules: &RuleSet,
         change: SessionModificationRequest,
     ) -> Result<(RuleSet, Option<Vec<u8>>), String> {
-        let unsound = |error: Error| error.to_string();
+        let invalid = |error: Error| error.to_string();
         let message = Message::session(self.seid, Sequence::default(), change);
-        let octets = message.encode().map_err(unsound)?;
-        let frame = Frame::decode(&octets).map_err(unsound)?;
-        let changed = rules.modify(&frame, &mut self.choice());
+        let octets = message.encode().map_err(invalid)?;
+        let frame = Frame::decode(&octets).map_err(invalid)?;
+        let changed = rules.modify(&frame, &mut self.allocator());
         let changed = changed.map_err(|refusal| refusal.to_string())?;
         Ok((changed.rules, Some(octets)))
     }

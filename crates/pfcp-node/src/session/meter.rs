@@ -1,6 +1,6 @@
-//! The counting of a session, and its reports on their way.
+//! Usage measurement of a session, and its pending reports.
 //!
-//! It is kept beside the actor, so that a panic loses nothing that was counted.
+//! The state is kept outside the actor, so that a panic loses no measurements.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,41 +11,42 @@ use strowger_pfcp::session::RuleSet;
 use strowger_pfcp::usage::{Detector, Epoch, Finals, Usage, UsageLimits, Verdict};
 use strowger_pfcp::{Frame, Seid};
 
-use super::{Session, SessionMsg};
+use super::{SessionActor, SessionMsg};
 use crate::config::NodeConfig;
 use crate::data_path::Span;
-use crate::endpoint::Outgoing;
+use crate::endpoint::OutgoingReport;
 use crate::shared::{Shared, add, add_many};
 use crate::store::{SessionRecord, milliseconds_now};
 
-/// What one session has counted, and until when.
+/// The measurements of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     usage: Usage,
-    /// Until when traffic was counted.
+    /// The time until which traffic has been measured.
     seen: Instant,
     detectors: Vec<Detector>,
 }
 
-/// Whether a session was there before its counting.
+/// States whether a session existed before its measurement started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resumed {
     Yes,
     No,
 }
 
-/// A meter, shared by the incarnations of a session.
-pub(crate) type Kept = Arc<Mutex<Meter>>;
+/// A meter that the incarnations of a session share.
+pub(crate) type SharedMeter = Arc<Mutex<Meter>>;
 
-/// What an actor has of its meter.
+/// The actor's view of its meter.
 #[derive(Debug)]
-pub(super) struct Metered {
-    kept: Kept,
+pub(super) struct SessionMeter {
+    meter: SharedMeter,
     timer: Option<(Instant, TimerKey)>,
 }
 
 impl Meter {
-    /// Starts to count; `resumed` says that the session was there before, in another process.
+    /// Starts the measurement; `resumed` states that the session existed before, in another
+    /// process.
     fn new(now: Instant, shared: &Shared, rules: &RuleSet, resumed: Resumed) -> Self {
         let since_1970 = Duration::from_millis(milliseconds_now());
         let epoch = Epoch::new(now, since_1970 + SINCE_1900);
@@ -61,9 +62,9 @@ impl Meter {
         }
     }
 
-    /// Counts the traffic until `now`; says whether that was all of it.
+    /// Measures the traffic until `now`, in steps. Returns `true` if `now` has been reached.
     fn advance(&mut self, now: Instant, seid: Seid, shared: &Shared) -> bool {
-        let until = now.min(self.seen + AT_ONCE);
+        let until = now.min(self.seen + MAX_STEP);
         let after = std::mem::replace(&mut self.seen, until);
         let span = Span { after, until };
         for (at, traffic) in shared.data_path.traffic(seid, &self.detectors, span) {
@@ -71,7 +72,7 @@ impl Meter {
             let counter = match verdict {
                 Verdict::Forwarded => &shared.counters.forwarded,
                 Verdict::Buffered => &shared.counters.buffered,
-                Verdict::Dropped => &shared.counters.dropped_octets,
+                Verdict::Dropped => &shared.counters.dropped_bytes,
             };
             add_many(counter, traffic.octets);
         }
@@ -79,12 +80,12 @@ impl Meter {
         until == now
     }
 
-    /// Notes that the report that is on its way will have no answer.
+    /// Records that the pending report will not be answered.
     pub(crate) fn unanswered(&mut self, now: Instant) {
         self.usage.handle_no_answer(now.max(self.seen));
     }
 
-    /// When to look again.
+    /// Returns the time of the next call.
     fn next(&self, seid: Seid, shared: &Shared) -> Option<Instant> {
         let due = self.usage.poll_timeout();
         let traffic = shared.data_path.next(seid, &self.detectors, self.seen);
@@ -92,12 +93,13 @@ impl Meter {
     }
 }
 
-/// The bounds and times of usage reporting.
+/// Returns the limits and timers of usage reporting.
 fn usage_limits(config: &NodeConfig) -> UsageLimits {
     let span = config.timers.t1.saturating_mul(config.timers.n1);
     UsageLimits {
         waiting: config.limits.usage_reports,
-        // The transactions say what became of a request; this is for when nobody says it.
+        // The transaction reports the outcome of a request; this time limit applies only if it does
+        // not.
         patience: span * 2 + Duration::from_secs(1),
         retry: config.timers.t1,
         buffer: config.limits.buffered_packets as u64,
@@ -105,35 +107,35 @@ fn usage_limits(config: &NodeConfig) -> UsageLimits {
     }
 }
 
-impl Session {
-    /// Finds the meter of an earlier incarnation, or makes one if the rules need it.
+impl SessionActor {
+    /// Returns the meter of an earlier incarnation, or creates one if the rules require it.
     pub(super) fn meter_for(
         shared: &Arc<Shared>,
         seid: Seid,
         live: Option<&Arc<SessionRecord>>,
         now: Instant,
         resumed: Resumed,
-    ) -> Option<Box<Metered>> {
+    ) -> Option<Box<SessionMeter>> {
         let rules = &live?.rules;
         if !Usage::concerns(rules) {
             return None;
         }
         let mut meters = shared.meters.lock();
         let new = || Arc::new(Mutex::new(Meter::new(now, shared, rules, resumed)));
-        let kept = Arc::clone(meters.entry(seid).or_insert_with(new));
-        Some(Box::new(Metered { kept, timer: None }))
+        let meter = Arc::clone(meters.entry(seid).or_insert_with(new));
+        Some(Box::new(SessionMeter { meter, timer: None }))
     }
 
-    /// Counts what passed until now.
+    /// Measures the traffic until `now`.
     pub(super) fn advance(&self, now: Instant) {
         let Some(metered) = &self.metered else {
             return;
         };
-        let mut meter = metered.kept.lock();
+        let mut meter = metered.meter.lock();
         while !meter.advance(now, self.seid, &self.shared) {}
     }
 
-    /// Works out what a change of the rules does to the counting, without doing it.
+    /// Computes the effect of changed rules on the measurement, without adopting it.
     pub(super) fn metered_change(
         &self,
         now: Instant,
@@ -141,13 +143,13 @@ impl Session {
         requests: &[&Frame<'_>],
     ) -> Option<(Meter, Finals)> {
         let metered = self.metered.as_ref()?;
-        let mut meter = metered.kept.lock().clone();
+        let mut meter = metered.meter.lock().clone();
         let finals = meter.usage.modify(now, rules, requests);
         meter.detectors = meter.usage.detectors();
         Some((meter, finals))
     }
 
-    /// Takes over what the counting is after a change of the rules that was accepted.
+    /// Adopts the measurement state after a change of the rules was accepted.
     pub(super) fn metered_commit(&mut self, now: Instant, change: Option<(Meter, Finals)>) {
         let Some(((meter, finals), metered)) = change.zip(self.metered.as_ref()) else {
             let live = self.live.as_ref();
@@ -156,58 +158,57 @@ impl Session {
         };
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
         if let Some(live) = &self.live {
-            self.shared.bulletin.usage(live, &finals.elements);
+            self.shared.topics.usage(live, &finals.elements);
         }
         let over = meter.usage.is_over();
-        *metered.kept.lock() = meter;
+        *metered.meter.lock() = meter;
         if over {
             self.metered = None;
             self.shared.meters.lock().remove(&self.seid);
         }
     }
 
-    /// Notes that the peer calls the session otherwise: what is on its way is told again under the
-    /// new name.
+    /// Handles a new peer SEID of the session: the pending report is sent again with the new SEID.
     pub(super) fn metered_renamed(&self, now: Instant) {
         if let Some(metered) = &self.metered {
-            metered.kept.lock().unanswered(now);
+            metered.meter.lock().unanswered(now);
         }
     }
 
-    /// The last reports of a session that is deleted.
+    /// Returns the final usage reports of a session that is being deleted.
     pub(super) fn finals(&self, now: Instant) -> Finals {
         let metered = self.metered.as_ref();
         metered.map_or_else(Finals::default, |metered| {
-            let meter = metered.kept.lock().clone();
+            let meter = metered.meter.lock().clone();
             meter.usage.finish(now)
         })
     }
 
-    /// Forgets the counting of a session that was deleted; returns the reports that its answer had
-    /// no room for and announces.
+    /// Ends the measurement of a deleted session. Returns the reports that did not fit into the
+    /// deletion response, which announces them.
     pub(super) fn metered_end(
         &mut self,
         record: &SessionRecord,
         finals: Finals,
-    ) -> Box<[Outgoing]> {
+    ) -> Box<[OutgoingReport]> {
         if self.metered.take().is_none() {
             return Box::default();
         }
         self.shared.meters.lock().remove(&self.seid);
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
-        self.shared.bulletin.usage(record, &finals.elements);
+        self.shared.topics.usage(record, &finals.elements);
         let more = finals.more.into_iter();
         more.map(|body| self.outgoing(record, body)).collect()
     }
 
-    /// Takes the outcome of a report: the answer, if there was one.
+    /// Handles the outcome of a report: the response, if there was one.
     pub(super) fn reported(&self, now: Instant, answer: Option<&[u8]>) {
         let Some(metered) = &self.metered else {
             return;
         };
         let counters = &self.shared.counters;
         let frame = answer.and_then(|octets| Frame::decode(octets).ok());
-        let mut meter = metered.kept.lock();
+        let mut meter = metered.meter.lock();
         let settled = match &frame {
             Some(frame) => meter.usage.handle_answer(now, frame),
             None => meter.usage.handle_no_answer(now),
@@ -220,13 +221,13 @@ impl Session {
         }
     }
 
-    /// Sends what is to be told, and sees to it that the session is called when something is due.
-    pub(super) async fn settle(&mut self, now: Instant, cx: &mut Context<Self>) {
+    /// Sends a due report, and sets a timer for the next action.
+    pub(super) async fn process_reports(&mut self, now: Instant, cx: &mut Context<Self>) {
         let Some(live) = self.live.clone() else {
             return;
         };
         let request = self.metered.as_ref().and_then(|metered| {
-            let mut meter = metered.kept.lock();
+            let mut meter = metered.meter.lock();
             meter.usage.poll_request(now)
         });
         if let Some(body) = request
@@ -237,7 +238,7 @@ impl Session {
         let Some(metered) = &mut self.metered else {
             return;
         };
-        let next = metered.kept.lock().next(self.seid, &self.shared);
+        let next = metered.meter.lock().next(self.seid, &self.shared);
         let Some(wanted) = next else {
             return;
         };
@@ -250,14 +251,14 @@ impl Session {
         metered.timer = Some((wanted, timer));
     }
 
-    /// Notes that the timer ended.
+    /// Records that the timer has expired.
     pub(super) fn timer_ended(&mut self) {
         if let Some(metered) = &mut self.metered {
             metered.timer = None;
         }
     }
 
-    /// Gives a report to the endpoint; false if there is none.
+    /// Passes a report to the endpoint. Returns `false` if the endpoint is not available.
     async fn send_report(&self, record: &SessionRecord, body: Vec<u8>) -> bool {
         let endpoint = self.shared.endpoint.lock().clone();
         let Some(endpoint) = endpoint else {
@@ -267,11 +268,11 @@ impl Session {
         endpoint.tell(outgoing).await.is_ok()
     }
 
-    /// Makes a report that is to be sent, and tells of it.
-    fn outgoing(&self, record: &SessionRecord, body: Vec<u8>) -> Outgoing {
+    /// Creates a report to be sent, and publishes its usage.
+    fn outgoing(&self, record: &SessionRecord, body: Vec<u8>) -> OutgoingReport {
         add(&self.shared.counters.reports_sent);
-        self.shared.bulletin.usage(record, &body);
-        Outgoing {
+        self.shared.topics.usage(record, &body);
+        OutgoingReport {
             seid: self.seid,
             peer_seid: record.peer_seid,
             body,
@@ -279,7 +280,7 @@ impl Session {
     }
 }
 
-/// From 1900 to 1970.
+/// The time between 1900 and 1970.
 const SINCE_1900: Duration = Duration::from_secs(2_208_988_800);
-/// How much time is counted in one step, so that a step is short.
-const AT_ONCE: Duration = Duration::from_secs(10);
+/// The maximum time span that is measured in one step, so that a step is short.
+const MAX_STEP: Duration = Duration::from_secs(10);

@@ -1,8 +1,8 @@
-//! The simulation's own numbers.
+//! The random numbers of the simulation.
 
 use std::time::Duration;
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(pub(super) u64);
 
@@ -27,7 +27,7 @@ impl Dice {
         Duration::from_millis(self.below(limit))
     }
 
-    /// Others that do not depend on how many are drawn here.
+    /// Creates an independent generator.
     pub(super) fn fork(&mut self) -> Self {
         Self(self.next())
     }

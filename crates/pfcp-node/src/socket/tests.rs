@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use strowger_pfcp::endpoint::Transmit;
 
-use super::{BATCH, Batch, Inbox, Sockets};
+use super::{Batch, MAX_BATCH, ReceiveBuffers, Sockets};
 
 const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
 const LIMIT: usize = 100;
@@ -30,17 +30,17 @@ fn octets(batch: &Batch) -> Vec<Vec<u8>> {
 #[tokio::test]
 async fn datagrams_keep_their_order_and_their_ends() {
     let ((from, sender), (to, receiver)) = (sockets().await, sockets().await);
-    // More than one call takes, and less than a batch.
+    // More datagrams than one call receives, and fewer than a batch holds.
     let sent: Vec<_> = (0..40)
         .map(|number| vec![number; usize::from(number)])
         .collect();
-    let leaving: Vec<_> = sent
+    let outgoing: Vec<_> = sent
         .iter()
         .map(|one| transmit(receiver, one.clone()))
         .collect();
-    assert_eq!(from.send_all(&leaving), 0);
-    let mut inbox = Inbox::new(LIMIT);
-    let batch = to.receive(&mut inbox).await.expect("the socket is open");
+    assert_eq!(from.send_all(&outgoing), 0);
+    let mut buffers = ReceiveBuffers::new(LIMIT);
+    let batch = to.receive(&mut buffers).await.expect("the socket is open");
     assert_eq!(octets(&batch), sent);
     assert!(batch.iter().all(|(peer, _)| peer == sender));
 }
@@ -48,12 +48,12 @@ async fn datagrams_keep_their_order_and_their_ends() {
 #[tokio::test]
 async fn flood_comes_in_batches_and_long_datagrams_are_cut_above_the_limit() {
     let ((from, _), (to, receiver)) = (sockets().await, sockets().await);
-    let leaving = vec![transmit(receiver, vec![7; 5 * LIMIT]); 3 * BATCH / 2];
-    assert_eq!(from.send_all(&leaving), 0);
-    let mut inbox = Inbox::new(LIMIT);
-    let first = to.receive(&mut inbox).await.expect("the socket is open");
-    let second = to.receive(&mut inbox).await.expect("the socket is open");
-    assert_eq!((first.count(), second.count()), (BATCH, BATCH / 2));
+    let outgoing = vec![transmit(receiver, vec![7; 5 * LIMIT]); 3 * MAX_BATCH / 2];
+    assert_eq!(from.send_all(&outgoing), 0);
+    let mut buffers = ReceiveBuffers::new(LIMIT);
+    let first = to.receive(&mut buffers).await.expect("the socket is open");
+    let second = to.receive(&mut buffers).await.expect("the socket is open");
+    assert_eq!((first.count(), second.count()), (MAX_BATCH, MAX_BATCH / 2));
     assert!(first.iter().all(|(_, octets)| octets.len() == LIMIT + 1));
 }
 
@@ -62,13 +62,13 @@ async fn datagram_that_cannot_leave_is_counted_and_holds_up_no_other() {
     let ((from, _), (to, receiver)) = (sockets().await, sockets().await);
     // Nothing can be sent to port 0.
     let nowhere = SocketAddr::from((LOOPBACK, 0));
-    let leaving = [
+    let outgoing = [
         transmit(receiver, vec![1]),
         transmit(nowhere, vec![2]),
         transmit(receiver, vec![3]),
     ];
-    assert_eq!(from.send_all(&leaving), 1);
-    let mut inbox = Inbox::new(LIMIT);
-    let batch = to.receive(&mut inbox).await.expect("the socket is open");
+    assert_eq!(from.send_all(&outgoing), 1);
+    let mut buffers = ReceiveBuffers::new(LIMIT);
+    let batch = to.receive(&mut buffers).await.expect("the socket is open");
     assert_eq!(octets(&batch), [[1], [3]]);
 }

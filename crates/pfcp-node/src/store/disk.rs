@@ -1,18 +1,18 @@
-//! The form on disk: an embedded database, written in groups by a thread of its own.
+//! The store on disk: an embedded database, written in groups by a dedicated thread.
 //!
 //! ```text
 //!  PATH/format    the version of the format
 //!  PATH/lock      held while a process uses the store
-//!  PATH/head      how far the database has come
+//!  PATH/head      the last committed group and the identity of the node
 //!  PATH/reserve   room for deletions when the disk is full
 //!  PATH/db/       the database
-//!  PATH/damaged/  what the database was before the last salvage
+//!  PATH/damaged/  the damaged database that the last salvage replaced
 //! ```
 
 mod database;
+mod folder;
 mod head;
 mod load;
-mod place;
 mod writer;
 
 use std::path::Path;
@@ -24,64 +24,67 @@ use strowger_pfcp::association::Recovery;
 use tokio::sync::oneshot;
 
 use self::database::{Database, OpenFailure};
-use self::head::{HeadFile, Mark};
+use self::folder::Folder;
+use self::head::{HeadFile, HeadMark};
 pub(super) use self::load::Contents;
 pub(crate) use self::load::threads;
 use self::load::{is_journal, octets_of};
-use self::place::Folder;
-use self::writer::{Job, Status, Writer};
+use self::writer::{StoreWriter, WriteJob, WriterStatus};
 use super::format::{Head, Record};
-use super::{Answer, Change, Memory, Refused, Store, StoreError, StoreHealth, StoreLoss, Ticket};
+use super::{
+    MemoryStore, PendingWrite, Store, StoreChange, StoreError, StoreHealth, StoreLoss,
+    StoredResponse, WriteRefused,
+};
 use crate::config::StoreConfig;
 
-/// A store on disk; its end waits until all is written.
+/// A store on disk. Dropping it waits until all writes are complete.
 #[derive(Debug)]
-pub(crate) struct Disk {
-    table: Arc<Memory>,
-    status: Arc<Status>,
-    /// `None` only while it ends.
-    jobs: Option<SyncSender<Job>>,
+pub(crate) struct DiskStore {
+    table: Arc<MemoryStore>,
+    status: Arc<WriterStatus>,
+    /// `None` only while the store is being dropped.
+    jobs: Option<SyncSender<WriteJob>>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// A folder that this process has for itself, before its database is opened.
+/// A folder that is locked for this process, before its database is opened.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct LockedStore {
     folder: Folder,
     head: HeadFile,
-    mark: Option<Mark>,
+    mark: Option<HeadMark>,
     damaged: u64,
 }
 
 /// A store that was opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) store: Disk,
-    /// What the node tells its peers.
+pub(crate) struct OpenedStore {
+    pub(crate) store: DiskStore,
+    /// The Recovery Time Stamp of the node.
     pub(crate) recovery: Recovery,
-    /// Where digests of requests start.
+    /// The seed of the digests of requests.
     pub(crate) seed: u64,
-    /// An identifier that no session has had.
+    /// A SEID that no session has had.
     pub(crate) next_seid: u64,
 }
 
-/// What a store is opened with besides its configuration.
+/// The parameters for opening a store besides its configuration.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances {
-    /// The most answers that are kept.
+pub(crate) struct OpenParams {
+    /// The maximum number of responses to keep.
     pub(crate) answers: usize,
-    /// The present, as the time stamp that the node gets if its store is new or has lost something.
+    /// The current time, as the Recovery Time Stamp of a node whose store is new or has lost data.
     pub(crate) now: Recovery,
-    /// A seed that nobody knows, if the store has none yet.
+    /// An unpredictable seed, for a store that has none yet.
     pub(crate) seed: u64,
-    /// The digest of a known request, for a seed.
+    /// Returns the digest of a constant request for a seed.
     pub(crate) probe: fn(u64) -> u64,
 }
 
-impl Prepared {
-    /// Takes the folder: makes it if it is not there, locks it, and reads what can be told at once.
-    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
-        let folder = Folder::take(path)?;
+impl LockedStore {
+    /// Prepares the folder: creates it if necessary, locks it, and reads the head file.
+    pub(crate) fn lock(path: &Path) -> Result<Self, StoreError> {
+        let folder = Folder::lock(path)?;
         let (head, found) = HeadFile::open(&folder.head()).map_err(folder.failed())?;
         Ok(Self {
             damaged: found.damaged + u64::from(folder.format_damaged()),
@@ -91,25 +94,28 @@ impl Prepared {
         })
     }
 
-    /// What the node told its peers before, and tells them now unless something is lost.
+    /// Returns the previous Recovery Time Stamp of the node, which stays valid unless data is lost.
     pub(crate) fn recovery(&self) -> Option<Recovery> {
         self.mark.map(|mark| Recovery(mark.recovery))
     }
 
-    /// Reads all without writing any of it anew; also what the file `head` tells peers.
-    pub(in crate::store) fn look(self) -> Result<(Contents, u32, Option<StoreLoss>), StoreError> {
+    /// Reads all contents without modifying them. Also returns the Recovery Time Stamp in the head
+    /// file.
+    pub(in crate::store) fn read_contents(
+        self,
+    ) -> Result<(Contents, u32, Option<StoreLoss>), StoreError> {
         let (_, contents, loss) = self.find(&StoreConfig::default())?;
-        let told = self.mark.map_or(0, |mark| mark.recovery);
-        Ok((contents, told, loss))
+        let recovery = self.mark.map_or(0, |mark| mark.recovery);
+        Ok((contents, recovery, loss))
     }
 
-    /// Reads all, and starts the writer.
+    /// Reads all contents, and starts the writer.
     pub(crate) fn open(
         self,
         config: &StoreConfig,
-        given: Circumstances,
-    ) -> Result<Opened, StoreError> {
-        self.folder.settle().map_err(self.folder.failed())?;
+        given: OpenParams,
+    ) -> Result<OpenedStore, StoreError> {
+        self.folder.finish_salvage().map_err(self.folder.failed())?;
         let (database, mut contents, loss) = self.find(config)?;
         let is_new = contents.head.is_none() && self.mark.is_none();
         let known = contents.head.clone().unwrap_or_default().1;
@@ -138,16 +144,16 @@ impl Prepared {
             slot: known.slot,
             removed: Vec::new(),
         };
-        let table = Arc::new(Memory::new(given.answers));
+        let table = Arc::new(MemoryStore::new(given.answers));
         let answers_hold = known_probe == probe;
         if !answers_hold && !is_new {
             tracing::warn!("kept answers are dropped: this build makes other digests of requests");
         }
         fill(&table, &mut contents, answers_hold);
-        let status = Arc::new(Status::new(self.folder.path(), loss.clone()));
+        let status = Arc::new(WriterStatus::new(self.folder.path(), loss.clone()));
         let commit = commit.max(self.mark.map_or(0, |mark| mark.commit));
         let next_seid = head.next_seid;
-        let mut writer = Writer::new(
+        let mut writer = StoreWriter::new(
             self.folder,
             self.head,
             database,
@@ -157,7 +163,8 @@ impl Prepared {
             given.answers,
         );
         writer.adopt(&contents, commit, head);
-        // A new store, and one whose time stamp moves, says so before anybody is told.
+        // A new store, or one whose Recovery Time Stamp moves, has to store its identity before any
+        // peer is told.
         if is_new || loss.is_some() {
             writer.settle_identity()?;
         }
@@ -168,13 +175,13 @@ impl Prepared {
         let thread = thread
             .spawn(move || writer.run(&queue))
             .map_err(|source| StoreError::Io { path, source })?;
-        let store = Disk {
+        let store = DiskStore {
             table,
             status,
             jobs: Some(jobs),
             writer: Some(thread),
         };
-        Ok(Opened {
+        Ok(OpenedStore {
             store,
             recovery,
             seed,
@@ -182,12 +189,12 @@ impl Prepared {
         })
     }
 
-    /// What the node tells its peers from now on, and where digests of requests start.
+    /// Returns the Recovery Time Stamp of the node, and the seed of the digests of requests.
     fn identity(
         &self,
         known: &Head,
         loss: Option<&StoreLoss>,
-        given: Circumstances,
+        given: OpenParams,
     ) -> (Recovery, u64) {
         let mark = self.mark.unwrap_or_default();
         let mut recovery = match (known.recovery, mark.recovery) {
@@ -205,13 +212,14 @@ impl Prepared {
         (recovery, seed.unwrap_or_default())
     }
 
-    /// Finds all that can be read: in the database, and where that is damaged in its files. A
-    /// database that is damaged is not returned.
+    /// Reads all contents from the database or, where that is damaged, from its files. A damaged
+    /// database is not returned.
     fn find(
         &self,
         config: &StoreConfig,
     ) -> Result<(Option<Database>, Contents, Option<StoreLoss>), StoreError> {
-        // The database cuts its journal where it cannot read on.
+        // The journals are read first, because opening the database truncates them where it cannot
+        // read on.
         let journals = octets_of(&self.folder.database(), is_journal);
         let (mut contents, database) = match Database::open(&self.folder.database(), config.buffer)
         {
@@ -239,6 +247,7 @@ impl Prepared {
         if contents.notes.is_empty() {
             contents.search(&journals);
         } else {
+            // The database could not be opened, so all its other files have to be searched as well.
             contents.search(&journals);
             contents.search(&octets_of(&self.folder.database(), |_| true));
         }
@@ -254,8 +263,8 @@ impl Prepared {
         Ok((None, contents, loss))
     }
 
-    /// Writes what was found into a new database, in place of the damaged one. Its head says what
-    /// peers are told from now on: once it is there, nothing looks lost any more.
+    /// Writes the contents into a new database, which replaces the damaged one. Its head contains
+    /// the new Recovery Time Stamp: once it is in place, no further loss is reported.
     fn rebuild(
         &self,
         config: &StoreConfig,
@@ -277,7 +286,7 @@ impl Prepared {
         for read in contents.records.values_mut() {
             let (octets, sum) = read.record.encode(commit);
             (read.commit, read.sum) = (commit, sum);
-            group.push((read.record.place().key(), Some(octets)));
+            group.push((read.record.key().encode(), Some(octets)));
             if group.len() == 1024 {
                 let part = std::mem::take(&mut group);
                 fresh
@@ -288,7 +297,7 @@ impl Prepared {
         (head.sum, head.sessions) = (contents.sum(), contents.sessions());
         head.removed.clear();
         let (octets, _) = Record::Head(head.clone()).encode(commit);
-        group.push((super::format::Place::Head.key(), Some(octets)));
+        group.push((super::format::RecordKey::Head.encode(), Some(octets)));
         fresh
             .write(group, crate::config::Durability::Process)
             .map_err(failed)?;
@@ -300,7 +309,7 @@ impl Prepared {
     }
 }
 
-/// A time stamp after both.
+/// Returns a time stamp that is later than `before`, and `now` if possible.
 fn moved(before: Recovery, now: Recovery) -> Recovery {
     match now.is_after(before) {
         true => now,
@@ -309,22 +318,22 @@ fn moved(before: Recovery, now: Recovery) -> Recovery {
 }
 
 fn next_seid(contents: &Contents, head: &Head) -> u64 {
-    let held = contents.records.keys().filter_map(|place| match place {
-        super::format::Place::Session(seid) => Some(seid.0.saturating_add(1)),
+    let held = contents.records.keys().filter_map(|key| match key {
+        super::format::RecordKey::Session(seid) => Some(seid.0.saturating_add(1)),
         _ => None,
     });
     held.fold(head.next_seid.max(1), u64::max)
 }
 
-/// Puts what was read where it is looked up.
-fn fill(table: &Memory, contents: &mut Contents, answers_hold: bool) {
+/// Fills the tables in memory.
+fn fill(table: &MemoryStore, contents: &mut Contents, answers_hold: bool) {
     table.apply(
         contents
             .records
             .values()
             .filter_map(|read| match &read.record {
-                Record::Association(owner) => Some(Change::Associate(Arc::clone(owner))),
-                Record::Application(one) => Some(Change::Describe(Arc::clone(one))),
+                Record::Association(owner) => Some(StoreChange::Associate(Arc::clone(owner))),
+                Record::Application(one) => Some(StoreChange::PutPfds(Arc::clone(one))),
                 Record::Session(_) | Record::Answer { .. } | Record::Head(_) => None,
             }),
     );
@@ -332,17 +341,17 @@ fn fill(table: &Memory, contents: &mut Contents, answers_hold: bool) {
         let Record::Session(record) = &mut read.record else {
             continue;
         };
-        // One owner for all sessions of an association; a session whose association is gone
-        // brings it back.
+        // All sessions of an association share one owner. A session whose association is missing
+        // restores the association.
         match table.association(&record.owner.node) {
             Some(owner) => Arc::make_mut(record).owner = owner,
-            None => table.apply([Change::Associate(Arc::clone(&record.owner))]),
+            None => table.apply([StoreChange::Associate(Arc::clone(&record.owner))]),
         }
-        table.apply([Change::Put(Arc::clone(record))]);
+        table.apply([StoreChange::Put(Arc::clone(record))]);
     }
     if answers_hold {
         let records = contents.records.values();
-        let mut answers: Vec<(u64, Answer)> = records
+        let mut answers: Vec<(u64, StoredResponse)> = records
             .filter_map(|read| match &read.record {
                 Record::Answer { answer, .. } => Some((read.commit, answer.clone())),
                 _ => None,
@@ -352,25 +361,25 @@ fn fill(table: &Memory, contents: &mut Contents, answers_hold: bool) {
         table.apply(
             answers
                 .into_iter()
-                .map(|(_, answer)| Change::Answer(answer)),
+                .map(|(_, answer)| StoreChange::Answer(answer)),
         );
     }
 }
 
-impl Store for Disk {
-    fn table(&self) -> &Memory {
+impl Store for DiskStore {
+    fn table(&self) -> &MemoryStore {
         &self.table
     }
 
-    fn write(&self, changes: Vec<Change>) -> Ticket {
+    fn write(&self, changes: Vec<StoreChange>) -> PendingWrite {
         let Some(jobs) = &self.jobs else {
-            return Ticket::Settled(Err(Refused::NoRoom));
+            return PendingWrite::Done(Err(WriteRefused::NoRoom));
         };
         let (done, outcome) = oneshot::channel();
-        match jobs.try_send(Job { changes, done }) {
-            Ok(()) => Ticket::Waiting(outcome),
-            Err(TrySendError::Full(_)) => Ticket::Settled(Err(Refused::Busy)),
-            Err(TrySendError::Disconnected(_)) => Ticket::Settled(Err(Refused::NoRoom)),
+        match jobs.try_send(WriteJob { changes, done }) {
+            Ok(()) => PendingWrite::Waiting(outcome),
+            Err(TrySendError::Full(_)) => PendingWrite::Done(Err(WriteRefused::Busy)),
+            Err(TrySendError::Disconnected(_)) => PendingWrite::Done(Err(WriteRefused::NoRoom)),
         }
     }
 
@@ -379,9 +388,9 @@ impl Store for Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for DiskStore {
     fn drop(&mut self) {
-        // The writer ends when nobody can give it work any more.
+        // The writer ends when the queue is closed.
         self.jobs = None;
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()

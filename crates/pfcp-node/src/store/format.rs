@@ -1,12 +1,11 @@
-//! How records are written down.
+//! The encoding of records.
 //!
 //! ```text
 //! | magic 4 | kind 1 | length 4 | commit 8 | payload | xxh3 of all before 8 |
 //! ```
 //!
-//! A record says by itself what it is, how long it is, and in which group it was committed, so
-//! that it can be found and told from damage without the database around it. Numbers are
-//! big-endian.
+//! Each record states its kind, its length and the group that committed it, so that it can be found
+//! and checked for damage without the database around it. Numbers are big-endian.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -17,37 +16,38 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{MessageType, Seid, Sequence};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Answer, Described, Owner, SessionRecord};
+use super::{SessionRecord, StoredPeer, StoredPfds, StoredResponse};
 
 /// The format that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = 1;
 
-/// The first octets of each record.
+/// The first bytes of each record.
 pub(super) const MAGIC: [u8; 4] = *b"SWr1";
 
-/// Octets before the payload.
-const FRONT: usize = 17;
-/// Octets after the payload.
-const BACK: usize = 8;
-/// The longest payload: a rule set is made of one message, and has its owner beside it.
-const LONGEST: usize = 1 << 26;
+/// Number of bytes before the payload.
+const HEADER_LENGTH: usize = 17;
+/// Number of bytes after the payload.
+const TRAILER_LENGTH: usize = 8;
+/// The maximum length of a payload: a rule set fits into one message, and its owner is stored
+/// beside it.
+const MAX_PAYLOAD: usize = 1 << 26;
 
-/// What a record is about: its place in the database.
+/// The key of a record in the database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum RecordKey {
     Session(Seid),
     Association(NodeName),
-    /// A place in the ring of answers.
+    /// A slot in the ring of responses.
     Answer(u32),
     /// An application, by the value of its Application ID.
     Application(Vec<u8>),
-    /// The state of the whole, of which there is one.
+    /// The state of the store as a whole, which exists once.
     Head,
 }
 
-impl Place {
-    /// Its key in the database.
-    pub(super) fn key(&self) -> Vec<u8> {
+impl RecordKey {
+    /// Encodes the key for the database.
+    pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, name) = match self {
             Self::Session(seid) => (1, seid.0.to_be_bytes().to_vec()),
             Self::Association(node) => (2, node.value().to_vec()),
@@ -58,10 +58,10 @@ impl Place {
         [&[kind][..], &name].concat()
     }
 
-    /// Reads its key.
+    /// Decodes a key.
     fn of(key: &[u8]) -> Option<Self> {
         let (kind, name) = key.split_first()?;
-        let mut input = In(name);
+        let mut input = Decoder(name);
         Some(match kind {
             1 => Self::Session(Seid(input.u64()?)),
             2 => Self::Association(NodeName::from_value(name)?),
@@ -73,66 +73,66 @@ impl Place {
     }
 }
 
-/// What a record says.
+/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Session(Arc<SessionRecord>),
-    Association(Arc<Owner>),
-    Answer { slot: u32, answer: Answer },
+    Association(Arc<StoredPeer>),
+    Answer { slot: u32, answer: StoredResponse },
     Head(Head),
-    Application(Arc<Described>),
+    Application(Arc<StoredPfds>),
 }
 
-/// The state of the whole after a group was committed.
+/// The state of the store as a whole after a group was committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// How many sessions there are.
+    /// Number of sessions.
     pub(super) sessions: u64,
-    /// The sum of the digests of all records but this one: whatever is missing, changed or too
-    /// much makes another sum.
+    /// The wrapping sum of the digests of all other records: any missing, changed or extra record
+    /// changes the sum.
     pub(super) sum: u64,
-    /// An identifier that no session has had.
+    /// A SEID that no session has had.
     pub(super) next_seid: u64,
-    /// What the node tells its peers.
+    /// The Recovery Time Stamp of the node.
     pub(super) recovery: u32,
-    /// Where digests of requests start.
+    /// The seed of the digests of requests.
     pub(super) seed: u64,
-    /// The digest of a known request: another build may make another one, and then the kept
-    /// answers cannot be told.
+    /// The digest of a constant request. If another build computes a different one, the stored
+    /// responses cannot be matched to requests.
     pub(super) probe: u64,
-    /// The next place in the ring of answers.
+    /// The next slot in the ring of responses.
     pub(super) slot: u32,
-    /// What the group removed, but for answers. A record that is found without the database around
-    /// it may be one of these.
-    pub(super) removed: Vec<Place>,
+    /// The keys that the group removed, except responses. A record that is found without the
+    /// database may be a removed one.
+    pub(super) removed: Vec<RecordKey>,
 }
 
 /// A record that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct ReadRecord {
     pub(super) commit: u64,
     pub(super) record: Record,
-    /// The digest of the whole record.
+    /// The digest of the complete record.
     pub(super) sum: u64,
-    /// How many octets it has.
+    /// The length of the record in bytes.
     pub(super) octets: usize,
 }
 
 impl Record {
-    /// Where it belongs.
-    pub(super) fn place(&self) -> Place {
+    /// Returns the key of the record.
+    pub(super) fn key(&self) -> RecordKey {
         match self {
-            Self::Session(record) => Place::Session(record.seid),
-            Self::Association(owner) => Place::Association(owner.node.clone()),
-            Self::Answer { slot, .. } => Place::Answer(*slot),
-            Self::Head(_) => Place::Head,
-            Self::Application(one) => Place::Application(one.application.clone()),
+            Self::Session(record) => RecordKey::Session(record.seid),
+            Self::Association(owner) => RecordKey::Association(owner.node.clone()),
+            Self::Answer { slot, .. } => RecordKey::Answer(*slot),
+            Self::Head(_) => RecordKey::Head,
+            Self::Application(one) => RecordKey::Application(one.application.clone()),
         }
     }
 
-    /// Writes it down; returns its octets and its digest.
+    /// Encodes the record; returns its bytes and its digest.
     pub(super) fn encode(&self, commit: u64) -> (Vec<u8>, u64) {
-        let mut out = Out(Vec::with_capacity(512));
+        let mut out = Encoder(Vec::with_capacity(512));
         out.octets(&MAGIC);
         let kind = match self {
             Self::Session(_) => 1,
@@ -177,30 +177,30 @@ impl Record {
             }
         }
         let mut octets = out.0;
-        let length = u32::try_from(octets.len() - FRONT).unwrap_or(u32::MAX);
+        let length = u32::try_from(octets.len() - HEADER_LENGTH).unwrap_or(u32::MAX);
         octets[5..9].copy_from_slice(&length.to_be_bytes());
         let sum = xxh3_64(&octets);
         octets.extend_from_slice(&sum.to_be_bytes());
         (octets, sum)
     }
 
-    /// Reads the record at the start of `octets`, if there is a whole one that is what was
-    /// written.
-    pub(super) fn decode(octets: &[u8]) -> Option<Read> {
+    /// Decodes the record at the start of `octets`; returns `None` unless it is complete and
+    /// undamaged.
+    pub(super) fn decode(octets: &[u8]) -> Option<ReadRecord> {
         if !octets.starts_with(&MAGIC) {
             return None;
         }
         let length: [u8; 4] = *octets.get(5..)?.first_chunk()?;
         let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
-        if length > LONGEST {
+        if length > MAX_PAYLOAD {
             return None;
         }
-        let (front, rest) = octets.split_at_checked(FRONT + length)?;
+        let (front, rest) = octets.split_at_checked(HEADER_LENGTH + length)?;
         let sum = u64::from_be_bytes(*rest.first_chunk()?);
         if sum != xxh3_64(front) {
             return None;
         }
-        let mut input = In(&front[9..]);
+        let mut input = Decoder(&front[9..]);
         let commit = input.u64()?;
         let record = match front[4] {
             1 => Self::Session(Arc::new(SessionRecord {
@@ -212,7 +212,7 @@ impl Record {
             2 => Self::Association(Arc::new(input.owner()?)),
             3 => Self::Answer {
                 slot: input.u32()?,
-                answer: Answer {
+                answer: StoredResponse {
                     key: AnswerKey {
                         peer: input.address()?,
                         sequence: Sequence::new(input.u32()?),
@@ -233,14 +233,14 @@ impl Record {
                 slot: input.u32()?,
                 removed: input.removed()?,
             }),
-            5 => Self::Application(Arc::new(Described {
+            5 => Self::Application(Arc::new(StoredPfds {
                 application: input.short()?.to_vec(),
                 contents: input.0.to_vec(),
             })),
             _ => return None,
         };
-        let octets = FRONT + length + BACK;
-        Some(Read {
+        let octets = HEADER_LENGTH + length + TRAILER_LENGTH;
+        Some(ReadRecord {
             commit,
             record,
             sum,
@@ -249,15 +249,14 @@ impl Record {
     }
 }
 
-struct Out(Vec<u8>);
+struct Encoder(Vec<u8>);
 
-impl Out {
+impl Encoder {
     fn octets(&mut self, octets: &[u8]) {
         self.0.extend_from_slice(octets);
     }
 
-    /// Octets with their length before them: the value of an element, which has no more than its
-    /// length can say.
+    /// Writes bytes with a length prefix: the value of an IE, whose length fits into 16 bits.
     fn short(&mut self, octets: &[u8]) {
         let length = u16::try_from(octets.len()).unwrap_or(u16::MAX);
         self.octets(&length.to_be_bytes());
@@ -276,13 +275,14 @@ impl Out {
         self.octets(&value.to_be_bytes());
     }
 
-    /// The sessions, and behind the number that no session has the keys of what else there is.
-    fn removed(&mut self, places: &[Place]) {
+    /// Writes the SEIDs of sessions; then, if there are any, SEID 0, which no session has, and the
+    /// keys of other records.
+    fn removed(&mut self, keys: &[RecordKey]) {
         let mut others = Vec::new();
-        for place in places {
-            match place {
-                Place::Session(seid) => self.u64(seid.0),
-                other => others.push(other.key()),
+        for key in keys {
+            match key {
+                RecordKey::Session(seid) => self.u64(seid.0),
+                other => others.push(other.encode()),
             }
         }
         if !others.is_empty() {
@@ -310,12 +310,12 @@ impl Out {
         self.ip(address.ip());
         self.octets(&address.port().to_be_bytes());
         if let SocketAddr::V6(address) = address {
-            // Without its scope, a link-local address is nobody's.
+            // A link-local address is useless without its scope.
             self.u32(address.scope_id());
         }
     }
 
-    fn owner(&mut self, owner: &Owner) {
+    fn owner(&mut self, owner: &StoredPeer) {
         self.short(owner.node.value());
         self.address(owner.address);
         self.u32(owner.recovery.0);
@@ -323,9 +323,9 @@ impl Out {
     }
 }
 
-struct In<'a>(&'a [u8]);
+struct Decoder<'a>(&'a [u8]);
 
-impl<'a> In<'a> {
+impl<'a> Decoder<'a> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -351,18 +351,18 @@ impl<'a> In<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    fn removed(&mut self) -> Option<Vec<Place>> {
-        let mut places = Vec::new();
+    fn removed(&mut self) -> Option<Vec<RecordKey>> {
+        let mut keys = Vec::new();
         while !self.0.is_empty() {
             match self.u64()? {
                 0 => break,
-                seid => places.push(Place::Session(Seid(seid))),
+                seid => keys.push(RecordKey::Session(Seid(seid))),
             }
         }
         while !self.0.is_empty() {
-            places.push(Place::of(self.short()?)?);
+            keys.push(RecordKey::of(self.short()?)?);
         }
-        Some(places)
+        Some(keys)
     }
 
     fn ip(&mut self) -> Option<IpAddr> {
@@ -386,8 +386,8 @@ impl<'a> In<'a> {
         })
     }
 
-    fn owner(&mut self) -> Option<Owner> {
-        Some(Owner {
+    fn owner(&mut self) -> Option<StoredPeer> {
+        Some(StoredPeer {
             node: NodeName::from_value(self.short()?)?,
             address: self.address()?,
             recovery: Recovery(self.u32()?),

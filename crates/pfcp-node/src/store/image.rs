@@ -1,4 +1,4 @@
-//! A store that is looked at while no node uses it.
+//! Inspection of a store while no node uses it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,32 +7,33 @@ use std::path::Path;
 
 use strowger_pfcp::Seid;
 
-use super::disk::Prepared;
+use super::disk::LockedStore;
 use super::format::{FORMAT, Record};
 use super::{StoreError, StoreLoss};
 use crate::pfd::ApplicationPfds;
 
-/// What is in a store, as it is; the store itself is not touched.
+/// The contents of a store. Reading them does not modify the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreImage {
-    /// The version of its format.
+    /// The format version.
     pub format: u32,
-    /// The Recovery Time Stamp that its node tells, in seconds since 1900.
+    /// The Recovery Time Stamp of the node, in seconds since 1900.
     pub recovery: u32,
-    /// The number of its last group of writes.
+    /// The number of the last group of writes.
     pub group: u64,
-    /// The peers, in the order of their names.
+    /// The associations, in the order of their Node IDs.
     pub associations: Vec<StoredAssociation>,
-    /// The sessions, in the order of their identifiers.
+    /// The sessions, in the order of their SEIDs.
     pub sessions: Vec<StoredSession>,
-    /// The applications that are described, in their order.
+    /// The packet flow descriptions, in the order of the applications.
     pub applications: Vec<ApplicationPfds>,
-    /// How many answers are kept for repetitions.
+    /// Number of responses that are kept for retransmissions.
     pub answers: usize,
-    /// Records that are not what was written, and files beside the database that are damaged.
+    /// Number of damaged records, and of damaged files beside the database.
     pub damaged: u64,
-    /// What is missing; `None` when all is there, or was found elsewhere in the files.
+    /// The data that is missing; `None` if there is none, or if all of it was found elsewhere in
+    /// the files.
     pub loss: Option<StoreLoss>,
 }
 
@@ -42,7 +43,7 @@ pub struct StoreImage {
 pub struct StoredAssociation {
     /// The Node ID of the peer.
     pub node: String,
-    /// Where the peer sends from.
+    /// The address that the peer sends from.
     pub peer: SocketAddr,
     /// The peer's Recovery Time Stamp, in seconds since 1900.
     pub recovery: u32,
@@ -52,24 +53,24 @@ pub struct StoredAssociation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredSession {
-    /// The node's identifier.
+    /// The node's SEID.
     pub seid: Seid,
-    /// The peer's identifier.
+    /// The peer's SEID.
     pub peer_seid: Seid,
     /// The Node ID of the peer.
     pub node: String,
-    /// Where the peer sends from.
+    /// The address that the peer sends from.
     pub peer: SocketAddr,
-    /// The rules, as the elements that create them.
+    /// The rules, encoded as the IEs that create them.
     pub rules: Vec<u8>,
 }
 
 impl StoreImage {
-    /// Reads a copy of the store, made in the folder for temporary files.
+    /// Reads a copy of the store, which is made in the folder for temporary files.
     ///
     /// # Errors
-    /// When there is no store, a node uses it, its format is newer than this program, or there is
-    /// no room for the copy.
+    /// Returns an error if there is no store, a node uses it, its format is newer than this
+    /// program, or there is no room for the copy.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let io = |source| StoreError::Io {
             path: path.to_owned(),
@@ -80,7 +81,7 @@ impl StoreImage {
             let path = path.to_owned();
             return Err(StoreError::NotAStore { path });
         }
-        // Held until all is copied.
+        // The lock is held until the copy is complete.
         let lock = File::open(path.join("lock")).map_err(io)?;
         match lock.try_lock_shared() {
             Ok(()) => {}
@@ -93,7 +94,7 @@ impl StoreImage {
         let aside = tempfile::tempdir().map_err(io)?;
         copy(path, aside.path()).map_err(io)?;
         drop(lock);
-        let (contents, mark, loss) = Prepared::take(aside.path())?.look()?;
+        let (contents, mark, loss) = LockedStore::lock(aside.path())?.read_contents()?;
         let (group, head) = contents.head.unwrap_or_default();
         let mut image = Self {
             format: FORMAT,
@@ -132,7 +133,7 @@ impl StoreImage {
     }
 }
 
-/// Copies what a store is read from.
+/// Copies the files that are needed for reading a store.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! The form in memory: it survives its actors, not its process.
+//! The store in memory, which survives restarts of actors but not of the process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,27 +8,30 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::transaction::AnswerKey;
 
-use super::{Answer, Change, Described, Owner, SessionRecord, Store, StoreHealth, Ticket};
-use crate::page_map::SeidMap;
+use super::{
+    PendingWrite, SessionRecord, Store, StoreChange, StoreHealth, StoredPeer, StoredPfds,
+    StoredResponse,
+};
+use crate::paged_map::SeidMap;
 
-/// Tables in memory; the form on disk has one as well, for reading.
+/// Tables in memory. The store on disk uses them too, for reading.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryStore {
     tables: Mutex<Tables>,
-    /// The most answers.
+    /// The maximum number of responses.
     room: usize,
 }
 
 #[derive(Debug, Default)]
 struct Tables {
     sessions: SeidMap<Arc<SessionRecord>>,
-    associations: BTreeMap<NodeName, Arc<Owner>>,
-    descriptions: BTreeMap<Vec<u8>, Arc<Described>>,
-    answers: VecDeque<Answer>,
+    associations: BTreeMap<NodeName, Arc<StoredPeer>>,
+    descriptions: BTreeMap<Vec<u8>, Arc<StoredPfds>>,
+    answers: VecDeque<StoredResponse>,
 }
 
-impl Memory {
-    /// Makes an empty store that keeps at most `room` answers.
+impl MemoryStore {
+    /// Creates an empty store that keeps at most `room` responses.
     pub(crate) fn new(room: usize) -> Self {
         Self {
             tables: Mutex::default(),
@@ -36,24 +39,24 @@ impl Memory {
         }
     }
 
-    /// Does what the changes say, in their order.
-    pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+    /// Applies changes in order.
+    pub(crate) fn apply(&self, changes: impl IntoIterator<Item = StoreChange>) {
         let mut tables = self.tables.lock();
         for change in changes {
             match change {
-                Change::Put(record) => _ = tables.sessions.insert(record.seid, record),
-                Change::Remove(seid) => _ = tables.sessions.remove(seid),
-                Change::Associate(owner) => {
+                StoreChange::Put(record) => _ = tables.sessions.insert(record.seid, record),
+                StoreChange::Remove(seid) => _ = tables.sessions.remove(seid),
+                StoreChange::Associate(owner) => {
                     tables.associations.insert(owner.node.clone(), owner);
                 }
-                Change::Release(node) => _ = tables.associations.remove(&node),
-                Change::Describe(one) => {
+                StoreChange::Release(node) => _ = tables.associations.remove(&node),
+                StoreChange::PutPfds(one) => {
                     tables.descriptions.insert(one.application.clone(), one);
                 }
-                Change::Undescribe(application) => {
+                StoreChange::RemovePfds(application) => {
                     tables.descriptions.remove(&application);
                 }
-                Change::Answer(answer) => {
+                StoreChange::Answer(answer) => {
                     if tables.answers.len() >= self.room {
                         tables.answers.pop_front();
                     }
@@ -63,8 +66,8 @@ impl Memory {
         }
     }
 
-    /// The association with a node.
-    pub(super) fn association(&self, node: &NodeName) -> Option<Arc<Owner>> {
+    /// Returns the association with a node.
+    pub(super) fn association(&self, node: &NodeName) -> Option<Arc<StoredPeer>> {
         self.tables.lock().associations.get(node).cloned()
     }
 
@@ -89,38 +92,38 @@ impl Memory {
         self.tables.lock().sessions.len()
     }
 
-    pub(super) fn associations(&self) -> Vec<Arc<Owner>> {
+    pub(super) fn associations(&self) -> Vec<Arc<StoredPeer>> {
         self.tables.lock().associations.values().cloned().collect()
     }
 
-    pub(super) fn descriptions(&self) -> Vec<Arc<Described>> {
+    pub(super) fn descriptions(&self) -> Vec<Arc<StoredPfds>> {
         self.tables.lock().descriptions.values().cloned().collect()
     }
 
-    /// What is known of an application.
-    pub(super) fn description(&self, application: &[u8]) -> Option<Arc<Described>> {
+    /// Returns the packet flow descriptions of an application.
+    pub(super) fn description(&self, application: &[u8]) -> Option<Arc<StoredPfds>> {
         self.tables.lock().descriptions.get(application).cloned()
     }
 
-    pub(super) fn answers(&self) -> Vec<Answer> {
+    pub(super) fn answers(&self) -> Vec<StoredResponse> {
         self.tables.lock().answers.iter().cloned().collect()
     }
 
-    pub(super) fn answer(&self, key: &AnswerKey) -> Option<Answer> {
+    pub(super) fn answer(&self, key: &AnswerKey) -> Option<StoredResponse> {
         let tables = self.tables.lock();
         let mut newest_first = tables.answers.iter().rev();
         newest_first.find(|answer| answer.key == *key).cloned()
     }
 }
 
-impl Store for Memory {
-    fn table(&self) -> &Memory {
+impl Store for MemoryStore {
+    fn table(&self) -> &MemoryStore {
         self
     }
 
-    fn write(&self, changes: Vec<Change>) -> Ticket {
+    fn write(&self, changes: Vec<StoreChange>) -> PendingWrite {
         self.apply(changes);
-        Ticket::Settled(Ok(()))
+        PendingWrite::Done(Ok(()))
     }
 
     fn health(&self) -> StoreHealth {

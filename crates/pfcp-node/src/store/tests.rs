@@ -13,15 +13,15 @@ use strowger_pfcp::transaction::AnswerKey;
 use strowger_pfcp::{Frame, Message, MessageType, Seid, Sequence};
 
 use super::{
-    Answer, Change, Circumstances, Described, Memory, Owner, Prepared, SessionRecord, Store,
-    StoreError, StoreLoss,
+    LockedStore, MemoryStore, OpenParams, SessionRecord, Store, StoreChange, StoreError, StoreLoss,
+    StoredPeer, StoredPfds, StoredResponse,
 };
 use crate::config::{Durability, StoreConfig};
 
 const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 7));
 
-fn owner() -> Arc<Owner> {
-    Arc::new(Owner {
+fn owner() -> Arc<StoredPeer> {
+    Arc::new(StoredPeer {
         node: NodeName::from(ADDRESS),
         address: (ADDRESS, 8805).into(),
         recovery: Recovery(7),
@@ -29,7 +29,7 @@ fn owner() -> Arc<Owner> {
     })
 }
 
-/// A session whose rules say its number and a version.
+/// Creates a session whose rules encode its number and a version.
 fn session(number: u64, version: u32) -> Arc<SessionRecord> {
     let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(version + 1, ADDRESS));
     let name = NodeId::fqdn("smf");
@@ -48,14 +48,14 @@ fn session(number: u64, version: u32) -> Arc<SessionRecord> {
     })
 }
 
-fn answer(number: u32) -> Answer {
+fn answer(number: u32) -> StoredResponse {
     let key = AnswerKey {
         peer: (ADDRESS, 8805).into(),
         sequence: Sequence::new(number),
         message_type: MessageType::SESSION_DELETION_REQUEST,
         digest: number.into(),
     };
-    Answer::new(key, Arc::from(&number.to_be_bytes()[..]))
+    StoredResponse::new(key, Arc::from(&number.to_be_bytes()[..]))
 }
 
 fn config(path: &Path) -> StoreConfig {
@@ -67,8 +67,8 @@ fn config(path: &Path) -> StoreConfig {
     }
 }
 
-/// A store on disk in one of its lives.
-struct Life {
+/// A store on disk, opened once.
+struct Incarnation {
     store: Box<dyn Store>,
     recovery: Recovery,
     next_seid: u64,
@@ -76,67 +76,80 @@ struct Life {
 
 const NOW: Recovery = Recovery(1000);
 
-fn begin(path: &Path) -> Result<Life, StoreError> {
-    let given = Circumstances {
+fn begin(path: &Path) -> Result<Incarnation, StoreError> {
+    let given = OpenParams {
         answers: 4,
         now: NOW,
         seed: 5,
         probe: |seed| seed ^ 1,
     };
-    let opened = Prepared::take(path)?.open(&config(path), given)?;
+    let opened = LockedStore::lock(path)?.open(&config(path), given)?;
     assert_eq!(opened.seed, 5);
-    Ok(Life {
+    Ok(Incarnation {
         store: Box::new(opened.store),
         recovery: opened.recovery,
         next_seid: opened.next_seid,
     })
 }
 
-fn write(store: &dyn Store, changes: Vec<Change>) {
+fn write(store: &dyn Store, changes: Vec<StoreChange>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let written = runtime
         .expect("one thread")
-        .block_on(store.write(changes).settled());
+        .block_on(store.write(changes).outcome());
     written.expect("there is room");
 }
 
-/// What a store has, in an order.
-type Listed = (Vec<Arc<SessionRecord>>, Vec<Arc<Owner>>, Vec<Answer>);
+/// The contents of a store, in a fixed order.
+type Listed = (
+    Vec<Arc<SessionRecord>>,
+    Vec<Arc<StoredPeer>>,
+    Vec<StoredResponse>,
+);
 
 fn listed(store: &dyn Store) -> Listed {
     let mut answers = store.answers();
-    // Those of one millisecond come in any order.
+    // Responses of the same millisecond have no order.
     answers.sort_by_key(|answer| (answer.at, answer.key.sequence));
     (store.sessions(&|_| true), store.associations(), answers)
 }
 
-/// Writes all kinds of changes, each in a group of its own.
+/// Writes all kinds of changes, each in its own group.
 fn fill(store: &dyn Store) {
-    write(store, vec![Change::Associate(owner())]);
+    write(store, vec![StoreChange::Associate(owner())]);
     for number in 1..=6 {
         let first = answer(u32::try_from(number).expect("small"));
         write(
             store,
-            vec![Change::Put(session(number, 0)), Change::Answer(first)],
+            vec![
+                StoreChange::Put(session(number, 0)),
+                StoreChange::Answer(first),
+            ],
         );
     }
     write(
         store,
-        vec![Change::Put(session(2, 1)), Change::Put(session(2, 2))],
+        vec![
+            StoreChange::Put(session(2, 1)),
+            StoreChange::Put(session(2, 2)),
+        ],
     );
     write(
         store,
-        vec![Change::Put(session(7, 0)), Change::Remove(Seid(7))],
+        vec![
+            StoreChange::Put(session(7, 0)),
+            StoreChange::Remove(Seid(7)),
+        ],
     );
-    write(store, described().map(Change::Describe).to_vec());
-    write(store, vec![Change::Remove(Seid(3))]);
+    write(store, described().map(StoreChange::PutPfds).to_vec());
+    write(store, vec![StoreChange::Remove(Seid(3))]);
 }
 
-/// What `fill` says of applications.
-fn described() -> [Arc<Described>; 2] {
+/// Returns the packet flow descriptions that `fill` writes.
+fn described() -> [Arc<StoredPfds>; 2] {
     [b"games", b"video"].map(|name| {
         let (application, contents) = (name.to_vec(), vec![0, 61, 0, 1, 7]);
-        Arc::new(Described {
+        Arc::new(StoredPfds {
             application,
             contents,
         })
@@ -149,7 +162,7 @@ fn expected() -> Listed {
     (sessions.to_vec(), vec![owner()], Vec::new())
 }
 
-/// The listed with the answers left out, whose times are not known beforehand.
+/// Removes the responses, whose times are not known beforehand.
 fn without_times((sessions, owners, _): Listed) -> Listed {
     (sessions, owners, Vec::new())
 }
@@ -158,14 +171,14 @@ fn without_times((sessions, owners, _): Listed) -> Listed {
 fn both_forms_keep_what_was_written_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");
     let forms: [Box<dyn Store>; 2] = [
-        Box::new(Memory::new(4)),
+        Box::new(MemoryStore::new(4)),
         begin(folder.path()).expect("it opens").store,
     ];
     for store in forms {
         fill(&*store);
         assert_eq!(without_times(listed(&*store)), expected());
         assert_eq!(store.descriptions(), described());
-        write(&*store, vec![Change::Undescribe(b"games".to_vec())]);
+        write(&*store, vec![StoreChange::RemovePfds(b"games".to_vec())]);
         assert_eq!(store.descriptions(), described()[1..]);
         assert_eq!(store.len(), 5);
         assert_eq!(store.session(Seid(2)), Some(session(2, 2)));
@@ -175,7 +188,7 @@ fn both_forms_keep_what_was_written_and_nothing_else() {
             .into_iter()
             .map(|one| one.key.sequence.get());
         assert_eq!(numbers.collect::<Vec<_>>(), [3, 4, 5, 6]);
-        write(&*store, vec![Change::Release(owner().node.clone())]);
+        write(&*store, vec![StoreChange::Release(owner().node.clone())]);
         assert_eq!(store.associations(), []);
     }
 }
@@ -192,7 +205,7 @@ fn next_life_has_what_the_last_had() {
         let life = begin(folder.path()).expect("it opens");
         assert_eq!(life.store.health().loss, None);
         assert_eq!(listed(&*life.store), before);
-        // Number 7 is gone, but a peer may still speak of it.
+        // Session 7 is gone, but a peer may still refer to it.
         assert_eq!((life.recovery, life.next_seid), (NOW, 8));
     }
 }
@@ -200,18 +213,18 @@ fn next_life_has_what_the_last_had() {
 #[test]
 fn new_answer_takes_the_place_of_the_oldest_in_any_life() {
     let folder = tempfile::tempdir().expect("a folder");
-    // One group, whose answers were not made in the order in which they were written.
+    // One group, whose responses were written in a different order than they were created.
     let (mut first, mut second) = (answer(1), answer(2));
     (first.at, second.at) = (9, 8);
     let life = begin(folder.path()).expect("it opens");
     write(
         &*life.store,
-        vec![Change::Answer(first), Change::Answer(second)],
+        vec![StoreChange::Answer(first), StoreChange::Answer(second)],
     );
     drop(life);
     for number in 3..=5 {
         let life = begin(folder.path()).expect("it opens");
-        write(&*life.store, vec![Change::Answer(answer(number))]);
+        write(&*life.store, vec![StoreChange::Answer(answer(number))]);
     }
     let life = begin(folder.path()).expect("it opens");
     let answers = life.store.answers().into_iter();
@@ -219,12 +232,12 @@ fn new_answer_takes_the_place_of_the_oldest_in_any_life() {
     assert_eq!(numbers, [2, 3, 4, 5]);
 }
 
-/// A store as a process that was killed leaves it.
+/// Returns a store as a killed process leaves it.
 fn killed() -> (tempfile::TempDir, Vec<(PathBuf, Vec<u8>)>) {
     let folder = tempfile::tempdir().expect("a folder");
     let life = begin(folder.path()).expect("it opens");
     fill(&*life.store);
-    // What the files have now is what they have after kill -9.
+    // The files have the same contents as after `kill -9`.
     let files = files(folder.path());
     drop(life);
     (folder, files)
@@ -241,7 +254,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
                 continue;
             }
             let mut octets = fs::read(&path).expect("a file");
-            // The journal is made long and empty.
+            // The journal is preallocated and mostly empty.
             if octets.len() > 1 << 20 {
                 let end = octets.iter().rposition(|&octet| octet != 0);
                 octets.truncate(end.map_or(0, |last| last + 1));
@@ -292,7 +305,7 @@ fn torn_tail_is_noticed_and_what_is_before_it_is_there() {
         let life = begin(next.path()).expect("it opens");
         let recovery = life.recovery;
         match life.store.health().loss {
-            // Where only what is the database's own is cut off, the records are all there.
+            // If the cut only removes data of the database itself, all records exist.
             None => {
                 assert_eq!(without_times(listed(&*life.store)), expected(), "{cut}");
                 assert_eq!(recovery, NOW, "{cut}: nothing is lost");
@@ -304,7 +317,7 @@ fn torn_tail_is_noticed_and_what_is_before_it_is_there() {
                 assert!(life.store.len() >= 5, "{cut}: {loss}");
             }
         }
-        // Once told, it is as it is.
+        // A loss is reported only once.
         drop(life);
         let life = begin(next.path()).expect("it opens");
         assert_eq!((life.recovery, life.store.health().loss), (recovery, None));
@@ -319,13 +332,13 @@ fn torn_removal_is_done_whole_or_is_missing_and_said() {
     fill(&*life.store);
     let before = listed(&*life.store);
     let removal = vec![
-        Change::Undescribe(b"games".to_vec()),
-        Change::Release(owner().node.clone()),
-        Change::Remove(Seid(1)),
-        Change::Remove(Seid(2)),
-        Change::Remove(Seid(4)),
-        Change::Remove(Seid(5)),
-        Change::Remove(Seid(6)),
+        StoreChange::RemovePfds(b"games".to_vec()),
+        StoreChange::Release(owner().node.clone()),
+        StoreChange::Remove(Seid(1)),
+        StoreChange::Remove(Seid(2)),
+        StoreChange::Remove(Seid(4)),
+        StoreChange::Remove(Seid(5)),
+        StoreChange::Remove(Seid(6)),
     ];
     write(&*life.store, removal);
     let files = files(folder.path());
@@ -356,24 +369,24 @@ fn torn_removal_is_done_whole_or_is_missing_and_said() {
     assert!(done > 0 && missing > 0, "{done} done, {missing} missing");
 }
 
-/// What a flipped bit did.
+/// The effect of a flipped bit.
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
-    /// All is there.
+enum FlipOutcome {
+    /// All records exist.
     Whole,
-    /// Something is not, and the node says so.
+    /// Records are missing, and the node reports the loss.
     Told(StoreLoss),
     /// The store does not open.
-    Refused,
+    WriteRefused,
 }
 
-fn flipped(files: &[(PathBuf, Vec<u8>)], file: usize, bit: usize) -> Outcome {
+fn flipped(files: &[(PathBuf, Vec<u8>)], file: usize, bit: usize) -> FlipOutcome {
     let next = tempfile::tempdir().expect("a folder");
     let mut files = files.to_vec();
     files[file].1[bit / 8] ^= 1 << (bit % 8);
     put(next.path(), &files);
     let Ok(life) = begin(next.path()) else {
-        return Outcome::Refused;
+        return FlipOutcome::WriteRefused;
     };
     let (sessions, owners, _) = expected();
     let whole = life.store.sessions(&|_| true) == sessions && life.store.associations() == owners;
@@ -385,7 +398,7 @@ fn flipped(files: &[(PathBuf, Vec<u8>)], file: usize, bit: usize) -> Outcome {
                 life.store.len() >= 4,
                 "{at:?}: the rest is salvaged: {loss}"
             );
-            Outcome::Told(loss)
+            FlipOutcome::Told(loss)
         }
         None => {
             assert!(whole, "{at:?}: something is missing and nobody is told");
@@ -393,12 +406,12 @@ fn flipped(files: &[(PathBuf, Vec<u8>)], file: usize, bit: usize) -> Outcome {
                 life.recovery, NOW,
                 "{at:?}: nothing is lost, so nobody is told"
             );
-            Outcome::Whole
+            FlipOutcome::Whole
         }
     }
 }
 
-/// Flips one bit in each stretch of octets of each file.
+/// Flips one bit in each stretch of bytes of each file.
 fn flip_all(stretch: usize) {
     let (_folder, files) = killed();
     let (mut whole, mut told, mut refused) = (0, 0, 0);
@@ -407,11 +420,11 @@ fn flip_all(stretch: usize) {
             continue;
         }
         for octet in (0..octets.len()).step_by(stretch) {
-            // Each time another bit.
+            // A different bit of the byte each time.
             match flipped(&files, file, octet * 8 + octet % 8) {
-                Outcome::Whole => whole += 1,
-                Outcome::Told(_) => told += 1,
-                Outcome::Refused => refused += 1,
+                FlipOutcome::Whole => whole += 1,
+                FlipOutcome::Told(_) => told += 1,
+                FlipOutcome::WriteRefused => refused += 1,
             }
         }
     }
@@ -421,7 +434,7 @@ fn flip_all(stretch: usize) {
 
 #[test]
 fn flipped_bit_is_never_silent() {
-    // 1 is every octet, which takes minutes.
+    // 1 flips a bit in every byte, which takes minutes.
     let stretch = std::env::var("STROWGER_FLIP_STRETCH").ok();
     flip_all(stretch.and_then(|text| text.parse().ok()).unwrap_or(149));
 }

@@ -1,7 +1,7 @@
-//! Requests of the node end with the session or association that they are about.
+//! Requests of the node end with the session or association that they concern.
 //!
-//! The peer uses its identifiers again as soon as it may, so a report of an ended session would be
-//! booked on the session that has the identifier next.
+//! The peer reuses its identifiers as soon as it may, so a report of an ended session would be
+//! attributed to the next session with that identifier.
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -21,7 +21,7 @@ use strowger_pfcp_node::{DataPath, Durability, OrderError, SessionFilter, Span};
 
 use crate::peer::{Bench, N1, Peer, cause, packet_of};
 
-/// A node and a peer that was told of 1000 bytes of its session 7 and has not answered.
+/// A node, and a peer that received a report of 1000 bytes of its session 7 and has not answered.
 async fn unanswered() -> (Bench, Peer, Seid, Tally) {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
@@ -37,7 +37,8 @@ async fn report_of_a_deleted_session_is_not_repeated_and_its_usage_is_told_once(
     let (bench, mut peer, session, mut heard) = unanswered().await;
     let answer = peer.delete(session).await;
     assert_eq!(answer.cause, Cause::REQUEST_ACCEPTED);
-    // Whoever had the report sees by its number that it is the same; whoever had not has it now.
+    // A receiver of the first report recognizes the same one by its number; otherwise it has it
+    // now.
     let (mut unheard, mut arrivals) = (Tally::default(), Vec::new());
     for usage in &answer.usage_reports {
         unheard.add(usage);
@@ -138,8 +139,7 @@ async fn report_follows_its_session_to_another_identifier() {
     bench.end().await;
 }
 
-/// Session 7 goes to another node of the control plane, and the first one uses its identifier for
-/// a new session.
+/// Session 7 moves to another CP function, and the first one uses its identifier for a new session.
 #[tokio::test]
 async fn report_follows_its_session_to_another_peer() {
     let (bench, mut peer, _, first) = unanswered().await;
@@ -196,8 +196,8 @@ async fn report_about_the_node_ends_with_its_association() {
     }
 }
 
-/// The twin of the tests above: nothing ends, so the report comes as often as it may, and later
-/// again with the same number.
+/// The twin of the tests above: nothing ends, so the report is retransmitted as often as it may be,
+/// and later sent again with the same number.
 #[tokio::test]
 async fn report_of_a_live_session_is_repeated() {
     let bench = Bench::new().await;
@@ -205,7 +205,7 @@ async fn report_of_a_live_session_is_repeated() {
     peer.set_up(1).await;
     peer.establish(7, 600).await;
     let (first, tally) = peer.report(7).await;
-    // The same setup again keeps the sessions, and what is told of them.
+    // Repeating the same setup keeps the sessions and their reports.
     peer.set_up(1).await;
     for _ in 1..N1 {
         let (again, _) = peer.report(7).await;
@@ -217,8 +217,8 @@ async fn report_of_a_live_session_is_repeated() {
     bench.end().await;
 }
 
-/// A node whose session 7 is deleted with more usage than fits the answer; the reports that the
-/// answer announced, in their order.
+/// A node whose session 7 is deleted with more usage than fits the answer; returns the reports that
+/// the answer announced, in order.
 async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
@@ -243,8 +243,8 @@ async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
     (bench, peer, reports)
 }
 
-/// The peer was told that they follow, so it keeps the session until it has them (TS 29.244
-/// §5.2.2.3.1), and they are repeated as any request is.
+/// The peer was told that reports follow, so it keeps the session until it has them (TS 29.244
+/// §5.2.2.3.1), and they are retransmitted like any request.
 #[tokio::test]
 async fn reports_that_a_deletion_announced_are_repeated() {
     let (bench, peer, reports) = announced().await;
@@ -281,8 +281,8 @@ async fn reports_that_a_deletion_announced_end_with_the_association() {
     }
 }
 
-/// One packet of 1000 bytes for each session soon after it was established. When a session is the
-/// one that is armed, the supervisor of its peer ends as soon as the session is asked for anything.
+/// A data path with one packet of 1000 bytes for each session, soon after it is established. As
+/// soon as the armed session is asked for anything, the supervisor of its peer ends.
 #[derive(Debug)]
 struct Cut {
     system: ActorSystem,
@@ -316,9 +316,9 @@ impl DataPath for Cut {
     }
 }
 
-/// The session is killed while its deletion is written to a disk, and the endpoint hears that the
-/// supervisor has ended before it hears of the request, because it writes another association
-/// meanwhile. Not every round goes in this order, but most do.
+/// The session is killed while its deletion is being written to disk. Because the endpoint is
+/// writing another association meanwhile, it learns of the supervisor's exit before it receives the
+/// request. Not every round happens in this order, but most do.
 #[tokio::test]
 async fn report_of_a_session_that_is_deleted_when_its_supervisor_ends_is_not_repeated() {
     let system = ActorSystem::new("test").unwrap();
@@ -331,13 +331,13 @@ async fn report_of_a_session_that_is_deleted_when_its_supervisor_ends_is_not_rep
     let bench = Bench::over(system, Arc::clone(&cut) as _, |config| {
         config.store.path = Some(folder.path().join("store"));
         config.store.durability = Durability::Disk;
-        // Whatever is not withdrawn is repeated until after the test.
+        // Requests that are not withdrawn are retransmitted until after the test.
         config.timers.n1 = 100;
     })
     .await;
     let (mut peer, mut other) = (bench.peer(2).await, bench.peer(3).await);
     peer.set_up(1).await;
-    // The twin: what supervises it ends as well, and its report is repeated.
+    // The twin: its supervisor ends as well, and its report is retransmitted.
     peer.establish(1, 600).await;
     peer.report(1).await;
     let path = bench.node.associations()[0].path.clone();

@@ -1,7 +1,9 @@
-//! How long what a node asks of a peer, and what it keeps for it, lives.
+//! The lifetime of a node's requests to a peer, and of the state that it keeps for the peer.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod claims;
 mod ended;
 mod peer;
+mod release;
 mod restart;

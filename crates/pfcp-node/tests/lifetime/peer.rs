@@ -1,4 +1,4 @@
-//! A node, and a peer that uses its identifiers again as soon as it may.
+//! A node, and a peer that reuses its identifiers as soon as it may.
 //!
 //! It answers no report unless a test does, and reads the socket in the order in which the node
 //! wrote to it.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
-use strowger_pfcp::association::Recovery;
+use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::{
     ApplyAction, Cause, CreateFar, CreatePdr, CreateUrr, DestinationInterface, FSeid,
@@ -23,12 +23,13 @@ use tokio::net::UdpSocket;
 
 pub(crate) const T1: Duration = Duration::from_millis(100);
 pub(crate) const N1: u32 = 4;
-/// All retransmissions of a request, the pause before it is told again, and those that follow.
+/// The time for all retransmissions of a request, the pause before it is sent again, and the
+/// retransmissions that follow.
 pub(crate) const LONG: Duration = Duration::from_millis(2000);
-/// The peer's own pause before it asks again.
+/// The time after which the peer retransmits a request.
 const AGAIN: Duration = Duration::from_millis(500);
 /// A guard against hanging.
-pub(crate) const GUARD: Duration = Duration::from_secs(60);
+pub(crate) const GUARD: Duration = Duration::from_secs(30);
 
 /// One packet of 1000 bytes that each rule of a session detects soon after the start.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl Bench {
         Self::over(system, Arc::new(Burst(soon)), change).await
     }
 
-    /// A node over a data path.
+    /// A node with this data path.
     pub(crate) async fn over(
         system: ActorSystem,
         data_path: Arc<dyn DataPath>,
@@ -93,7 +94,10 @@ impl Bench {
     }
 
     pub(crate) async fn peer(&self, host: u8) -> Peer {
-        let address = Ipv4Addr::new(127, 0, 0, host);
+        self.peer_at(Ipv4Addr::new(127, 0, 0, host)).await
+    }
+
+    pub(crate) async fn peer_at(&self, address: Ipv4Addr) -> Peer {
         let socket = UdpSocket::bind((address, 0)).await.unwrap();
         socket.connect(self.node.local_addr()).await.unwrap();
         Peer {
@@ -113,7 +117,7 @@ pub(crate) struct Peer {
     pub(crate) socket: UdpSocket,
     pub(crate) name: IpAddr,
     sequence: u32,
-    /// What the node asked for and nobody has looked at.
+    /// Requests of the node that no test has read yet.
     pub(crate) asked: Vec<Vec<u8>>,
 }
 
@@ -126,12 +130,12 @@ impl Peer {
         Some(buffer)
     }
 
-    /// Sends a request and returns its answer; what the node asks for meanwhile is kept.
+    /// Sends a request and returns its answer; keeps the requests that the node sends meanwhile.
     pub(crate) async fn ask(&mut self, kind: MessageType, seid: Seid, body: &[u8]) -> Vec<u8> {
         self.ask_every(GUARD, kind, seid, body).await
     }
 
-    /// Sends a request, again after each pause in which no answer came.
+    /// Sends a request, and retransmits it after each pause without an answer.
     pub(crate) async fn ask_every(
         &mut self,
         pause: Duration,
@@ -165,26 +169,49 @@ impl Peer {
     }
 
     pub(crate) async fn set_up(&mut self, stamp: u32) {
-        let body = Elements::new()
-            .node(&self.name.into())
-            .recovery(Recovery(stamp));
-        let kind = MessageType::ASSOCIATION_SETUP_REQUEST;
-        let answer = self.ask(kind, Seid(0), body.as_slice()).await;
-        assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
+        let node = self.name.into();
+        assert_eq!(self.claim(&node, stamp).await, Cause::REQUEST_ACCEPTED);
     }
 
-    /// Establishes a session that the peer calls `seid`, whose usage is told after so many bytes;
-    /// returns the identifier that the node gives it.
+    /// Sets up an association under any Node ID.
+    pub(crate) async fn claim(&mut self, node: &NodeName, stamp: u32) -> Cause {
+        self.claim_value(node.value(), stamp).await
+    }
+
+    /// Sets up an association under a Node ID with an arbitrary value.
+    pub(crate) async fn claim_value(&mut self, node: &[u8], stamp: u32) -> Cause {
+        let body = Elements::new()
+            .with(IeType::NODE_ID, node)
+            .recovery(Recovery(stamp));
+        let kind = MessageType::ASSOCIATION_SETUP_REQUEST;
+        cause(&self.ask(kind, Seid(0), body.as_slice()).await)
+    }
+
+    /// Establishes a session with the peer's identifier `seid`, whose usage is reported after
+    /// `octets` bytes; returns the node's identifier.
     pub(crate) async fn establish(&mut self, seid: u64, octets: u64) -> Seid {
         self.establish_with(seid, octets, 1).await
     }
 
-    /// Establishes a session whose packets are counted by so many rules.
+    /// Establishes a session in an association with any Node ID.
+    pub(crate) async fn establish_as(&mut self, node: &NodeName, seid: u64) -> Seid {
+        let body = establishment(self.name, seid, 1_000_000, 1);
+        // The Node ID comes first.
+        let own = 4 + NodeName::from(self.name).value().len();
+        let renamed = Elements::new().node(node).octets(&body[own..]);
+        self.establish_body(renamed.as_slice()).await
+    }
+
+    /// Establishes a session whose packets are counted by `urrs` rules.
     pub(crate) async fn establish_with(&mut self, seid: u64, octets: u64, urrs: u32) -> Seid {
         let body = establishment(self.name, seid, octets, urrs);
+        self.establish_body(&body).await
+    }
+
+    async fn establish_body(&mut self, body: &[u8]) -> Seid {
         let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        // A node that is still starting actors anew lets the peer ask again.
-        let answer = self.ask_every(AGAIN, kind, Seid(0), &body).await;
+        // A node that is still restarting actors makes the peer ask again.
+        let answer = self.ask_every(AGAIN, kind, Seid(0), body).await;
         assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
         let frame = Frame::decode(&answer).unwrap();
         let mut tlvs = frame.tlvs().map(Result::unwrap);
@@ -200,7 +227,7 @@ impl Peer {
         }
     }
 
-    /// The next report of the session that the peer calls `seid`, which must be about usage.
+    /// The next report of the session with the peer's identifier `seid`, which must be about usage.
     pub(crate) async fn report(&mut self, seid: u64) -> (Vec<u8>, Tally) {
         let octets = self.asked().await;
         let report = Message::decode(&octets).unwrap();
@@ -215,7 +242,8 @@ impl Peer {
         (octets, tally)
     }
 
-    /// What the node asks for from now on, for a time in which it would repeat all that it may.
+    /// The requests that the node sends from now on, within a time in which all retransmissions
+    /// happen.
     pub(crate) async fn hears(&self) -> Vec<Vec<u8>> {
         let until = Instant::now() + LONG;
         let mut heard = Vec::new();
@@ -236,7 +264,7 @@ impl Peer {
         header.seid.unwrap()
     }
 
-    /// Fails if the node asks for anything.
+    /// Fails if the node sends a request.
     pub(crate) async fn hears_nothing(&self) {
         let heard = self.hears().await;
         let told: Vec<_> = heard
@@ -256,7 +284,7 @@ impl Peer {
     pub(crate) async fn delete(&mut self, seid: Seid) -> SessionDeletionResponse {
         let kind = MessageType::SESSION_DELETION_REQUEST;
         let answer = self.ask(kind, seid, &[]).await;
-        // What came before the answer was sent before it.
+        // Requests that arrived before the answer were also sent before it.
         self.asked.clear();
         match Message::decode(&answer).unwrap().body {
             Body::SessionDeletionResponse(answer) => *answer,
@@ -279,7 +307,7 @@ pub(crate) fn cause(octets: &[u8]) -> Cause {
     Cause(tlvs.find(|tlv| tlv.ie == IeType::CAUSE).unwrap().value[0])
 }
 
-/// The body of an establishment: one rule for packets from the user, and so many that count them.
+/// The body of an establishment: one rule for packets from the user, counted by `urrs` rules.
 fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> Vec<u8> {
     let forward = ForwardingParameters::new(DestinationInterface::CORE);
     let far = CreateFar::new(1, ApplyAction::FORW).forwarding_parameters(forward);

@@ -1,4 +1,4 @@
-//! Which sign of a peer's restart ends its sessions.
+//! The signs of a peer's restart that end its sessions.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::peer::{Bench, GUARD, Peer, T1};
 
 const SESSIONS: u64 = 50;
 
-/// Hands restarts from the topic to the test.
+/// Forwards restarts from the topic to the test.
 struct Listener(UnboundedSender<Arc<RestartNoticed>>);
 
 struct Heard(Arc<RestartNoticed>);
@@ -97,14 +97,14 @@ async fn spoofed_heartbeat_ends_no_session() {
     let mut other = bench.peer(2).await;
     other.beats(99).await;
     assert_eq!(sessions(&bench.node), 50);
-    // It may also answer what the peer is asked: nobody hears it.
+    // It may also answer requests to the peer: such answers are ignored.
     let forged = Header::node(MessageType::HEARTBEAT_RESPONSE, Sequence::new(1));
     let body = Elements::new().recovery(Recovery(99));
     let forged = message(&forged, body.as_slice()).unwrap();
     other.socket.send(&forged).await.unwrap();
     peer.answers(7).await;
     until(|| bench.node.stats().restarts_denied == 1).await;
-    // A flood of them costs a question for each T1.
+    // A flood of them costs one request per T1.
     for stamp in 100..200 {
         other.beats(stamp).await;
     }
@@ -143,7 +143,7 @@ async fn restart_in_heartbeats_alone_ends_the_sessions_once_the_peer_confirms_it
     let heard = heard.recv().await.unwrap();
     assert_eq!((heard.before, heard.now, heard.sessions), (7, 8, 50));
     assert_eq!(heard.peer, peer.socket.local_addr().unwrap());
-    // Older stamps are of messages that were late.
+    // Messages with older stamps arrived late.
     peer.establish(1, 1_000_000).await;
     peer.beats(7).await;
     assert!(peer.asked.is_empty());
@@ -162,7 +162,7 @@ async fn restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
     bench.end().await;
 }
 
-/// Nobody answers, so nothing is known but that the path is broken, and sessions stay.
+/// Nobody answers, so only the path is known to be broken, and the sessions stay.
 #[tokio::test]
 async fn claim_that_is_not_confirmed_ends_no_session() {
     let bench = Bench::new().await;
@@ -173,7 +173,7 @@ async fn claim_that_is_not_confirmed_ends_no_session() {
         (sessions(&bench.node), bench.node.stats().restarts),
         (50, 0)
     );
-    // The peer is asked anew when it is there again.
+    // The peer is asked again when it is back.
     peer.asked.clear();
     peer.beats(8).await;
     peer.answers(8).await;
@@ -223,10 +223,10 @@ async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
     bench.end().await;
 }
 
-/// An establishment of the earlier life comes after the restart was told; the new life does not
-/// know of the session, and may use its identifier.
+/// An establishment of the earlier incarnation arrives after the restart was noticed; the new
+/// incarnation does not know the session, and may use its identifier.
 #[tokio::test]
-async fn session_of_a_late_establishment_ends_with_the_first_setup_of_the_new_life() {
+async fn session_of_a_late_establishment_ends_with_the_first_setup_of_a_life() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(7).await;
@@ -240,7 +240,7 @@ async fn session_of_a_late_establishment_ends_with_the_first_setup_of_the_new_li
     assert_eq!(sessions(&bench.node), 0);
     peer.establish(1, 1_000_000).await;
     peer.hears_nothing().await;
-    // The twin: the same setup again keeps what was established since.
+    // The twin: repeating the same setup keeps the sessions established since.
     peer.set_up(8).await;
     assert_eq!((sessions(&bench.node), bench.node.stats().restarts), (1, 1));
     bench.end().await;

@@ -1,36 +1,41 @@
-//! The outcomes of a load's requests.
+//! The outcomes of the requests of a load.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use strowger_pfcp::ie::Cause;
 
-use super::{Flight, LoadActor, What};
+use super::{LoadActor, LoadRequest, Operation};
 use crate::client::ClientError;
+use crate::load::change::SessionChange;
 use crate::load::requests::answer;
 use crate::restoration::PeerLoss;
 
 impl LoadActor {
-    pub(super) fn answered(&mut self, now: Instant, flight: Flight, octets: &[u8]) {
+    pub(super) fn answered(&mut self, now: Instant, request: LoadRequest, octets: &[u8]) {
         let (cause, remote) = answer(octets);
         let accepted = cause.is_acceptance();
-        let latency = now.saturating_duration_since(flight.intended);
-        let is_current = flight.epoch == self.epoch;
-        if let Some(ledger) = &self.ledger {
-            ledger.lock().answer(flight.number, accepted, octets);
+        let latency = now.saturating_duration_since(request.intended);
+        let is_current = request.epoch == self.epoch;
+        if let Some(journal) = &self.journal {
+            journal.lock().answer(request.number, accepted, octets);
         }
-        if self.plan.usage.is_some() && matches!(flight.what, What::Delete | What::Clear) {
+        let reports_usage = matches!(
+            request.kind,
+            Operation::Delete | Operation::Clear | Operation::Modify(_, SessionChange::Query)
+        );
+        if reports_usage && self.requests.count_usage() {
             self.count_usage(octets);
         }
-        if let What::Establish(_) | What::Delete | What::Modify(..) = flight.what {
+        if let Operation::Establish(_) | Operation::Delete | Operation::Modify(..) = request.kind {
             self.figures.lock().answer(cause, latency);
         }
         let unknown = matches!(
             cause,
             Cause::SESSION_CONTEXT_NOT_FOUND | Cause::NO_ESTABLISHED_ASSOCIATION
         );
-        match flight.what {
-            What::Establish(seid) => {
+        match request.kind {
+            Operation::Establish(seid) => {
                 self.establishing -= 1;
                 if let Some(remote) = remote.filter(|_| accepted) {
                     self.figures.lock().established += 1;
@@ -40,62 +45,67 @@ impl LoadActor {
                     }
                 }
             }
-            What::Delete => {
+            Operation::Delete => {
                 let mut figures = self.figures.lock();
                 figures.deleted += u64::from(accepted);
                 figures.lost += u64::from(unknown);
                 figures.sessions_lost += u64::from(unknown);
             }
-            What::Modify(seid, number) => {
+            Operation::Modify(seid, change) => {
                 self.modifying.remove(&seid);
                 if accepted {
-                    self.figures.lock().modified += 1;
+                    let mut figures = self.figures.lock();
+                    figures.modified += 1;
+                    figures.changes.count(change);
                     if self.remote.contains_key(&seid) {
-                        self.modified.insert(seid, number);
+                        self.modified.entry(seid).or_default().record(change);
                     }
                 } else if is_current && cause == Cause::SESSION_CONTEXT_NOT_FOUND {
                     self.lose_session(seid);
                 }
             }
-            What::Probe(seid, reply) => {
+            Operation::Probe(seid, reply) => {
                 if accepted {
                     self.figures.lock().survived += 1;
                 } else if unknown {
                     self.lose_session(seid);
                 } else if self.remote.remove(&seid).is_some() {
-                    // Counted once: it is not deleted later.
+                    // The session counts as lost once: removed from `remote`, it will not be
+                    // deleted later.
                     self.figures.lock().lost += 1;
                 }
                 reply.send(Ok(Some(cause)));
             }
-            What::Restore(seid) => self.restored(now, seid, is_current, Some(cause), remote),
-            What::Check(seid, remote) => self.checked(now, seid, remote, is_current, Some(cause)),
-            What::Clear => self.figures.lock().lost += u64::from(!accepted),
+            Operation::Restore(seid) => self.restored(now, seid, is_current, Some(cause), remote),
+            Operation::Check(seid, remote) => {
+                self.checked(now, seid, remote, is_current, Some(cause))
+            }
+            Operation::Clear => self.figures.lock().lost += u64::from(!accepted),
         }
         if is_current && cause == Cause::NO_ESTABLISHED_ASSOCIATION {
             self.lose(now, PeerLoss::NoAssociation);
         }
     }
 
-    pub(super) fn unanswered(&mut self, now: Instant, flight: Flight, peer: SocketAddr) {
-        if let Some(ledger) = &self.ledger {
-            ledger.lock().end(flight.number);
+    pub(super) fn unanswered(&mut self, now: Instant, request: LoadRequest, peer: SocketAddr) {
+        if let Some(journal) = &self.journal {
+            journal.lock().end(request.number);
         }
-        let is_current = flight.epoch == self.epoch;
-        if !matches!(flight.what, What::Restore(_) | What::Check(..)) {
+        let is_current = request.epoch == self.epoch;
+        if !matches!(request.kind, Operation::Restore(_) | Operation::Check(..)) {
             let mut figures = self.figures.lock();
             figures.lost += 1;
             figures.unanswered += 1;
         }
-        match flight.what {
-            What::Establish(_) => self.establishing -= 1,
-            What::Modify(seid, _) => _ = self.modifying.remove(&seid),
-            What::Probe(_, reply) => reply.send(Err(ClientError::NoAnswer { peer })),
-            What::Restore(seid) => self.restored(now, seid, is_current, None, None),
-            What::Check(seid, remote) => self.checked(now, seid, remote, is_current, None),
-            What::Delete | What::Clear => {}
+        match request.kind {
+            Operation::Establish(_) => self.establishing -= 1,
+            Operation::Modify(seid, _) => _ = self.modifying.remove(&seid),
+            Operation::Probe(_, reply) => reply.send(Err(ClientError::NoAnswer { peer })),
+            Operation::Restore(seid) => self.restored(now, seid, is_current, None, None),
+            Operation::Check(seid, remote) => self.checked(now, seid, remote, is_current, None),
+            Operation::Delete | Operation::Clear => {}
         }
-        // The heartbeat that shows whether the node is lost may be due later only.
+        // The next heartbeat that would show whether the node is lost may be far away.
         if let Some(association) = self.association {
             self.protocol.enquire(now, association);
         }

@@ -1,4 +1,4 @@
-//! Panics in sessions, and questions whether a session is still what it was.
+//! Panics in sessions, and probes that check whether a session still exists with its rules.
 
 use std::time::Instant;
 
@@ -6,13 +6,13 @@ use strowger::Reply;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{MessageType, Seid};
 
-use super::{LoadActor, What};
+use super::{LoadActor, Operation};
 use crate::client::ClientError;
-use crate::load::requests::Sessions;
+use crate::load::requests::RequestBuilder;
 
 impl LoadActor {
-    /// Makes a session panic, and tries it at once.
-    pub(super) fn hit(&mut self, now: Instant) {
+    /// Makes a session panic, and probes it at once.
+    pub(super) fn inject_panic(&mut self, now: Instant) {
         let Some(chaos) = &self.plan.chaos else {
             return;
         };
@@ -38,7 +38,7 @@ impl LoadActor {
         let Some(&remote) = self.remote.get(&seid) else {
             return reply.send(Ok(None));
         };
-        match Sessions::naming() {
+        match RequestBuilder::naming() {
             Ok(body) => {
                 self.figures.lock().probes += 1;
                 let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
@@ -48,7 +48,7 @@ impl LoadActor {
                     message_type,
                     remote,
                     &body,
-                    What::Probe(seid, reply),
+                    Operation::Probe(seid, reply),
                 );
             }
             Err(error) => reply.send(Err(error.into())),

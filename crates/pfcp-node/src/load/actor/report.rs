@@ -1,10 +1,13 @@
-//! Session reports of the node, which are answered and counted.
+//! Session reports of the node, which are acknowledged and counted.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
-use strowger_pfcp::ie::{Cause, Ie as _, UsageReportDeletionResponse, UsageReportRequest};
+use strowger_pfcp::ie::{
+    Cause, Ie as _, UsageReportDeletionResponse, UsageReportModificationResponse,
+    UsageReportRequest,
+};
 use strowger_pfcp::transaction::TransactionId;
 use strowger_pfcp::{Frame, IeType};
 
@@ -15,7 +18,8 @@ impl LoadActor {
         let Ok(frame) = Frame::decode(octets) else {
             return self.protocol.abandon(now, transaction);
         };
-        let remote = frame.header.seid.and_then(|seid| self.remote.get(&seid));
+        let seid = frame.header.seid.unwrap_or_default();
+        let remote = self.remote.get(&seid);
         let cause = match remote {
             Some(_) => Cause::REQUEST_ACCEPTED,
             None => Cause::SESSION_CONTEXT_NOT_FOUND,
@@ -25,9 +29,14 @@ impl LoadActor {
             Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
             Err(_) => return self.protocol.abandon(now, transaction),
         }
-        if cause.is_acceptance() {
-            self.count_usage(octets);
+        if !cause.is_acceptance() {
+            return;
         }
+        let mut tlvs = frame.tlvs().filter_map(Result::ok);
+        if tlvs.any(|tlv| tlv.ie == IeType::DOWNLINK_DATA_REPORT) {
+            self.page(now, seid);
+        }
+        self.count_usage(octets);
     }
 
     /// Counts the usage reports in a message of the node.
@@ -44,6 +53,11 @@ impl LoadActor {
                 }
                 IeType::USAGE_REPORT_DELETION_RESPONSE => {
                     UsageReportDeletionResponse::decode(tlv.value)
+                        .ok()?
+                        .volume_measurement
+                }
+                IeType::USAGE_REPORT_MODIFICATION_RESPONSE => {
+                    UsageReportModificationResponse::decode(tlv.value)
                         .ok()?
                         .volume_measurement
                 }

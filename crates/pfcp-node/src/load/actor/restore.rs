@@ -1,4 +1,4 @@
-//! What a load does when the node is lost, and about the sessions that the node lost.
+//! Handling of a lost node, and restoration of the sessions that it lost.
 
 use std::time::{Duration, Instant};
 
@@ -6,28 +6,29 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{MessageType, Seid};
 
-use super::{LoadActor, Pace, Phase, What, due};
-use crate::load::requests::Sessions;
+use super::{LoadActor, LoadPhase, Operation, Pace, due};
 use crate::metric;
-use crate::restoration::{Acknowledged, Attempt, OnLoss, PeerLoss};
+use crate::restoration::{AcknowledgedRules, OnLoss, PeerLoss, SearchAttempt};
 
-/// Attempts to restore a session that the node refused for now or did not answer.
-const TRIES: u8 = 3;
+/// The maximum number of attempts to restore a session that the node refused temporarily or did not
+/// answer.
+const MAX_ATTEMPTS: u8 = 3;
 
 impl LoadActor {
     pub(super) fn silent(&mut self, now: Instant) {
-        if self.phase == Phase::Working && self.search.silent(now) {
-            self.tell_lost(PeerLoss::Silent);
+        if self.phase == LoadPhase::Working && self.search.silent(now) {
+            self.count_lost(PeerLoss::Silent);
         }
     }
 
     pub(super) fn heard(&mut self, now: Instant, association: AssociationId) {
-        // One that is heard with another time stamp has restarted, which is said next.
+        // A node that is heard with a different time stamp has restarted, which the next event
+        // reports.
         if self.stamp(association) == self.recovery
             && let Some(after) = self.search.heard(now)
         {
             self.epoch += 1;
-            self.tell_found(after);
+            self.count_found(after);
         }
     }
 
@@ -36,7 +37,7 @@ impl LoadActor {
         self.recovery = self.stamp(association);
         if let Some(after) = self.search.found(now) {
             self.epoch += 1;
-            self.tell_found(after);
+            self.count_found(after);
         }
     }
 
@@ -57,15 +58,15 @@ impl LoadActor {
         known.map_or(0, |known| known.recovery.0)
     }
 
-    /// Takes note that the node has none of its sessions any more.
+    /// Records that the node has lost all its sessions, and starts the search for it.
     pub(super) fn lose(&mut self, now: Instant, why: PeerLoss) {
-        if self.phase != Phase::Working {
+        if self.phase != LoadPhase::Working {
             return;
         }
         self.epoch += 1;
-        let is_news = self.search.adrift(now);
+        let is_news = self.search.unassociated(now);
         if is_news || why != PeerLoss::NoAssociation {
-            self.tell_lost(why);
+            self.count_lost(why);
         }
         let mut lost: Vec<Seid> = self.remote.keys().copied().collect();
         lost.sort_unstable();
@@ -75,7 +76,7 @@ impl LoadActor {
         self.order.clear();
     }
 
-    /// Takes note that the node lost a session that is held.
+    /// Records that the node lost a held session.
     pub(super) fn lose_session(&mut self, seid: Seid) {
         if self.remote.remove(&seid).is_none() {
             return;
@@ -95,15 +96,15 @@ impl LoadActor {
         }
     }
 
-    /// Makes the attempt that is due to find the node.
-    pub(super) fn look_for_node(&mut self, now: Instant) {
+    /// Makes the attempt to find the node that is due.
+    pub(super) fn search_for_node(&mut self, now: Instant) {
         match self.search.poll(now) {
-            Some(Attempt::Enquire) => {
+            Some(SearchAttempt::Heartbeat) => {
                 if let Some(association) = self.association {
                     self.protocol.enquire(now, association);
                 }
             }
-            Some(Attempt::Associate) => {
+            Some(SearchAttempt::Associate) => {
                 let asked = self.protocol.associate(now, self.plan.to);
                 asked.unwrap_or_else(|_| _ = self.search.failed(now));
             }
@@ -111,19 +112,19 @@ impl LoadActor {
         }
     }
 
-    /// Leaves out what the schedule wants while the node is lost.
+    /// Omits the requests that are scheduled while the node is lost.
     pub(super) fn skip(&mut self, now: Instant) {
         if let Pace::Rate(rate) = self.plan.pace
             && rate > 0.0
         {
-            while due(self.began, self.slots, rate, now).is_some() {
-                self.slots += 1;
+            while due(self.began, self.scheduled, rate, now).is_some() {
+                self.scheduled += 1;
                 self.figures.lock().skipped += 1;
             }
         }
     }
 
-    /// Asks for as many lost sessions again as the pace allows.
+    /// Requests as many lost sessions again as the pace allows.
     pub(super) fn restore(&mut self, now: Instant) {
         while self.search.is_up() {
             let Some(seid) = self.backlog.poll(now) else {
@@ -134,9 +135,9 @@ impl LoadActor {
                 None => None,
             };
             let message_type = MessageType::SESSION_ESTABLISHMENT_REQUEST;
-            let what = What::Restore(seid);
+            let kind = Operation::Restore(seid);
             let sent =
-                body.is_some_and(|body| self.send(now, now, message_type, Seid(0), &body, what));
+                body.is_some_and(|body| self.send(now, now, message_type, Seid(0), &body, kind));
             if !sent {
                 self.backlog.done();
                 self.lost.remove(&seid);
@@ -144,28 +145,29 @@ impl LoadActor {
         }
     }
 
-    /// The body of the establishment that makes a session what it was when it was lost.
+    /// Returns the body of the request that establishes a session again as it was when it was lost.
     fn body_of(&self, seid: Seid) -> Option<Vec<u8>> {
-        let body = self.sessions.establishment(seid).ok()?;
-        let mut acknowledged = Acknowledged::establish(&body, &[])?;
-        if let Some(&number) = self.modified.get(&seid) {
-            let change = Sessions::modification(number).ok()?;
+        let body = self.requests.establishment(seid).ok()?;
+        let mut acknowledged = AcknowledgedRules::establish(&body, &[])?;
+        let applied = self.modified.get(&seid).copied().unwrap_or_default();
+        for change in applied.changes() {
+            let change = self.requests.modification(change).ok()?;
             acknowledged = acknowledged.modify(&change, &[])?;
         }
         Some(acknowledged.body())
     }
 
-    /// Takes note that the node has a session.
+    /// Records that the node has a session.
     pub(super) fn hold(&mut self, seid: Seid, remote: Seid) {
         self.remote.insert(seid, remote);
         self.order.push_back(seid);
     }
 
-    /// Asks whether the node has a session that either of its lives may have accepted.
+    /// Checks whether the node has a session that it may have accepted before or after a restart.
     pub(super) fn check(&mut self, now: Instant, seid: Seid, remote: Seid) {
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
-        let what = What::Check(seid, remote);
-        if !self.send(now, now, message_type, remote, &[], what) {
+        let kind = Operation::Check(seid, remote);
+        if !self.send(now, now, message_type, remote, &[], kind) {
             self.lost.remove(&seid);
         }
     }
@@ -183,14 +185,14 @@ impl LoadActor {
             return self.check(now, seid, remote);
         }
         let is_restored = self.lost.contains_key(&seid);
-        // What is lost counts as held first.
+        // A session is counted as held before it is counted as lost.
         self.hold(seid, remote);
         match (accepted, self.lost.remove(&seid).is_some() || is_restored) {
             (true, true) => self.count_restored(),
             (true, false) => {}
             (false, false) => self.lose_session(seid),
             (false, true) => {
-                // It was counted when it was lost.
+                // The loss has already been counted.
                 self.remote.remove(&seid);
                 self.lost.insert(seid, 0);
                 self.backlog.push(seid);
@@ -198,7 +200,7 @@ impl LoadActor {
         }
     }
 
-    /// Takes note of the outcome of the establishment of a lost session.
+    /// Handles the outcome of establishing a lost session again.
     pub(super) fn restored(
         &mut self,
         now: Instant,
@@ -226,7 +228,7 @@ impl LoadActor {
             Some(Cause::NO_ESTABLISHED_ASSOCIATION) => true,
             None | Some(Cause::CONGESTION | Cause::SYSTEM_FAILURE) => {
                 *tries += 1;
-                *tries <= TRIES
+                *tries <= MAX_ATTEMPTS
             }
             Some(_) => false,
         };
@@ -246,25 +248,25 @@ impl LoadActor {
         metric::session_restored();
     }
 
-    fn tell_lost(&self, why: PeerLoss) {
+    fn count_lost(&self, why: PeerLoss) {
         let peer = self.plan.to;
         tracing::warn!(%peer, %why, "the node is lost");
         self.figures.lock().peers_lost += 1;
         metric::peer_lost(why);
     }
 
-    fn tell_found(&self, after: Duration) {
+    fn count_found(&self, after: Duration) {
         let (peer, sessions) = (self.plan.to, self.backlog.len());
         tracing::info!(%peer, ?after, sessions, "the lost node is found");
         self.figures.lock().peers_found += 1;
         metric::peer_found();
     }
 
-    /// When something is due that concerns the lost node.
+    /// Returns the time of the next action that concerns the lost node.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         match self.phase {
-            Phase::Working if self.search.is_up() => self.backlog.poll_timeout(now),
-            Phase::Working => self.search.poll_timeout(),
+            LoadPhase::Working if self.search.is_up() => self.backlog.poll_timeout(now),
+            LoadPhase::Working => self.search.poll_timeout(),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The database itself: one table of records, written in groups.
+//! The database: a table of records, written in groups.
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,30 +16,32 @@ pub(super) struct Database {
     records: Keyspace,
 }
 
-/// Why a database was not opened.
+/// The reason why a database could not be opened.
 #[derive(Debug)]
 pub(super) enum OpenFailure {
-    /// The system does not let us, or somebody else has it; nothing is wrong with the octets.
+    /// The environment prevents it, such as missing permissions or another process. The data is not
+    /// damaged.
     Environment(StoreError),
-    /// It cannot be read as it is.
+    /// The data is damaged.
     Damaged(String),
 }
 
-/// One record of a group: where it belongs and what is there then; `None` for nothing.
-pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
+/// The key of a record, and its new value; `None` removes the record.
+pub(super) type KeyValue = (Vec<u8>, Option<Vec<u8>>);
 
 impl Database {
-    /// Opens the database in a folder, or makes an empty one. `buffer` is how many octets of
-    /// records it may keep in memory before it writes a table.
+    /// Opens the database in a folder, or creates an empty one. `buffer` is the number of bytes of
+    /// records that it may keep in memory before it writes a table.
     pub(super) fn open(path: &Path, buffer: u64) -> Result<Self, OpenFailure> {
-        // What it reads is not trusted to keep it from panicking.
+        // Damaged data may cause a panic.
         let opened = catch_unwind(AssertUnwindSafe(|| -> fjall::Result<Self> {
             let fjall = Fjall::builder(path)
                 .worker_threads(1)
                 .cache_size(CACHE)
                 .max_journaling_size(JOURNALS)
                 .open()?;
-            // Records are written one by one and read all at once: no filters, large blocks.
+            // Records are written one by one and read all at once, so filters are of no use and
+            // blocks are large.
             let options = KeyspaceCreateOptions::default()
                 .max_memtable_size(buffer)
                 .filter_policy(FilterPolicy::disabled())
@@ -54,8 +56,8 @@ impl Database {
         }
     }
 
-    /// Writes a group, all or nothing.
-    pub(super) fn write(&self, group: Vec<Entry>, durability: Durability) -> fjall::Result<()> {
+    /// Writes a group as a whole or not at all.
+    pub(super) fn write(&self, group: Vec<KeyValue>, durability: Durability) -> fjall::Result<()> {
         let mode = match durability {
             Durability::Process => PersistMode::Buffer,
             Durability::Disk => PersistMode::SyncData,
@@ -70,12 +72,12 @@ impl Database {
         batch.commit()
     }
 
-    /// Makes all that was written survive the system.
+    /// Syncs all writes to the disk, so that they survive the end of the operating system.
     pub(super) fn sync(&self) -> fjall::Result<()> {
         self.fjall.persist(PersistMode::SyncAll)
     }
 
-    /// Reads all records; returns how many reads failed.
+    /// Reads all records. Returns the number of reads that failed.
     pub(super) fn read(&self, mut visit: impl FnMut(Slice, Slice)) -> u64 {
         let mut failed = 0;
         let walked = catch_unwind(AssertUnwindSafe(|| {
@@ -85,7 +87,7 @@ impl Database {
                     Err(error) => {
                         failed += 1;
                         tracing::warn!(%error, "a part of the store cannot be read");
-                        // A walk that fails again and again does not get further.
+                        // An iteration that fails repeatedly makes no progress.
                         if failed > 1000 {
                             break;
                         }
@@ -127,7 +129,7 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// Everything is read once, at the start; the tables in memory answer all else.
+/// All records are read once at the start; afterwards the tables in memory serve all reads.
 const CACHE: u64 = 1 << 20;
-/// The least that the database allows.
+/// The minimum that the database allows.
 const JOURNALS: u64 = 64 << 20;

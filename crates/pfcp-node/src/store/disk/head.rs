@@ -1,9 +1,9 @@
-//! The file beside the database that says how far it has come.
+//! The head file, which records the last committed group outside the database.
 //!
-//! The database drops what follows a damaged octet of its journal and says nothing. This file is
-//! written after each group and before its answers, so that a database with an older group than
-//! the one named here has lost something that was acknowledged. It has two slots, written in
-//! turn, in sectors of their own: one of them is whole at any time.
+//! The database silently drops everything after a damaged byte of its journal. This file is written
+//! after each group and before its responses, so a database whose last group is older than the one
+//! in this file has lost acknowledged data. It has two slots in separate sectors that are written
+//! alternately, so at any time at least one of them is intact.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,37 +12,37 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the file says.
+/// The contents of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
-    /// The last group that was committed.
+pub(super) struct HeadMark {
+    /// The number of the last committed group.
     pub(super) commit: u64,
-    /// What the node tells its peers.
+    /// The Recovery Time Stamp of the node.
     pub(super) recovery: u32,
-    /// Where digests of requests start.
+    /// The seed of the digests of requests.
     pub(super) seed: u64,
 }
 
-/// The open file.
+/// The open head file.
 #[derive(Debug)]
 pub(super) struct HeadFile {
     file: File,
-    /// Where the next mark goes.
+    /// The offset of the next write.
     next: u64,
 }
 
-/// What was found in the file.
+/// The contents of the file when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    /// The newest mark that is whole.
-    pub(super) mark: Option<Mark>,
-    /// How many slots are neither whole nor empty.
+pub(super) struct HeadContents {
+    /// The newest intact mark.
+    pub(super) mark: Option<HeadMark>,
+    /// Number of slots that are neither intact nor empty.
     pub(super) damaged: u64,
 }
 
 impl HeadFile {
-    /// Opens the file, or makes an empty one.
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Found)> {
+    /// Opens the file, or creates an empty one.
+    pub(super) fn open(path: &Path) -> io::Result<(Self, HeadContents)> {
         let mut options = OpenOptions::new();
         let file = options
             .read(true)
@@ -59,7 +59,7 @@ impl HeadFile {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
                 Err(error) => return Err(error),
             }
-            *slot = Mark::read(&octets);
+            *slot = HeadMark::read(&octets);
             damaged += u64::from(slot.is_none() && octets != [0; LENGTH]);
         }
         let [first, second] = slots;
@@ -68,21 +68,21 @@ impl HeadFile {
             Some(mark) if first == Some(mark) => SECTOR,
             _ => 0,
         };
-        let found = Found {
+        let found = HeadContents {
             mark: newest,
             damaged,
         };
         Ok((Self { file, next }, found))
     }
 
-    /// Writes a mark in place of the older one.
-    pub(super) fn write(&mut self, mark: Mark) -> io::Result<()> {
+    /// Overwrites the older mark.
+    pub(super) fn write(&mut self, mark: HeadMark) -> io::Result<()> {
         self.file.write_all_at(&mark.octets(), self.next)?;
         self.next = SECTOR - self.next;
         Ok(())
     }
 
-    /// Makes the last mark survive the system as well.
+    /// Syncs the file to the disk, so that the last mark survives the end of the operating system.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -92,7 +92,7 @@ trait Newest {
     fn max_by_commit(self, other: Self) -> Self;
 }
 
-impl Newest for Option<Mark> {
+impl Newest for Option<HeadMark> {
     fn max_by_commit(self, other: Self) -> Self {
         [self, other]
             .into_iter()
@@ -101,7 +101,7 @@ impl Newest for Option<Mark> {
     }
 }
 
-impl Mark {
+impl HeadMark {
     fn octets(self) -> [u8; LENGTH] {
         let mut octets = [0; LENGTH];
         octets[..4].copy_from_slice(&MAGIC);

@@ -1,8 +1,8 @@
-//! What is there when a store is opened, and whether that is all.
+//! Loading of a store, and the check that it is complete.
 //!
-//! A store is whole when its last group is the one that the head file names, or a later one, and
-//! the digests of its records add up to what that group said. When it is not, the records are
-//! looked for in the files themselves, each by its magic, length and checksum.
+//! A store is complete if its last group is the one in the head file or a later one, and the
+//! digests of its records add up to the sum in that group. Otherwise records are searched for in
+//! the files themselves, by their magic number, length and checksum.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,38 +18,38 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::database::Database;
-use super::head::Mark;
+use super::head::HeadMark;
 use crate::store::StoreLoss;
-use crate::store::format::{Head, MAGIC, Place, Read, Record};
+use crate::store::format::{Head, MAGIC, ReadRecord, Record, RecordKey};
 
-/// The records of a store, and what is known about what is not there.
+/// The records of a store, and the known damage.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Contents {
-    /// The newest record of each place, but for heads.
-    pub(in crate::store) records: BTreeMap<Place, Read>,
-    /// The newest head, and its group.
+    /// The newest record of each key, except heads.
+    pub(in crate::store) records: BTreeMap<RecordKey, ReadRecord>,
+    /// The newest head, and the number of its group.
     pub(in crate::store) head: Option<(u64, Head)>,
-    /// Records that were not what had been written, and reads that failed.
+    /// Number of records that differ from what was written, and of failed reads.
     pub(in crate::store) damaged: u64,
-    /// What was found, in words.
+    /// Descriptions of the damage.
     pub(super) notes: Vec<String>,
 }
 
 impl Contents {
-    /// Reads an open database.
+    /// Reads all records of an open database.
     pub(super) fn of(database: &Database) -> Self {
         let mut contents = Self::default();
-        let (raw, waiting) = sync_channel(CHUNKS);
+        let (raw, waiting) = sync_channel(QUEUED_CHUNKS);
         let waiting = Mutex::new(waiting);
         let (failed, read) = thread::scope(|scope| {
             let readers: Vec<_> = (0..threads())
-                .map(|_| scope.spawn(|| Decoded::all(&waiting)))
+                .map(|_| scope.spawn(|| DecodedRecords::all(&waiting)))
                 .collect();
             let mut chunk = Vec::new();
             let failed = database.read(|key, value| {
                 chunk.push((key, value));
-                if chunk.len() == CHUNK {
-                    // Whoever decodes goes on until this end is closed.
+                if chunk.len() == RECORDS_PER_CHUNK {
+                    // The decoding threads receive until this sender is dropped.
                     let _ = raw.send(std::mem::take(&mut chunk));
                 }
             });
@@ -70,7 +70,7 @@ impl Contents {
         contents
     }
 
-    fn take(&mut self, read: Read) {
+    fn take(&mut self, read: ReadRecord) {
         if let Record::Head(head) = read.record {
             if self
                 .head
@@ -81,48 +81,47 @@ impl Contents {
             }
             return;
         }
-        let place = read.record.place();
-        match self.records.get(&place) {
+        let key = read.record.key();
+        match self.records.get(&key) {
             Some(there) if there.commit > read.commit => {}
-            _ => _ = self.records.insert(place, read),
+            _ => _ = self.records.insert(key, read),
         }
     }
 
-    /// Adds what is found in the octets of files, where it is newer.
+    /// Adds the records that are found in the contents of files, if they are newer.
     pub(super) fn search(&mut self, files: &[Vec<u8>]) {
-        let mut removed: FxHashMap<Place, u64> = FxHashMap::default();
+        let mut removed: FxHashMap<RecordKey, u64> = FxHashMap::default();
         for octets in files {
-            for read in found_in(octets) {
+            for read in records_in(octets) {
                 if let Record::Head(head) = &read.record {
-                    for place in &head.removed {
-                        let commit = removed.entry(place.clone()).or_default();
+                    for key in &head.removed {
+                        let commit = removed.entry(key.clone()).or_default();
                         *commit = read.commit.max(*commit);
                     }
                 }
                 self.take(read);
             }
         }
-        self.records.retain(|place, read| {
-            removed
-                .get(place)
-                .is_none_or(|&commit| read.commit > commit)
-        });
+        // A record older than the last removal of its key was found in an obsolete part of a file.
+        self.records
+            .retain(|key, read| removed.get(key).is_none_or(|&commit| read.commit > commit));
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub(super) fn sessions(&self) -> u64 {
-        let is_session = |place: &&Place| matches!(place, Place::Session(_));
+        let is_session = |key: &&RecordKey| matches!(key, RecordKey::Session(_));
         self.records.keys().filter(is_session).count() as u64
     }
 
-    /// The sum of the digests of all records.
+    /// Returns the wrapping sum of the digests of all records.
     pub(super) fn sum(&self) -> u64 {
         let sums = self.records.values().map(|read| read.sum);
         sums.fold(0, u64::wrapping_add)
     }
 
-    /// Says what is missing, given what the head file says; `None` when nothing is.
-    pub(super) fn loss(&self, mark: Option<Mark>) -> Option<StoreLoss> {
+    /// Compares the contents with their head and the head file. Returns the missing data; `None` if
+    /// the contents are complete.
+    pub(super) fn loss(&self, mark: Option<HeadMark>) -> Option<StoreLoss> {
         let (commit, head) = match &self.head {
             Some((commit, head)) => (*commit, Some(head)),
             None => (0, None),
@@ -147,7 +146,7 @@ impl Contents {
             }
             _ => {}
         }
-        // A process that ended in its very first write has told nobody anything.
+        // A process that ended during its first write has not responded to any request.
         if mark.is_none() && head.is_some() && commit > 1 {
             lost = true;
             detail.push("the file `head` cannot be read".to_owned());
@@ -162,27 +161,27 @@ impl Contents {
     }
 }
 
-/// A record as the database has it: its key, and its octets.
-type Raw = (Slice, Slice);
+/// The key and the encoded value of a record in the database.
+type RawEntry = (Slice, Slice);
 
-/// What one thread made of its part of the records.
+/// The records that one thread decoded.
 #[derive(Debug, Default)]
-struct Decoded {
-    reads: Vec<Read>,
+struct DecodedRecords {
+    reads: Vec<ReadRecord>,
     damaged: u64,
 }
 
-impl Decoded {
-    /// Decodes what comes until nothing more does.
-    fn all(waiting: &Mutex<Receiver<Vec<Raw>>>) -> Self {
+impl DecodedRecords {
+    /// Decodes chunks until the sender is dropped.
+    fn all(waiting: &Mutex<Receiver<Vec<RawEntry>>>) -> Self {
         let mut decoded = Self::default();
         loop {
             let chunk = waiting.lock().recv();
             let Ok(chunk) = chunk else {
                 return decoded;
             };
-            // Octets of a disk are not trusted to keep what reads them from panicking, and whoever
-            // hands out the chunks waits until they are taken.
+            // Damaged data may cause a panic, and the sender would block if the chunks were not
+            // received any more.
             match catch_unwind(|| Self::of(&chunk)) {
                 Ok(part) => {
                     decoded.reads.extend(part.reads);
@@ -193,11 +192,11 @@ impl Decoded {
         }
     }
 
-    fn of(chunk: &[Raw]) -> Self {
+    fn of(chunk: &[RawEntry]) -> Self {
         let mut decoded = Self::default();
         for (key, value) in chunk {
             match Record::decode(value) {
-                Some(read) if read.record.place().key() == **key => decoded.reads.push(read),
+                Some(read) if read.record.key().encode() == **key => decoded.reads.push(read),
                 _ => decoded.damaged += 1,
             }
         }
@@ -205,19 +204,19 @@ impl Decoded {
     }
 }
 
-/// Threads that share the work of a start.
+/// Returns the number of threads that share the work of a start.
 pub(crate) fn threads() -> usize {
     let cores = thread::available_parallelism();
-    cores.map_or(1, NonZeroUsize::get).min(MOST_THREADS)
+    cores.map_or(1, NonZeroUsize::get).min(MAX_THREADS)
 }
 
-/// Records that are handed over together, and how many such chunks wait at most.
-const CHUNK: usize = 512;
-const CHUNKS: usize = 16;
-const MOST_THREADS: usize = 8;
+/// The number of records per chunk, and the capacity of the channel in chunks.
+const RECORDS_PER_CHUNK: usize = 512;
+const QUEUED_CHUNKS: usize = 16;
+const MAX_THREADS: usize = 8;
 
-/// The whole records in some octets.
-fn found_in(octets: &[u8]) -> impl Iterator<Item = Read> + '_ {
+/// Returns the intact records in a byte string.
+fn records_in(octets: &[u8]) -> impl Iterator<Item = ReadRecord> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         while let Some(rest) = octets.get(at..) {
@@ -237,8 +236,8 @@ fn found_in(octets: &[u8]) -> impl Iterator<Item = Read> + '_ {
     })
 }
 
-/// The octets of the files below a folder that `wanted` picks, without the empty end that journals
-/// have. A file that cannot be read is left out.
+/// Returns the contents of the files below a folder that `wanted` selects, without the zeros at the
+/// end of journals. Files that cannot be read are omitted.
 pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -259,11 +258,11 @@ pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>
     found
 }
 
-/// Reads a file up to its last octet that is not zero. Journals are made long, and stay nearly
-/// empty: a start does not look at each octet of that, nor keeps it.
+/// Reads a file up to its last byte that is not zero. Journals are preallocated and mostly empty,
+/// so their zeros are skipped in large pieces and not kept in memory.
 fn without_empty_end(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
-    let (mut piece, zeros) = (vec![0; PIECE], vec![0; PIECE]);
+    let (mut piece, zeros) = (vec![0; READ_SIZE], vec![0; READ_SIZE]);
     let (mut octets, mut skipped) = (Vec::new(), 0);
     loop {
         let length = match file.read(&mut piece) {
@@ -285,10 +284,11 @@ fn without_empty_end(path: &Path) -> io::Result<Vec<u8>> {
     Ok(octets)
 }
 
-/// Octets of a file that are read at a time.
-const PIECE: usize = 1 << 16;
+/// The number of bytes that are read at a time.
+const READ_SIZE: usize = 1 << 16;
 
-/// Says that a file is a journal of the database, which it changes when it is opened.
+/// Returns `true` if a file is a journal of the database. Opening the database modifies its
+/// journals.
 pub(super) fn is_journal(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "jnl")
 }

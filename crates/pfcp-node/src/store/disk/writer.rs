@@ -1,14 +1,14 @@
-//! The thread that writes: what waits becomes one group.
+//! The thread that writes the store: queued writes are combined into groups.
 //!
-//! A write waits for the group that is being written and then for its own, and for as many groups
-//! as the queue holds when it is full; never for a timer.
+//! A write waits for the group in progress and then for its own, and additionally for the groups
+//! ahead of it in the queue. It never waits for a timer.
 //!
 //! ```text
-//!             a group fails                    the reserve is there again
+//!             a group fails                    the reserve exists again
 //!   writing ───────────────▶ short of room ◀──────────────▶ writing
 //!                               │     ▲
 //!                reopening fails▼     │reopened
-//!                             closed ─┘       deletions are done in memory, and written later
+//!                             closed ─┘       deletions are applied in memory, and written later
 //! ```
 
 use std::collections::hash_map::Entry as Slot;
@@ -25,37 +25,37 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 use tokio::sync::oneshot;
 
-use super::database::{Database, Entry};
-use super::head::{HeadFile, Mark};
+use super::database::{Database, KeyValue};
+use super::folder::Folder;
+use super::head::{HeadFile, HeadMark};
 use super::load::Contents;
-use super::place::Folder;
 use crate::config::{Durability, StoreConfig};
-use crate::store::format::{Head, Place, Record};
-use crate::store::{Change, Memory, Refused, StoreError, StoreHealth, StoreLoss};
+use crate::store::format::{Head, Record, RecordKey};
+use crate::store::{MemoryStore, StoreChange, StoreError, StoreHealth, StoreLoss, WriteRefused};
 
-/// A write and who waits for it.
+/// A write, and the sender for its outcome.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) changes: Vec<Change>,
-    pub(super) done: oneshot::Sender<Result<(), Refused>>,
+pub(super) struct WriteJob {
+    pub(super) changes: Vec<StoreChange>,
+    pub(super) done: oneshot::Sender<Result<(), WriteRefused>>,
 }
 
-/// What the writer lets others see.
+/// The state of the writer that other threads can read.
 #[derive(Debug)]
-pub(super) struct Status {
+pub(super) struct WriterStatus {
     path: PathBuf,
     loss: Option<StoreLoss>,
     refusing: AtomicBool,
     groups: AtomicU64,
     writes: AtomicU64,
     refused: AtomicU64,
-    /// Nanoseconds of all groups, and of the longest.
+    /// The total time of all groups and the time of the longest one, in nanoseconds.
     committing: AtomicU64,
     longest: AtomicU64,
     octets: AtomicU64,
 }
 
-impl Status {
+impl WriterStatus {
     pub(super) fn new(path: &Path, loss: Option<StoreLoss>) -> Self {
         Self {
             path: path.to_owned(),
@@ -97,18 +97,18 @@ impl Status {
     }
 }
 
-/// The digests of the records that are there, by place.
+/// The digests of the existing records, by key.
 #[derive(Debug, Default)]
-struct Sums {
+struct RecordDigests {
     sessions: FxHashMap<Seid, u64>,
     associations: FxHashMap<NodeName, u64>,
     answers: FxHashMap<u32, u64>,
     applications: FxHashMap<Vec<u8>, u64>,
 }
 
-impl Sums {
-    /// Sets the digest of a place; returns the old one.
-    fn set(&mut self, place: Place, sum: Option<u64>) -> Option<u64> {
+impl RecordDigests {
+    /// Sets or removes the digest of a key; returns the previous one.
+    fn set(&mut self, key: RecordKey, sum: Option<u64>) -> Option<u64> {
         fn put<K: Eq + std::hash::Hash>(
             sums: &mut FxHashMap<K, u64>,
             key: K,
@@ -124,29 +124,29 @@ impl Sums {
                 (Slot::Vacant(_), None) => None,
             }
         }
-        match place {
-            Place::Session(seid) => put(&mut self.sessions, seid, sum),
-            Place::Association(node) => put(&mut self.associations, node, sum),
-            Place::Answer(slot) => put(&mut self.answers, slot, sum),
-            Place::Application(application) => put(&mut self.applications, application, sum),
-            Place::Head => None,
+        match key {
+            RecordKey::Session(seid) => put(&mut self.sessions, seid, sum),
+            RecordKey::Association(node) => put(&mut self.associations, node, sum),
+            RecordKey::Answer(slot) => put(&mut self.answers, slot, sum),
+            RecordKey::Application(application) => put(&mut self.applications, application, sum),
+            RecordKey::Head => None,
         }
     }
 
-    fn get(&self, place: &Place) -> Option<u64> {
-        match place {
-            Place::Session(seid) => self.sessions.get(seid).copied(),
-            Place::Association(node) => self.associations.get(node).copied(),
-            Place::Answer(slot) => self.answers.get(slot).copied(),
-            Place::Application(application) => self.applications.get(application).copied(),
-            Place::Head => None,
+    fn get(&self, key: &RecordKey) -> Option<u64> {
+        match key {
+            RecordKey::Session(seid) => self.sessions.get(seid).copied(),
+            RecordKey::Association(node) => self.associations.get(node).copied(),
+            RecordKey::Answer(slot) => self.answers.get(slot).copied(),
+            RecordKey::Application(application) => self.applications.get(application).copied(),
+            RecordKey::Head => None,
         }
     }
 }
 
-/// Why a group was not written.
+/// The reason why a group was not written.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum WriteError {
     #[error(transparent)]
     Database(#[from] fjall::Error),
     #[error(transparent)]
@@ -157,34 +157,34 @@ enum Failure {
 
 /// The state of the thread.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct StoreWriter {
     folder: Folder,
     head_file: HeadFile,
-    /// `None` while it cannot be opened.
+    /// `None` while the database cannot be opened.
     database: Option<Database>,
-    table: Arc<Memory>,
-    status: Arc<Status>,
+    table: Arc<MemoryStore>,
+    status: Arc<WriterStatus>,
     config: StoreConfig,
-    sums: Sums,
+    sums: RecordDigests,
     commit: u64,
     head: Head,
-    /// The next place in the ring of answers, and how many there are.
+    /// The next slot in the ring of responses, and the number of slots.
     slot: u32,
     slots: u32,
-    /// Places that may be otherwise on disk than in memory.
-    stale: FxHashSet<Place>,
-    /// When to try again what failed.
+    /// Keys whose records may differ between disk and memory.
+    stale: FxHashSet<RecordKey>,
+    /// The time of the next attempt to recover from a failure.
     retry: Instant,
     synced: Instant,
 }
 
-impl Writer {
+impl StoreWriter {
     pub(super) fn new(
         folder: Folder,
         head_file: HeadFile,
         database: Database,
-        table: Arc<Memory>,
-        status: Arc<Status>,
+        table: Arc<MemoryStore>,
+        status: Arc<WriterStatus>,
         config: StoreConfig,
         answers: usize,
     ) -> Self {
@@ -195,7 +195,7 @@ impl Writer {
             table,
             status,
             config,
-            sums: Sums::default(),
+            sums: RecordDigests::default(),
             commit: 0,
             head: Head::default(),
             slot: 0,
@@ -206,35 +206,35 @@ impl Writer {
         }
     }
 
-    /// Takes over what was read.
+    /// Adopts the contents that were read.
     pub(super) fn adopt(&mut self, contents: &Contents, commit: u64, head: Head) {
         self.commit = commit;
         self.head = head;
         self.slot = self.head.slot % self.slots;
-        for (place, read) in &contents.records {
-            self.sums.set(place.clone(), Some(read.sum));
+        for (key, read) in &contents.records {
+            self.sums.set(key.clone(), Some(read.sum));
         }
     }
 
-    /// Writes what the node is, for good, before it says so to anybody.
+    /// Writes and syncs the identity of the node before it is sent to any peer.
     pub(super) fn settle_identity(&mut self) -> Result<(), StoreError> {
         let failed = |reason: String, path: &Path| StoreError::Database {
             path: path.to_owned(),
             reason,
         };
         let written = self.write(Vec::new()).and_then(|()| {
-            let database = self.database.as_ref().ok_or(Failure::Closed)?;
+            let database = self.database.as_ref().ok_or(WriteError::Closed)?;
             database.sync()?;
             Ok(self.head_file.sync()?)
         });
         written.map_err(|error| failed(error.to_string(), self.folder.path()))
     }
 
-    /// Writes groups until nobody is left who gives work.
-    pub(super) fn run(mut self, queue: &Receiver<Job>) {
+    /// Writes groups until the queue is closed.
+    pub(super) fn run(mut self, queue: &Receiver<WriteJob>) {
         self.measure();
         loop {
-            let job = match queue.recv_timeout(PAUSE) {
+            let job = match queue.recv_timeout(RETRY_DELAY) {
                 Ok(job) => job,
                 Err(RecvTimeoutError::Timeout) => {
                     self.idle();
@@ -249,7 +249,7 @@ impl Writer {
                     Err(_) => break,
                 }
             }
-            self.work(group);
+            self.commit_group(group);
             self.idle();
         }
         if let Some(database) = &self.database
@@ -260,14 +260,14 @@ impl Writer {
         let _ = self.head_file.sync();
     }
 
-    /// What is done between groups: tries again what failed, and syncs the head file.
+    /// Work between groups: recovers from failures, and syncs the head file.
     fn idle(&mut self) {
         let now = Instant::now();
         if self.status.refusing.load(Ordering::Relaxed) && now >= self.retry {
-            self.retry = now + PAUSE;
+            self.retry = now + RETRY_DELAY;
             self.heal();
         }
-        if now.saturating_duration_since(self.synced) >= PAUSE {
+        if now.saturating_duration_since(self.synced) >= RETRY_DELAY {
             self.synced = now;
             self.measure();
             if self.config.durability == Durability::Disk {
@@ -276,18 +276,18 @@ impl Writer {
         }
     }
 
-    /// Notes how much the store takes on the disk.
+    /// Updates the size of the store on the disk.
     fn measure(&self) {
         let octets = size_of(self.folder.path());
         self.status.octets.store(octets, Ordering::Relaxed);
     }
 
-    fn work(&mut self, group: Vec<Job>) {
+    fn commit_group(&mut self, group: Vec<WriteJob>) {
         let began = Instant::now();
         let refusing = self.status.refusing.load(Ordering::Relaxed);
-        let (large, small): (Vec<Job>, Vec<Job>) = group
+        let (large, small): (Vec<WriteJob>, Vec<WriteJob>) = group
             .into_iter()
-            .partition(|job| refusing && job.changes.iter().any(Change::needs_room));
+            .partition(|job| refusing && job.changes.iter().any(StoreChange::needs_room));
         self.refuse(large);
         if small.is_empty() {
             return;
@@ -298,22 +298,22 @@ impl Writer {
                 self.table.apply(changes());
                 self.status.committed(small.len(), began.elapsed());
                 for job in small {
-                    // Who does not wait any more does not need to know.
+                    // The receiver may have stopped waiting.
                     let _ = job.done.send(Ok(()));
                 }
             }
             Err(error) => {
-                self.degrade(&error);
-                self.work_without_room(small, began);
+                self.enter_short_of_room(&error);
+                self.commit_without_room(small, began);
             }
         }
     }
 
-    /// Does what does not need room, on disk if that is possible and else in memory alone.
-    fn work_without_room(&mut self, group: Vec<Job>, began: Instant) {
-        let (large, small): (Vec<Job>, Vec<Job>) = group
+    /// Applies the changes that do not need room, on disk if possible and otherwise only in memory.
+    fn commit_without_room(&mut self, group: Vec<WriteJob>, began: Instant) {
+        let (large, small): (Vec<WriteJob>, Vec<WriteJob>) = group
             .into_iter()
-            .partition(|job| job.changes.iter().any(Change::needs_room));
+            .partition(|job| job.changes.iter().any(StoreChange::needs_room));
         self.refuse(large);
         if small.is_empty() {
             return;
@@ -330,106 +330,119 @@ impl Writer {
         }
     }
 
-    fn refuse(&self, jobs: Vec<Job>) {
+    fn refuse(&self, jobs: Vec<WriteJob>) {
         for job in jobs {
             self.status.refused.fetch_add(1, Ordering::Relaxed);
-            let _ = job.done.send(Err(Refused::NoRoom));
+            let _ = job.done.send(Err(WriteRefused::NoRoom));
         }
     }
 
-    /// Writes a group: the database, then the head file. When it fails, its places are stale.
-    fn write(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
-        let mut places: FxHashMap<Place, Option<Record>> = FxHashMap::default();
+    /// Writes a group to the database, then the head file. If this fails, the keys of the group are
+    /// stale.
+    fn write(&mut self, changes: Vec<StoreChange>) -> Result<(), WriteError> {
+        let mut records: FxHashMap<RecordKey, Option<Record>> = FxHashMap::default();
         for change in changes {
-            let (place, record) = match change {
-                Change::Put(record) => {
+            let (key, record) = match change {
+                StoreChange::Put(record) => {
                     self.head.next_seid = self.head.next_seid.max(record.seid.0.saturating_add(1));
-                    (Place::Session(record.seid), Some(Record::Session(record)))
+                    (
+                        RecordKey::Session(record.seid),
+                        Some(Record::Session(record)),
+                    )
                 }
-                Change::Remove(seid) => (Place::Session(seid), None),
-                Change::Associate(owner) => (
-                    Place::Association(owner.node.clone()),
+                StoreChange::Remove(seid) => (RecordKey::Session(seid), None),
+                StoreChange::Associate(owner) => (
+                    RecordKey::Association(owner.node.clone()),
                     Some(Record::Association(owner)),
                 ),
-                Change::Release(node) => (Place::Association(node), None),
-                Change::Describe(one) => (
-                    Place::Application(one.application.clone()),
+                StoreChange::Release(node) => (RecordKey::Association(node), None),
+                StoreChange::PutPfds(one) => (
+                    RecordKey::Application(one.application.clone()),
                     Some(Record::Application(one)),
                 ),
-                Change::Undescribe(application) => (Place::Application(application), None),
-                Change::Answer(answer) => {
+                StoreChange::RemovePfds(application) => (RecordKey::Application(application), None),
+                StoreChange::Answer(answer) => {
                     let slot = self.slot;
                     self.slot = (slot + 1) % self.slots;
-                    (Place::Answer(slot), Some(Record::Answer { slot, answer }))
+                    (
+                        RecordKey::Answer(slot),
+                        Some(Record::Answer { slot, answer }),
+                    )
                 }
             };
-            places.insert(place, record);
+            records.insert(key, record);
         }
-        let written = self.write_places(&places);
+        let written = self.write_records(&records);
         match &written {
             Ok(()) => {}
-            Err(_) => self.stale.extend(places.into_keys()),
+            Err(_) => self.stale.extend(records.into_keys()),
         }
         written
     }
 
-    fn write_places(&mut self, places: &FxHashMap<Place, Option<Record>>) -> Result<(), Failure> {
+    fn write_records(
+        &mut self,
+        records: &FxHashMap<RecordKey, Option<Record>>,
+    ) -> Result<(), WriteError> {
         let commit = self.commit + 1;
-        let mut group: Vec<Entry> = Vec::with_capacity(places.len() + 1);
-        let mut sums = Vec::with_capacity(places.len());
+        let mut group: Vec<KeyValue> = Vec::with_capacity(records.len() + 1);
+        let mut sums = Vec::with_capacity(records.len());
         let mut head = Head {
             slot: self.slot,
             removed: Vec::new(),
             ..self.head.clone()
         };
-        for (place, record) in places {
-            let before = self.sums.get(place);
+        for (key, record) in records {
+            // The sum is updated incrementally: the previous digest of the key is subtracted, the
+            // new one added.
+            let before = self.sums.get(key);
             head.sum = head.sum.wrapping_sub(before.unwrap_or_default());
             let (octets, sum) = record.as_ref().map(|record| record.encode(commit)).unzip();
             head.sum = head.sum.wrapping_add(sum.unwrap_or_default());
-            if matches!(place, Place::Session(_)) {
+            if matches!(key, RecordKey::Session(_)) {
                 head.sessions += u64::from(sum.is_some());
                 head.sessions -= u64::from(before.is_some());
             }
-            if sum.is_none() && !matches!(place, Place::Answer(_)) {
-                head.removed.push(place.clone());
+            if sum.is_none() && !matches!(key, RecordKey::Answer(_)) {
+                head.removed.push(key.clone());
             }
-            group.push((place.key(), octets));
-            sums.push((place.clone(), sum));
+            group.push((key.encode(), octets));
+            sums.push((key.clone(), sum));
         }
         let (octets, _) = Record::Head(head.clone()).encode(commit);
-        group.push((Place::Head.key(), Some(octets)));
-        let database = self.database.as_ref().ok_or(Failure::Closed)?;
-        // A commit counts once it was tried: what failed may still come to be on disk.
+        group.push((RecordKey::Head.encode(), Some(octets)));
+        let database = self.database.as_ref().ok_or(WriteError::Closed)?;
+        // The number is used up even if the write fails, because the failed group may still reach
+        // the disk.
         self.commit = commit;
         database.write(group, self.config.durability)?;
-        self.head_file.write(Mark {
+        self.head_file.write(HeadMark {
             commit,
             recovery: head.recovery,
             seed: head.seed,
         })?;
         self.head = head;
-        for (place, sum) in sums {
-            self.sums.set(place, sum);
+        for (key, sum) in sums {
+            self.sums.set(key, sum);
         }
         Ok(())
     }
 
-    /// A group failed: gives the reserve free and opens the database again, which refuses all
-    /// writes until then.
-    fn degrade(&mut self, error: &Failure) {
+    /// Handles the failure of a group: releases the reserve and opens the database again, since it
+    /// refuses all writes until then.
+    fn enter_short_of_room(&mut self, error: &WriteError) {
         if !self.status.refusing.swap(true, Ordering::Relaxed) {
             let path = self.folder.path().display();
             tracing::error!(%path, %error, "the store cannot be written: new sessions and \
                 modifications are refused, deletions go on");
         }
-        self.retry = Instant::now() + PAUSE;
+        self.retry = Instant::now() + RETRY_DELAY;
         self.database = None;
         let _ = fs::remove_file(self.folder.reserve());
         self.reopen();
     }
 
-    /// Opens the database again, and makes it say what memory says.
+    /// Opens the database again, and writes the stale records from memory.
     fn reopen(&mut self) {
         if self.database.is_none() {
             match Database::open(&self.folder.database(), self.config.buffer) {
@@ -443,12 +456,10 @@ impl Writer {
         if self.stale.is_empty() {
             return;
         }
-        let stale: Vec<Place> = self.stale.iter().cloned().collect();
-        let places = stale
-            .iter()
-            .map(|place| (place.clone(), self.in_memory(place)));
-        let places = places.collect();
-        match self.write_places(&places) {
+        let stale: Vec<RecordKey> = self.stale.iter().cloned().collect();
+        let records = stale.iter().map(|key| (key.clone(), self.in_memory(key)));
+        let records = records.collect();
+        match self.write_records(&records) {
             Ok(()) => self.stale.clear(),
             Err(error) => {
                 tracing::debug!(%error, "the store cannot be written yet");
@@ -457,21 +468,21 @@ impl Writer {
         }
     }
 
-    /// What the tables in memory have at a place.
-    fn in_memory(&self, place: &Place) -> Option<Record> {
-        match place {
-            Place::Session(seid) => self.table.session(*seid).map(Record::Session),
-            Place::Association(node) => self.table.association(node).map(Record::Association),
-            Place::Application(application) => {
+    /// Returns the record of a key in the tables in memory.
+    fn in_memory(&self, key: &RecordKey) -> Option<Record> {
+        match key {
+            RecordKey::Session(seid) => self.table.session(*seid).map(Record::Session),
+            RecordKey::Association(node) => self.table.association(node).map(Record::Association),
+            RecordKey::Application(application) => {
                 let one = self.table.description(application);
                 one.map(Record::Application)
             }
-            // An answer that was not written is not kept over a restart.
-            Place::Answer(_) | Place::Head => None,
+            // A response that was not written is not kept across a restart.
+            RecordKey::Answer(_) | RecordKey::Head => None,
         }
     }
 
-    /// Tries to be as before: all is written, and the reserve is there.
+    /// Tries to return to normal operation: all records are written and the reserve exists.
     fn heal(&mut self) {
         self.reopen();
         if self.database.is_none() || !self.stale.is_empty() {
@@ -483,7 +494,7 @@ impl Writer {
         }
     }
 
-    /// Makes the reserve; says whether it is there.
+    /// Creates the reserve. Returns `true` if it exists.
     pub(super) fn make_reserve(&self) -> bool {
         let path = self.folder.reserve();
         let wanted = self.config.reserve;
@@ -515,7 +526,8 @@ impl Writer {
     }
 }
 
-/// The octets of all files below a folder; what cannot be read does not count.
+/// Returns the size of all files below a folder in bytes; files that cannot be read are not
+/// counted.
 fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.file_type() {
@@ -526,5 +538,5 @@ fn size_of(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// How long a store that cannot be written waits before it tries again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The delay before a store that cannot be written tries again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -1,0 +1,86 @@
+//! Node reports that the owner of the node sends to a peer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use strowger::{Reply, Request};
+use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::transaction::RequestId;
+use strowger_pfcp::{IeType, Message, MessageType, Seid};
+
+use super::Endpoint;
+use crate::node::OrderError;
+
+/// A request to send a Node Report Request with the given IEs to the peer with a Node ID.
+#[derive(Debug)]
+pub(crate) struct SendNodeReport {
+    pub(crate) node: String,
+    pub(crate) report: Vec<u8>,
+}
+
+/// The outcome of a [`SendNodeReport`].
+pub(crate) type NodeReportResult = Result<(), OrderError>;
+
+impl Request for SendNodeReport {
+    type Reply = NodeReportResult;
+}
+
+impl Endpoint {
+    /// Sends a node report; the reply follows when the peer has responded.
+    pub(super) fn send_node_report(
+        &mut self,
+        now: Instant,
+        request: SendNodeReport,
+        reply: Reply<NodeReportResult>,
+    ) {
+        let Some(association) = self.association_with(&request.node) else {
+            let node = request.node;
+            return reply.send(Err(OrderError::UnknownPeer { node }));
+        };
+        let kind = MessageType::NODE_REPORT_REQUEST;
+        let sent = self
+            .protocol
+            .request_about(now, association, kind, Seid(0), &request.report);
+        match sent {
+            Ok(sent) => _ = self.node_reports.insert(sent.request, reply),
+            Err(_) => reply.send(Err(OrderError::Busy)),
+        }
+    }
+
+    /// Returns the association with the peer that has a Node ID, compared without regard to case.
+    pub(super) fn association_with(&self, node: &str) -> Option<AssociationId> {
+        let all = self.protocol.associations();
+        let is_meant = |name: String| name.eq_ignore_ascii_case(node);
+        let found = all.iter().find(|one| is_meant(one.node.to_string()));
+        found.map(|one| one.id)
+    }
+
+    /// Passes the response of a peer, or the failure of the request, to the waiting owner.
+    pub(super) fn node_report_completed(
+        &mut self,
+        request: RequestId,
+        answer: Result<&Arc<[u8]>, OrderError>,
+    ) {
+        let Some(reply) = self.node_reports.remove(&request) else {
+            return;
+        };
+        // The cause of a rejection counts even if mandatory IEs are missing, so it is checked
+        // first.
+        reply.send(answer.and_then(|octets| {
+            accepted(octets)?;
+            Message::decode(octets).map_err(OrderError::Answer)?;
+            Ok(())
+        }));
+    }
+}
+
+fn accepted(octets: &[u8]) -> NodeReportResult {
+    let frame = strowger_pfcp::Frame::decode(octets).map_err(OrderError::Answer)?;
+    let mut tlvs = frame.tlvs().filter_map(Result::ok);
+    let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE);
+    match cause.and_then(|tlv| tlv.value.first().copied()).map(Cause) {
+        Some(cause) if !cause.is_acceptance() => Err(OrderError::Refused { cause }),
+        _ => Ok(()),
+    }
+}

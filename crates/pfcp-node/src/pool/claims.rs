@@ -1,0 +1,159 @@
+//! The claims of sessions, indexed by claim and by session.
+//!
+//! Nearly all sessions hold one tunnel at an IPv4 address and one IPv4 address of a UE. These are
+//! stored in packed form, all others unpacked.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU64;
+
+use rustc_hash::FxHashMap;
+use strowger_pfcp::Seid;
+
+use super::Claim;
+use crate::paged_map::{PagedMap, SeidMap};
+
+/// A claim in packed form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PackedClaim {
+    /// An IPv4 address and a TEID. The address is in the upper half, so that the TEIDs of one
+    /// address are neighbouring keys.
+    Tunnel(u64),
+    /// The IPv4 address of a UE.
+    User(u32),
+    Other,
+}
+
+impl PackedClaim {
+    fn of(claim: Claim) -> Self {
+        match claim {
+            Claim::Teid {
+                teid,
+                address: IpAddr::V4(address),
+            } => Self::Tunnel(u64::from(address.to_bits()) << 32 | u64::from(teid)),
+            Claim::Ue(IpAddr::V4(address)) => Self::User(address.to_bits()),
+            Claim::Teid { .. } | Claim::Ue(_) => Self::Other,
+        }
+    }
+}
+
+fn tunnel(key: u64) -> Claim {
+    let [a0, a1, a2, a3, t0, t1, t2, t3] = key.to_be_bytes();
+    Claim::Teid {
+        teid: u32::from_be_bytes([t0, t1, t2, t3]),
+        address: Ipv4Addr::from([a0, a1, a2, a3]).into(),
+    }
+}
+
+fn user(key: u32) -> Claim {
+    Claim::Ue(Ipv4Addr::from_bits(key).into())
+}
+
+/// The map from claims to the sessions that hold them. SEID 0 is not used.
+#[derive(Debug, Default)]
+pub(super) struct ClaimIndex {
+    tunnels: PagedMap<u64, NonZeroU64>,
+    users: PagedMap<u64, NonZeroU64>,
+    others: FxHashMap<Claim, Seid>,
+}
+
+impl ClaimIndex {
+    pub(super) fn len(&self) -> usize {
+        self.tunnels.len() + self.users.len() + self.others.len()
+    }
+
+    pub(super) fn get(&self, claim: Claim) -> Option<Seid> {
+        match PackedClaim::of(claim) {
+            PackedClaim::Tunnel(key) => self.tunnels.get(key).map(|seid| Seid(seid.get())),
+            PackedClaim::User(key) => self.users.get(key.into()).map(|seid| Seid(seid.get())),
+            PackedClaim::Other => self.others.get(&claim).copied(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, claim: Claim, session: Seid) {
+        let Some(seid) = NonZeroU64::new(session.0) else {
+            return;
+        };
+        match PackedClaim::of(claim) {
+            PackedClaim::Tunnel(key) => _ = self.tunnels.insert(key, seid),
+            PackedClaim::User(key) => _ = self.users.insert(key.into(), seid),
+            PackedClaim::Other => _ = self.others.insert(claim, session),
+        }
+    }
+
+    pub(super) fn remove(&mut self, claim: Claim) {
+        match PackedClaim::of(claim) {
+            PackedClaim::Tunnel(key) => _ = self.tunnels.remove(key),
+            PackedClaim::User(key) => _ = self.users.remove(key.into()),
+            PackedClaim::Other => _ = self.others.remove(&claim),
+        }
+    }
+}
+
+/// The map from sessions to the claims that they hold.
+#[derive(Debug, Default)]
+pub(super) struct SessionClaims {
+    few: SeidMap<PackedClaims>,
+    many: FxHashMap<Seid, Vec<Claim>>,
+}
+
+/// At most one tunnel and one UE address.
+#[derive(Clone, Copy, Debug, Default)]
+struct PackedClaims {
+    tunnel: u64,
+    user: u32,
+    has_tunnel: bool,
+    has_user: bool,
+}
+
+impl PackedClaims {
+    /// Packs claims; returns `None` if they do not fit.
+    fn of(claims: &[Claim]) -> Option<Self> {
+        let mut few = Self::default();
+        for &claim in claims {
+            match PackedClaim::of(claim) {
+                PackedClaim::Tunnel(key) if !few.has_tunnel => {
+                    (few.tunnel, few.has_tunnel) = (key, true);
+                }
+                PackedClaim::User(key) if !few.has_user => (few.user, few.has_user) = (key, true),
+                _ => return None,
+            }
+        }
+        Some(few)
+    }
+
+    fn claims(self) -> impl Iterator<Item = Claim> {
+        let tunnel = self.has_tunnel.then(|| tunnel(self.tunnel));
+        let user = self.has_user.then(|| user(self.user));
+        tunnel.into_iter().chain(user)
+    }
+}
+
+impl SessionClaims {
+    pub(super) fn of(&self, session: Seid) -> Vec<Claim> {
+        match self.few.get(session) {
+            Some(few) => few.claims().collect(),
+            None => self.many.get(&session).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Replaces all claims of a session.
+    pub(super) fn set(&mut self, session: Seid, mut claims: Vec<Claim>) {
+        let few = PackedClaims::of(&claims).filter(|_| !claims.is_empty());
+        match few {
+            Some(few) => _ = self.few.insert(session, few),
+            None => _ = self.few.remove(session),
+        }
+        if few.is_some() || claims.is_empty() {
+            self.many.remove(&session);
+        } else {
+            claims.shrink_to_fit();
+            self.many.insert(session, claims);
+        }
+    }
+
+    /// Returns the sessions that hold claims.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = Seid> {
+        let few = self.few.iter().map(|(seid, _)| seid);
+        few.chain(self.many.keys().copied())
+    }
+}

@@ -1,0 +1,397 @@
+//! The execution of a robustness test: peers, their live sessions, and a sequence of cases.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use strowger_pfcp::association::NodeName;
+use strowger_pfcp::ie::Cause;
+use strowger_pfcp::{IeType, MessageType, Seid, Sequence};
+
+use super::case::{self, TortureCase, TortureSender, element};
+use super::peer::{RECOVERY_TIME, TestPeer, cause_of, f_seid_of};
+use super::tree::{Element, written};
+use super::valid::{APART, OWN, TestIdentity, establishment, requests, update_pdr};
+use super::{TortureError, TortureFailure, TorturePlan, TortureReport, header, known, mutate};
+
+/// The peers of a test and their sessions.
+pub(super) struct TestRun {
+    to: SocketAddr,
+    /// The peer with the sessions.
+    owner: TestPeer,
+    /// A peer with its own association, which no session depends on.
+    apart: TestPeer,
+    /// A peer on another host, if there is one.
+    other: Option<TestPeer>,
+    identity: TestIdentity,
+    /// The node's SEID of the session that cases address.
+    session: Seid,
+    /// The node's SEID of a session that no case addresses, to detect harm.
+    witness: Seid,
+    /// The sessions that exist during the whole test.
+    held: Vec<Seid>,
+    report: TortureReport,
+}
+
+/// The numbers of sessions, which determine their addresses.
+const SESSION: u32 = 1;
+const WITNESS: u32 = 2;
+const OTHER: u32 = 3;
+const HELD: u32 = 1000;
+
+impl TestRun {
+    /// Sets up the associations, and establishes the sessions that exist during the whole test.
+    pub(super) fn prepare(plan: &TorturePlan) -> Result<Self, TortureError> {
+        let to = plan.to;
+        plan.profile
+            .check(usize::try_from(plan.sessions).unwrap_or(usize::MAX))?;
+        let failed = |source: io::Error| TortureError::Socket { to, source };
+        let bind = |from| TestPeer::bind(from, to, plan.wait).map_err(failed);
+        let mut owner = bind(plan.from)?;
+        let node = match &plan.node_id {
+            Some(text) => named(text)?,
+            None => owner.address.into(),
+        };
+        let second = second(plan, &node, owner.address)?;
+        // A node may respond only to a certain port, whoever sends the request.
+        let port = plan.from.map_or(0, |from| from.port());
+        let mut apart = bind(Some(match second.address() {
+            Some(address) if address != owner.address => (address, port).into(),
+            _ => (owner.address, 0).into(),
+        }))?;
+        let mut identity = TestIdentity {
+            address: owner.address,
+            node: node.value().to_vec(),
+            apart: second.value().to_vec(),
+            chooses: false,
+            profile: plan.profile.clone(),
+        };
+        let mut other = match neighbour(owner.address, OTHER_HOST) {
+            Some(next) => Some(bind(Some((next, port).into()))?),
+            None => None,
+        };
+        if let Some(other) = &mut other {
+            associate(other, &identity.at(other.address).node_id(), to)?;
+        }
+        let features = associate(&mut owner, &identity.node_id(), to)?;
+        identity.chooses = features.first().is_some_and(|first| first & 0x10 != 0);
+        associate(&mut apart, &identity.apart_id(), to)?;
+        let mut run = Self {
+            to,
+            owner,
+            apart,
+            other,
+            identity,
+            session: Seid(0),
+            witness: Seid(0),
+            held: Vec::new(),
+            report: TortureReport::default(),
+        };
+        // The first session of a node often has SEID 1, which cases use as an unknown SEID.
+        if let Some(other) = &mut run.other {
+            let theirs = run.identity.at(other.address);
+            establish(other, &theirs, OWN, OTHER);
+        }
+        run.session = run.establish(OWN, SESSION).ok_or_else(|| run.unusable())?;
+        let named = Seid(OWN.0 + u64::from(WITNESS));
+        run.witness = run
+            .establish(named, WITNESS)
+            .ok_or_else(|| run.unusable())?;
+        for number in HELD..HELD.saturating_add(plan.sessions) {
+            let named = Seid(OWN.0 + u64::from(number));
+            let seid = run.establish(named, number).ok_or_else(|| run.unusable())?;
+            run.held.push(seid);
+        }
+        run.report.sessions = plan.sessions;
+        Ok(run)
+    }
+
+    fn unusable(&self) -> TortureError {
+        TortureError::Unusable {
+            to: self.to,
+            what: "accept a sound session",
+        }
+    }
+
+    /// Sends all cases.
+    pub(super) fn all(
+        mut self,
+        more: &[TortureCase],
+        mut progress: impl FnMut(&TortureReport),
+    ) -> Result<TortureReport, TortureError> {
+        let valid_requests = requests(&self.identity);
+        let mut cases = more.to_vec();
+        cases.extend(known::known(&valid_requests));
+        for valid in &valid_requests {
+            cases.extend(header::headers(valid));
+            cases.extend(mutate::elements(valid));
+        }
+        for mut case in cases {
+            if case.sender == TortureSender::Other && self.other.is_none() {
+                continue;
+            }
+            let (answers, fault) = self.case(&mut case);
+            self.report.note(&case, fault.is_none());
+            if let Some(fault) = fault {
+                self.report.failures.push(TortureFailure {
+                    case,
+                    fault,
+                    answers,
+                });
+            }
+            progress(&self.report);
+            if self.report.silent {
+                break;
+            }
+        }
+        Ok(self.end())
+    }
+
+    /// Sends a case. Returns the received messages, and the fault if there is one.
+    fn case(&mut self, case: &mut TortureCase) -> (Vec<Vec<u8>>, Option<String>) {
+        if let TortureSender::OfSession | TortureSender::Other = case.sender
+            && let Some(place) = case.octets.get_mut(4..12)
+        {
+            place.copy_from_slice(&self.session.0.to_be_bytes());
+        }
+        let own = self.own(case);
+        let Some(sender) = self.sender(case.sender) else {
+            return (Vec::new(), None);
+        };
+        let numbers = case::renumber(&mut case.octets, || sender.next_sequence());
+        let wanted = case.expect.iter().map(|want| want.types.len());
+        let count = wanted.clone().min().unwrap_or_default();
+        let most = wanted.max().unwrap_or_default();
+        sender.send(&case.octets);
+        let mut answers = sender.answers(&numbers, count);
+        if answers.len() < count {
+            // The datagram may have been lost on the way.
+            sender.send(&case.octets);
+            answers.extend(sender.answers(&numbers, count - answers.len()));
+        }
+        let harm = self.harm(case, &numbers, &mut answers, most);
+        let fault = case::fault(&case.expect, &answers, own);
+        self.clear(case, &answers);
+        (answers, fault.or(harm))
+    }
+
+    /// Returns the SEID that the response must have.
+    fn own(&self, case: &TortureCase) -> Option<Seid> {
+        let kind = MessageType(*case.octets.get(1)?);
+        let given = case::given_seid(&case.octets);
+        match kind {
+            MessageType::SESSION_ESTABLISHMENT_REQUEST => {
+                let f_seid = element(&case.octets, IeType::F_SEID);
+                match (f_seid, given) {
+                    (None, _) => Some(Seid(0)),
+                    // The node may or may not decode the SEID of an invalid F-SEID.
+                    (Some(_), given) => given.filter(|given| *given == OWN),
+                }
+            }
+            // A modification may assign a new SEID to the session.
+            _ if case.sender == TortureSender::OfSession && given.is_none() => {
+                element(&case.octets, IeType::F_SEID)
+                    .is_none()
+                    .then_some(OWN)
+            }
+            _ => None,
+        }
+    }
+
+    fn sender(&mut self, sender: TortureSender) -> Option<&mut TestPeer> {
+        match sender {
+            TortureSender::Apart => Some(&mut self.apart),
+            TortureSender::Owner | TortureSender::OfSession => Some(&mut self.owner),
+            TortureSender::Other => self.other.as_mut(),
+        }
+    }
+
+    /// Returns a description of the harm that a case did. Also takes the responses to the case that
+    /// arrive meanwhile.
+    fn harm(
+        &mut self,
+        case: &TortureCase,
+        numbers: &[Sequence],
+        answers: &mut Vec<Vec<u8>>,
+        most: usize,
+    ) -> Option<String> {
+        let sender = self.sender(case.sender)?;
+        if !sender.is_heard() {
+            self.report.silent = !sender.is_heard();
+            return Some("no heartbeat was answered after it".to_owned());
+        }
+        let witness = self.modify(self.witness);
+        if answers.len() < most {
+            // Once a later request is answered, the node has finished the case, and its response
+            // has arrived. A session responds in its own time, so a heartbeat is not sufficient for
+            // it.
+            if case.sender == TortureSender::OfSession {
+                self.modify(self.session);
+            } else {
+                self.sender(case.sender)?.is_heard();
+            }
+        }
+        answers.extend(self.sender(case.sender)?.came_for(numbers));
+        if witness == Some(Cause::REQUEST_ACCEPTED) {
+            return None;
+        }
+        self.restore();
+        let said = witness.map_or_else(|| "nothing".to_owned(), |cause| cause.to_string());
+        Some(format!(
+            "another session answered a modification with: {said}"
+        ))
+    }
+
+    /// Restores the associations and sessions that a case has ended.
+    fn restore(&mut self) {
+        self.reassociate();
+        let named = Seid(OWN.0 + u64::from(WITNESS));
+        if let Some(seid) = self.establish(named, WITNESS) {
+            self.witness = seid;
+        }
+        if self.modify(self.session) != Some(Cause::REQUEST_ACCEPTED)
+            && let Some(seid) = self.establish(OWN, SESSION)
+        {
+            self.session = seid;
+        }
+    }
+
+    /// Reverts the effects of a case.
+    fn clear(&mut self, case: &TortureCase, answers: &[Vec<u8>]) {
+        let accepted = answers
+            .iter()
+            .any(|answer| cause_of(answer).is_some_and(Cause::is_acceptance));
+        if !accepted {
+            return;
+        }
+        let kind = case.octets.get(1).copied().map(MessageType);
+        match kind {
+            Some(MessageType::SESSION_ESTABLISHMENT_REQUEST) => {
+                for seid in answers.iter().filter_map(|answer| f_seid_of(answer)) {
+                    let kind = MessageType::SESSION_DELETION_REQUEST;
+                    self.owner.ask(kind, Some(seid), &[]);
+                }
+            }
+            Some(
+                MessageType::SESSION_MODIFICATION_REQUEST | MessageType::SESSION_DELETION_REQUEST,
+            ) => {
+                let kind = MessageType::SESSION_DELETION_REQUEST;
+                self.owner.ask(kind, Some(self.session), &[]);
+                if let Some(seid) = self.establish(OWN, SESSION) {
+                    self.session = seid;
+                }
+            }
+            Some(MessageType::ASSOCIATION_SETUP_REQUEST) => {
+                if let Some(node) = element(&case.octets, IeType::NODE_ID)
+                    && node != self.identity.apart
+                {
+                    let node = Element::leaf(IeType::NODE_ID, node);
+                    let kind = MessageType::ASSOCIATION_RELEASE_REQUEST;
+                    self.apart.ask(kind, None, &written(&[node]));
+                }
+                self.reassociate();
+            }
+            Some(
+                MessageType::ASSOCIATION_RELEASE_REQUEST | MessageType::ASSOCIATION_UPDATE_REQUEST,
+            ) => self.reassociate(),
+            _ => {}
+        }
+    }
+
+    /// Sets up the associations that a case may have released, with unchanged time stamps.
+    fn reassociate(&mut self) {
+        let (apart, owner) = (self.identity.apart_id(), self.identity.node_id());
+        // A failure becomes visible in the following cases.
+        let _apart = associate(&mut self.apart, &apart, self.to);
+        let _owner = associate(&mut self.owner, &owner, self.to);
+    }
+
+    fn establish(&mut self, seid: Seid, number: u32) -> Option<Seid> {
+        establish(&mut self.owner, &self.identity, seid, number)
+    }
+
+    /// Modifies a session with an update of one of its rules.
+    fn modify(&mut self, seid: Seid) -> Option<Cause> {
+        let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+        let body = written(&[update_pdr()]);
+        let answer = self.owner.ask(kind, Some(seid), &body)?;
+        cause_of(&answer)
+    }
+
+    /// Modifies every session that existed during the whole test, and deletes the remaining
+    /// sessions.
+    fn end(mut self) -> TortureReport {
+        let held = std::mem::take(&mut self.held);
+        for seid in &held {
+            if self.report.silent {
+                break;
+            }
+            let accepted = self.modify(*seid) == Some(Cause::REQUEST_ACCEPTED);
+            self.report.unharmed += u32::from(accepted);
+        }
+        let ends = held.into_iter().chain([self.session, self.witness]);
+        for seid in ends {
+            if self.report.silent {
+                break;
+            }
+            let kind = MessageType::SESSION_DELETION_REQUEST;
+            self.owner.ask(kind, Some(seid), &[]);
+        }
+        self.report
+    }
+}
+
+/// Establishes a valid session. Returns the node's SEID.
+fn establish(
+    peer: &mut TestPeer,
+    identity: &TestIdentity,
+    seid: Seid,
+    number: u32,
+) -> Option<Seid> {
+    let body = written(&establishment(identity, seid, number));
+    let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    let answer = peer.ask(kind, Some(Seid(0)), &body)?;
+    f_seid_of(&answer).filter(|_| cause_of(&answer) == Some(Cause::REQUEST_ACCEPTED))
+}
+
+fn named(text: &str) -> Result<NodeName, TortureError> {
+    NodeName::from_text(text).ok_or_else(|| TortureError::NodeId(text.to_owned()))
+}
+
+/// Returns the Node ID of the peer without sessions: an address if the configured Node ID is one,
+/// for a node that cannot resolve names.
+fn second(plan: &TorturePlan, own: &NodeName, address: IpAddr) -> Result<NodeName, TortureError> {
+    let is_address = plan.node_id.is_some() && own.address().is_some();
+    match (&plan.second_node_id, neighbour(address, APART_HOST)) {
+        (Some(text), _) => named(text),
+        (None, Some(next)) if is_address => Ok(next.into()),
+        (None, _) => named(APART),
+    }
+}
+
+/// Returns the address of another host of ours, if there is one: on the loopback, every address is
+/// ours.
+fn neighbour(own: IpAddr, differs: u32) -> Option<IpAddr> {
+    match own {
+        IpAddr::V4(own) if own.is_loopback() => {
+            Some(Ipv4Addr::from_bits(own.to_bits() ^ differs).into())
+        }
+        _ => None,
+    }
+}
+
+/// The bits in which the addresses of other hosts differ from ours.
+const OTHER_HOST: u32 = 0x80;
+const APART_HOST: u32 = 0x40;
+
+/// Sets up an association. Returns the features of the node.
+fn associate(peer: &mut TestPeer, node: &Element, to: SocketAddr) -> Result<Vec<u8>, TortureError> {
+    let time = Element::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
+    let features = Element::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
+    let body = written(&[node.clone(), time, features]);
+    let answer = peer.ask(MessageType::ASSOCIATION_SETUP_REQUEST, None, &body);
+    let accepted = answer.filter(|answer| cause_of(answer) == Some(Cause::REQUEST_ACCEPTED));
+    let what = "accept a sound association";
+    let answer = accepted.ok_or(TortureError::Unusable { to, what })?;
+    let features = element(&answer, IeType::UP_FUNCTION_FEATURES);
+    Ok(features.unwrap_or_default().to_vec())
+}
